@@ -1,0 +1,90 @@
+# Each target makes the environment it needs first, so a clean clone is enough.
+PYTHON ?= python3
+VENV := .venv
+STAMP := $(VENV)/.stamp
+PY := $(VENV)/bin/python
+WORKERS ?= 2
+
+# Tests compile thousands of small programs. With these settings jax keeps every one
+# of them, which makes the second run several times faster.
+CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.jax_cache \
+	JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
+	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
+PYTEST := $(CACHE) $(PY) -m pytest -q
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench docs lint format types stress clean
+
+help:
+	@echo "make demo    simulate published devices, design one, write pictures"
+	@echo "make test    all tests: float32, float64, and both on eight devices"
+	@echo "make check   lint, types, test, docs and the demo at a small size"
+	@echo "make bench   measure the solvers beside other codes"
+	@echo "make docs    build the documentation into site/"
+	@echo "make lint    style;  make format  rewrites it;  make types  type checker"
+	@echo "make stress  tests that take minutes: kills, restarts, mutated files"
+	@echo "make clean   remove everything that these targets made"
+
+# The pins follow the interpreter: jax 0.10.2 is the last one for Python 3.11.
+$(STAMP): pyproject.toml constraints/py311.txt constraints/py313.txt
+	@python=; for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11; do \
+		if $$candidate -c 'import ensurepip, sys, venv; \
+				sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+			python=$$candidate; break; \
+		fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+		echo "physax needs Python 3.11 or newer with venv; try make PYTHON=..." >&2; \
+		exit 1; \
+	fi; \
+	pins=$$($$python -c 'import sys; \
+		print("py311" if sys.version_info < (3, 12) else "py313")'); \
+	echo "Setting up $(VENV) with $$($$python --version) and constraints/$$pins.txt"; \
+	set -e; \
+	$$python -m venv $(VENV); \
+	$(PY) -m pip install -qq --disable-pip-version-check \
+		-c constraints/$$pins.txt hatchling editables; \
+	$(PY) -m pip install -qq --disable-pip-version-check --no-build-isolation \
+		-c constraints/$$pins.txt -e '.[dev,docs]'
+	@touch $@
+
+demo: $(STAMP)
+	$(PY) examples/demo.py
+
+test: $(STAMP)
+	$(PYTEST) -n $(WORKERS)
+	JAX_ENABLE_X64=1 $(PYTEST) -n $(WORKERS)
+	$(PYTEST) --devices
+	JAX_ENABLE_X64=1 $(PYTEST) --devices
+
+# One after the other, also under -j: the tests already use every core.
+check: $(STAMP)
+	$(MAKE) lint
+	$(MAKE) types
+	$(MAKE) test
+	$(MAKE) docs
+	$(PY) examples/demo.py --small
+
+bench: $(STAMP)
+	$(PY) -m benchmarks.fdtd --json benchmarks/results/fdtd.json
+
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+
+lint: $(STAMP)
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+format: $(STAMP)
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+types: $(STAMP)
+	$(PY) -m pyright
+
+stress: $(STAMP)
+	$(PYTEST) --stress -m stress tests/stress
+
+clean:
+	rm -rf $(VENV) .jax_cache .pytest_cache .ruff_cache build dist site
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,158 @@
+"""Speed of the FDTD step beside other codes, their runs interleaved.
+
+`python -m benchmarks.fdtd [--json FILE] [--quick] [--peers beamz,fdtdx,meep,...]` runs
+each workload of `peers/_protocol.py` with every tool in turn (A B C A B C ...) and
+keeps each tool's best run; compilation and set-up are apart. The peers step vacuum,
+which is never slower for them; the two loops without absorber (`numpy`, `bare`) and we
+step a permittivity that is random per cell.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+
+from ._physax_fdtd import Prepared, physax_advance, physax_runner
+from ._rows import MISSING, OURS, Row, console, ours_version, ranked, report
+from .peers._worker import PEERS, PeerError, Worker
+
+
+SPEED = "Mcell-steps/s"
+# Case, cells along an edge, steps; NumPy's loop makes a tenth of them.
+WORKLOADS = [("2d", 1000, 500), ("3d", 128, 200)]
+LARGE = [("3d", 256, 200)]
+QUICK = [("2d", 200, 100), ("3d", 32, 50)]
+
+
+def title(case: str, n: int, steps: int) -> str:
+    """Returns the name of a workload."""
+    dimensions = int(case[0])
+    return f"FDTD {dimensions}-D {'x'.join([str(n)] * dimensions)}, {steps} steps"
+
+
+def speed(case: str, n: int, steps: int, seconds: float) -> float:
+    """Returns million cell steps per second."""
+    return n ** int(case[0]) * steps / seconds / 1e6
+
+
+def opened(tools: Sequence[str]) -> tuple[list[Worker], dict[str, str]]:
+    """Starts the tools; returns those that run, and why the others do not."""
+    workers, missing = [], {}
+    for tool in tools:
+        try:
+            workers.append(Worker(tool))
+        except PeerError as error:
+            missing[tool] = str(error)
+    return workers, missing
+
+
+def throughput(
+    case: str, n: int, steps: int, tools: Sequence[str], rounds: int
+) -> list[Row]:
+    """Measures one workload with all tools, interleaved."""
+    name = title(case, n, steps)
+    workers, missing = opened(tools)
+    answers = {worker.tool: [] for worker in workers}
+    versions = {worker.tool: worker.version for worker in workers}
+    try:
+        for _ in range(rounds):
+            for worker in workers:
+                if worker.tool in missing:
+                    continue
+                count = max(steps // 10, 1) if worker.tool == "numpy" else steps
+                try:
+                    answer = worker.run(case, n, count)
+                except PeerError as error:
+                    missing[worker.tool] = str(error)
+                    continue
+                rate = speed(case, n, count, answer["seconds"])
+                answers[worker.tool].append((rate, answer))
+    finally:
+        for worker in workers:
+            worker.close()
+    rows = []
+    for tool in tools:
+        if tool in missing:
+            console().print(f"{name}: {missing[tool]}")
+            rows.append(Row(name, tool, MISSING, None, SPEED))
+            continue
+        best, _ = max(answers[tool], key=lambda pair: pair[0])
+        last = answers[tool][-1][1]
+        compile_s, peak = last["compile_s"], last["peak_mb"]
+        runs = len(answers[tool])
+        rows.append(
+            Row(name, tool, versions[tool], best, SPEED, None, compile_s, peak, runs)
+        )
+    return ranked(rows)
+
+
+def fraction_of_bare(rows: Sequence[Row]) -> list[Row]:
+    """Returns our speed over that of the loop without absorber."""
+    found = {r.tool: r for r in rows}
+    ours, bare = found.get(OURS), found.get("bare")
+    if not ours or not bare or not ours.value or not bare.value:
+        return []
+    return [
+        Row(ours.case, OURS, ours.version, ours.value / bare.value, "of the bare loop")
+    ]
+
+
+def costs(case: str, n: int, steps: int, rounds: int) -> list[Row]:
+    """Measures what is ours alone: compile time, memory, the price of monitors."""
+    name = title(case, n, steps)
+
+    def row(what: str, value: Callable[[], float], unit: str, runs: int = 1) -> Row:
+        label = f"{name}: {what}"
+        try:
+            return Row(label, OURS, ours_version(), value(), unit, runs=runs)
+        except NotImplementedError:
+            return Row(label, OURS, MISSING, None, unit)
+
+    def memory(prepared: Prepared) -> float:
+        return prepared.temp_bytes / prepared.state_bytes
+
+    def price() -> float:
+        pair = (
+            physax_runner(case, n, steps),
+            physax_runner(case, n, steps, monitors=True),
+        )
+        times = [[p.run() for p in pair] for _ in range(rounds + 1)][1:]
+        bare, full = (min(column) for column in zip(*times, strict=True))
+        return full / bare
+
+    key = case, n, steps
+    return [
+        row("compile", lambda: physax_runner(*key).compile_s, "s"),
+        row("temporary over state, simulate", lambda: memory(physax_runner(*key)), "x"),
+        row("temporary over state, advance", lambda: memory(physax_advance(*key)), "x"),
+        row(
+            "mode source, 20 frequencies in 2 monitors over bare run",
+            price,
+            "x",
+            rounds,
+        ),
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", help="where to write the rows")
+    parser.add_argument("--quick", action="store_true", help="small grids, few runs")
+    parser.add_argument("--large", action="store_true", help="256^3 too (for a GPU)")
+    parser.add_argument("--rounds", type=int, help="runs per tool (default 5)")
+    parser.add_argument("--peers", default=",".join(PEERS), help="which to run")
+    options = parser.parse_args(arguments)
+    peers = [tool for tool in options.peers.split(",") if tool]
+    unknown = sorted(set(peers) - set(PEERS))
+    if unknown:
+        parser.error(f"unknown peers {unknown}; there are {sorted(PEERS)}")
+    rounds = options.rounds or (2 if options.quick else 5)
+    workloads = QUICK if options.quick else WORKLOADS + LARGE * options.large
+    rows = []
+    for case, n, steps in workloads:
+        found = throughput(case, n, steps, [OURS, *peers], rounds)
+        rows += found + fraction_of_bare(found) + costs(case, n, steps, rounds)
+    report(rows, "FDTD, float32 (Meep float64)", options.json)
+
+
+if __name__ == "__main__":
+    main()

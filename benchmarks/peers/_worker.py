@@ -1,0 +1,92 @@
+"""Starts a peer in its own Python and asks it for runs."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+
+ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENTS = ROOT / ".peers"
+# Debian's python3-meep belongs to Debian's own Python.
+SYSTEM_PYTHON = Path("/usr/bin/python3")
+# PyPI requirements of the peers that have an environment of their own.
+PYPI = {"beamz": "beamz==0.6.0", "fdtdx": "fdtdx==0.6.3"}
+PEERS = {
+    "beamz": "peers.beamz_fdtd",
+    "fdtdx": "peers.fdtdx_fdtd",
+    "meep": "peers.meep_fdtd",
+    "numpy": "peers.numpy_yee",
+    "bare": "peers.bare_yee",
+}
+MODULES = {"physax": "_physax_fdtd", **PEERS}
+
+
+class PeerError(RuntimeError):
+    """A peer is not installed or has ended."""
+
+
+def python_of(tool: str) -> Path:
+    """Returns the interpreter that a tool runs in."""
+    if tool in PYPI:
+        return ENVIRONMENTS / tool / "bin" / "python"
+    return SYSTEM_PYTHON if tool == "meep" else Path(sys.executable)
+
+
+def start(tool: str, module: str) -> subprocess.Popen:
+    """Starts a module of `benchmarks` in the tool's interpreter.
+
+    Raises:
+        PeerError: If the interpreter is missing.
+    """
+    python = python_of(tool)
+    if not python.exists():
+        raise PeerError(
+            f"{tool}: no {python}; run `python -m benchmarks.peers.install`."
+        )
+    return subprocess.Popen(
+        [python, "-m", f"benchmarks.{module}"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+class Worker:
+    """A peer's process, which answers requests until it is closed.
+
+    Args:
+        tool: One of `MODULES`.
+
+    Raises:
+        PeerError: If the tool is not installed.
+    """
+
+    def __init__(self, tool: str):
+        self.tool = tool
+        self._process = start(tool, MODULES[tool])
+        self.version = self._answer()["version"]
+
+    def _answer(self) -> dict:
+        line = self._process.stdout.readline()
+        if not line:
+            self.close()
+            raise PeerError(
+                f"{self.tool} ended with status {self._process.returncode}."
+            )
+        return json.loads(line)
+
+    def run(self, case: str, n: int, steps: int) -> dict:
+        """Returns the seconds and the other figures of one run."""
+        request = json.dumps({"case": case, "n": n, "steps": steps})
+        try:
+            self._process.stdin.write(request + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it has ended, which the missing answer tells
+        return self._answer()
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._process.communicate()  # its end of input; waits, and closes the pipes

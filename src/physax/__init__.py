@@ -1,0 +1,21 @@
+"""Differentiable physics for JAX: light, motion and signal."""
+
+from importlib import import_module
+
+from ._checks import ArgumentError as ArgumentError, PhysaxError as PhysaxError
+
+
+__version__ = "0.1.0"
+
+_SUBPACKAGES = ("cli", "em", "grid", "io", "plot", "runtime", "units")
+
+
+def __getattr__(name: str):
+    # Subpackages load when first used, so that the import stays light.
+    if name in _SUBPACKAGES:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*globals(), *_SUBPACKAGES])

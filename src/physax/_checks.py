@@ -1,0 +1,88 @@
+"""Checks on values: loud on the host, harmless under `jit` and on many devices."""
+
+from collections.abc import Callable
+
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Num
+
+
+class PhysaxError(Exception):
+    """Base of all errors that physax raises on purpose."""
+
+
+class ArgumentError(PhysaxError, ValueError):
+    """An argument has a value that the physics or the method does not allow."""
+
+
+class PhysaxWarning(UserWarning):
+    """Something that may be intended but usually is not."""
+
+
+def as_array(x: Num[ArrayLike, "*shape"]) -> Num[Array, "*shape"]:
+    """Returns `x` as an array of definite dtype.
+
+    A Python number gets the default precision without JAX's weak type, under which
+    1.0 and `jnp.float32(1.0)` would compile twice.
+    """
+    if isinstance(x, jax.Array):
+        return x.astype(x.dtype) if x.weak_type else x
+    return jnp.asarray(np.asarray(x))
+
+
+def check(
+    x: Num[Array, "*shape"], good: Bool[Array, "*#shape"], message: str
+) -> Num[Array, "*shape"]:
+    """Returns `x` where `good` holds.
+
+    On the host this raises where it does not. Under `jit` it puts NaN there instead,
+    which the status of the run reports: raising inside a compiled program would keep it
+    out of the compile cache, and on several devices leave the others waiting.
+
+    Args:
+        x: Floating point values.
+        good: The condition that must hold.
+        message: What must be true, without the value; that is appended.
+
+    Returns:
+        `x`. Always use the returned value: XLA removes a check that nothing reads.
+
+    Raises:
+        ArgumentError: If the values are known now and `good` fails.
+    """
+    if isinstance(good, jax.core.Tracer):
+        return jnp.where(good, x, jnp.nan)
+    if not bool(jnp.all(good)):
+        worst = np.asarray(x)[~np.broadcast_to(np.asarray(good), np.shape(x))].flat[0]
+        raise ArgumentError(f"{message}, but is {worst:g}.")
+    return x
+
+
+def positive(x: Num[ArrayLike, "*shape"], name: str) -> Num[Array, "*shape"]:
+    """Returns `x` as an array, checking that every entry is positive."""
+    x = as_array(x)
+    return check(x, x > 0, f"`{name}` must be positive")
+
+
+def between(name: str, low: float, high: float) -> Callable[[ArrayLike], Array]:
+    """Makes a field converter that checks for `low < x < high`."""
+
+    def convert(x):
+        x = as_array(x)
+        return check(
+            x, (x > low) & (x < high), f"`{name}` must lie in ({low:g}, {high:g})"
+        )
+
+    return convert
+
+
+def at_least(name: str, low: float) -> Callable[[ArrayLike], Array]:
+    """Makes a field converter that checks for `x >= low`."""
+
+    def convert(x):
+        x = as_array(x)
+        return check(x, x >= low, f"`{name}` must be at least {low:g}")
+
+    return convert

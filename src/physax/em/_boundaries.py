@@ -1,0 +1,118 @@
+"""What lies at the faces of the grid: walls, absorbing layers, or another period."""
+
+from typing import Self
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from .._checks import ArgumentError, as_array
+from ..grid import Grid
+from ._cpml import CPML
+
+
+class PEC(eqx.Module):
+    """A perfect electric conductor: the tangential electric field is zero on the face.
+
+    At the low face it is also the mirror plane under which the tangential electric
+    field is odd.
+    """
+
+
+class PMC(eqx.Module):
+    """A perfect magnetic conductor: the tangential magnetic field is zero on the face.
+
+    It is also the mirror plane under which the tangential electric field is even: a
+    simulation of half a symmetric scene has it at the plane of symmetry.
+    """
+
+
+class Periodic(eqx.Module):
+    """The fields repeat: what leaves through one face enters through the other."""
+
+
+class Bloch(eqx.Module):
+    """The fields repeat with a phase: `E(r + L) = E(r) exp(i k L)`; fields are complex.
+
+    Attributes:
+        wavevector: Component of the Bloch vector along this axis, in rad/m.
+    """
+
+    wavevector: Float[Array, ""] = eqx.field(converter=as_array)
+
+
+Face = PEC | PMC | CPML | Periodic | Bloch
+
+
+def _pair(value: Face | tuple[Face, Face]) -> tuple[Face, Face]:
+    return value if isinstance(value, tuple) else (value, value)
+
+
+class Boundaries(eqx.Module):
+    """The two faces of each axis, low then high.
+
+    `Boundaries(x=CPML(10), y=(PMC(), CPML(10)))` gives both faces of x the same layer
+    and mirrors the scene at the low face of y. Axes that the grid lacks are ignored.
+
+    Attributes:
+        x: Both faces of the x axis, or a pair (low, high).
+        y: The same along y.
+        z: The same along z.
+
+    Raises:
+        ArgumentError: If one face of an axis is periodic and the other is not.
+    """
+
+    x: tuple[Face, Face] = eqx.field(converter=_pair, default_factory=PEC)
+    y: tuple[Face, Face] = eqx.field(converter=_pair, default_factory=PEC)
+    z: tuple[Face, Face] = eqx.field(converter=_pair, default_factory=PEC)
+
+    def __check_init__(self):
+        for axis in ("x", "y", "z"):
+            low, high = getattr(self, axis)
+            for kind in (Periodic, Bloch):
+                if isinstance(low, kind) != isinstance(high, kind):
+                    raise ArgumentError(
+                        f"`{axis}` must be periodic at both faces or at none, but has "
+                        f"{type(low).__name__} and {type(high).__name__}."
+                    )
+
+    @classmethod
+    def all(cls, face: Face) -> Self:
+        """Returns the same face everywhere."""
+        return cls(x=face, y=face, z=face)
+
+    def axis(self, axis: int) -> tuple[Face, Face]:
+        """Returns the low and the high face of an axis, by number."""
+        return (self.x, self.y, self.z)[axis]
+
+
+def check_boundaries(boundaries: Boundaries, grid: Grid) -> None:
+    """Refuses absorbing layers that do not fit into the grid.
+
+    Args:
+        boundaries: The faces.
+        grid: The grid.
+
+    Raises:
+        ArgumentError: If the layers of an axis overlap or fill it.
+    """
+    for axis, name in enumerate(grid.axes):
+        layers = [f for f in boundaries.axis(axis) if isinstance(f, CPML)]
+        total = sum(layer.cells for layer in layers)
+        if total >= grid.shape[axis]:
+            raise ArgumentError(
+                f"`boundaries` along {name} must leave room between the absorbing "
+                f"layers, but they take {total} of {grid.shape[axis]} cells. Use "
+                "thinner layers or a larger grid."
+            )
+
+
+def layer_cells(boundaries: Boundaries, axis: int) -> tuple[int, int]:
+    """Returns the cells that the absorbing layers of an axis take, low and high."""
+    low, high = boundaries.axis(axis)
+    return (
+        low.cells if isinstance(low, CPML) else 0,
+        high.cells if isinstance(high, CPML) else 0,
+    )
+
+

@@ -1,0 +1,97 @@
+"""One-way sources: corrections on the faces between total and scattered field."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jaxtyping import Array
+
+from ..grid import Box
+from ._components import CurlTerm, stagger
+from ._frame import Frame
+from ._layers import Axis
+
+
+class Correction(NamedTuple):
+    """One term to add to a curl on a face.
+
+    Attributes:
+        target: The component whose row is corrected.
+        box: Its samples on the face.
+        source: The incident component that is added.
+        at: Index of the incident samples along the normal.
+        axis: The normal.
+        sign: Sign of the term, without the metric.
+    """
+
+    target: str
+    box: Box
+    source: str
+    at: int
+    axis: int
+    sign: int
+
+
+class Face(NamedTuple):
+    """A face of the total-field region: the axis, which end, and the node it lies on."""
+
+    axis: int
+    high: bool
+    node: int
+
+
+def _transverse(frame: Frame, term: CurlTerm, region: Box) -> list[tuple[int, int]]:
+    """Returns the samples of the target inside the region, for each axis."""
+    spans = []
+    for axis, half in enumerate(stagger(term.target, frame.ndim)):
+        low, high = region[axis]
+        whole = (low, high) == (0, frame.stored[axis])
+        spans.append((low, high if half or whole else high + 1))
+    return spans
+
+
+def corrections(
+    frame: Frame, region: Box, faces: list[Face], *, electric: bool
+) -> Iterator[Correction]:
+    """Lists what the rows next to the faces lack of the incident wave, or have too much.
+
+    Electric samples on the nodes of the region and magnetic ones inside it hold the
+    total field, all others the scattered field. A row that differences across a face
+    must see both neighbours as its own kind. Reference: Taflove and Hagness,
+    *Computational Electrodynamics*, 3rd edition (2005), section 5.10.
+
+    Args:
+        frame: The frame of the simulation.
+        region: First and last node of the region along each axis; an axis given as
+            `(0, stored)` is filled without faces.
+        faces: The faces.
+        electric: Which half step.
+
+    Yields:
+        The corrections.
+    """
+    parts = frame.components
+    terms = parts.electric_terms if electric else parts.magnetic_terms
+    for face in faces:
+        for term in terms:
+            if term.axis != face.axis:
+                continue
+            spans = _transverse(frame, term, region)
+            # The magnetic samples just outside: before the low node, after the high.
+            outside = face.node if face.high else face.node - 1
+            row = face.node if electric else outside
+            spans[face.axis] = (row, row + 1)
+            yield Correction(
+                term.target,
+                tuple(spans),
+                term.source,
+                outside if electric else face.node,
+                face.axis,
+                term.sign if face.high else -term.sign,
+            )
+
+
+def metric_at(axes: tuple[Axis, ...], correction: Correction, electric: bool) -> Array:
+    """Returns the metric factor of the corrected row."""
+    axis = axes[correction.axis]
+    metric = axis.electric if electric else axis.magnetic
+    return metric[correction.box[correction.axis][0]] if metric.ndim else metric

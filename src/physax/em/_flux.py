@@ -1,0 +1,103 @@
+"""Flux monitors: power through a plane."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._checks import ArgumentError
+from ..grid import Box
+from ..units import ETA_0
+from ._components import AXES, stagger
+from ._frame import Point, check_point
+from ._monitors import AbstractSpectralMonitor, Read, as_frequencies
+from ._setup import Setup
+
+
+class FluxMonitor(AbstractSpectralMonitor):
+    r"""Power through a plane (3-D), a line (2-D) or a point (1-D), up its axis.
+
+    $P(f) = \frac12 \mathrm{Re} \int E \times H^* \cdot dA$ of the spectra, in
+    J/Hz/... as they come; quotients of two fluxes of one pulse are powers. H is averaged
+    over the two planes beside the node nearest to the monitor, so that in a lossless
+    region the flux is the same through every plane, to rounding.
+
+    Attributes:
+        axis: `"x"`, `"y"` or `"z"`: the normal.
+        centre: Middle in metres.
+        size: Lengths in metres; the entry along the normal is ignored.
+        frequencies: In Hz.
+    """
+
+    axis: str = eqx.field(static=True)
+    centre: Point = eqx.field(static=True)
+    size: Point = eqx.field(static=True)
+    frequencies: Float[Array, " freqs"] = eqx.field(converter=as_frequencies)
+
+    def locate(self, frame, what):
+        if self.axis not in AXES[: frame.ndim]:
+            raise ArgumentError(
+                f"`axis` of {what} must be one of {AXES[: frame.ndim]}, but is "
+                f"{self.axis!r}."
+            )
+        normal = AXES.index(self.axis)
+        centre = check_point(self.centre, frame.ndim, "centre", what)
+        size = list(check_point(self.size, frame.ndim, "size", what))
+        size[normal] = 0.0
+        node = max(frame.nearest(normal, centre[normal], 0.0, what), 1)
+        reads = []
+        for electric, magnetic, _ in _pairs(normal, frame.components.names):
+            for name in (electric, magnetic):
+                spans = list(frame.box(name, centre, tuple(size), what))
+                low = node if name[0] == "E" else node - 1
+                spans[normal] = (low, node + 1)
+                reads.append(Read(name, name, tuple(spans)))
+        frame.warn_in_layer(reads[0].box, what)
+        return tuple(reads)
+
+    def finish(self, total, reads, setup):
+        return SpectralFlux(self.frequencies, self.power(total, reads, setup))
+
+    def power(self, total, reads, setup):
+        """Returns the flux at each frequency."""
+        normal = AXES.index(self.axis)
+        boxes = {read.key: read.box for read in reads}
+        flux = jnp.zeros(self.frequencies.shape, jnp.real(total[reads[0].key]).dtype)
+        for electric, magnetic, sign in _pairs(normal, setup.components.names):
+            h = jnp.mean(total[magnetic], axis=1 + normal, keepdims=True)
+            area = _area(electric, boxes[electric], normal, setup)
+            product = jnp.real(total[electric] * jnp.conj(h)) * area
+            flux = flux + sign * jnp.sum(product, axis=range(1, product.ndim))
+        return flux / (2 * ETA_0)
+
+
+class SpectralFlux(eqx.Module):
+    """Power through a monitor.
+
+    Attributes:
+        frequencies: In Hz.
+        flux: Spectral energy: W s^2 (3-D), W s^2/m (2-D), W s^2/m^2 (1-D); positive up
+            the axis.
+    """
+
+    frequencies: Float[Array, " freqs"]
+    flux: Float[Array, " freqs"]
+
+
+def _pairs(normal: int, names: tuple[str, ...]) -> list[tuple[str, str, int]]:
+    """Returns the products of which the normal Poynting component is the sum."""
+    j, k = AXES[(normal + 1) % 3], AXES[(normal + 2) % 3]
+    both = [("E" + j, "H" + k, 1), ("E" + k, "H" + j, -1)]
+    return [pair for pair in both if pair[0] in names and pair[1] in names]
+
+
+def _area(component: str, box: Box, normal: int, setup: Setup) -> Array:
+    """Returns the area around each sample of a plane, in metres to its dimension."""
+    grid = setup.grid
+    area = jnp.ones((1,) * grid.ndim, grid.widths[0].dtype)
+    for axis, half in enumerate(stagger(component, grid.ndim)):
+        if axis == normal:
+            continue
+        widths = grid.cell_widths(axis) if half else grid.dual_widths(axis)
+        widths = jnp.pad(widths, (0, 1), mode="edge")[slice(*box[axis])]
+        area = area * widths.reshape([-1 if a == axis else 1 for a in range(grid.ndim)])
+    return area

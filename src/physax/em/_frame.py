@@ -1,0 +1,152 @@
+"""From positions in metres to cells: where sources and monitors lie on the grid."""
+
+import warnings
+from typing import NamedTuple
+
+import jax.core
+import numpy as np
+
+from .._checks import ArgumentError, PhysaxWarning
+from ..grid import Box, Grid
+from ._boundaries import Boundaries, layer_cells
+from ._components import AXES, Components, stagger
+from ._layers import stored_cells
+
+
+Point = tuple[float, ...]
+
+
+class Frame(NamedTuple):
+    """What placing a source or a monitor needs to know, all of it on the host.
+
+    Attributes:
+        components: The components of the simulation.
+        nodes: For each axis the positions of the cell edges in metres, in float64.
+        stored: Samples stored along each axis.
+        layers: For each axis the cells in the low and the high absorbing layer.
+    """
+
+    components: Components
+    nodes: tuple[np.ndarray, ...]
+    stored: tuple[int, ...]
+    layers: tuple[tuple[int, int], ...]
+
+    @property
+    def ndim(self) -> int:
+        """Dimension of the grid."""
+        return len(self.nodes)
+
+    def positions(self, axis: int, half: float) -> np.ndarray:
+        """Returns the positions of the samples of one stagger along an axis."""
+        nodes = self.nodes[axis]
+        return (nodes[:-1] + nodes[1:]) / 2 if half else nodes[: self.stored[axis]]
+
+    def nearest(self, axis: int, x: float, half: float, what: str) -> int:
+        """Returns the sample nearest to a position; refuses one outside the grid."""
+        nodes = self.nodes[axis]
+        slack = 1e-6 * (nodes[-1] - nodes[0])
+        if not nodes[0] - slack <= x <= nodes[-1] + slack:
+            raise ArgumentError(
+                f"{what} must lie in the grid, {nodes[0]:g} to {nodes[-1]:g} m along "
+                f"{AXES[axis]}, but is at {x:g} m."
+            )
+        return int(np.argmin(np.abs(self.positions(axis, half) - x)))
+
+    def span(
+        self, axis: int, centre: float, size: float, half: float, what: str
+    ) -> tuple[int, int]:
+        """Returns the samples in `[centre - size / 2, centre + size / 2)`.
+
+        An infinite size takes all samples, a size of zero the nearest one.
+        """
+        points = self.positions(axis, half)
+        if np.isinf(size):
+            return 0, len(points)
+        nodes = self.nodes[axis]
+        slack = 1e-6 * (nodes[-1] - nodes[0])
+        low, high = centre - size / 2, centre + size / 2
+        if low < nodes[0] - slack or high > nodes[-1] + slack:
+            raise ArgumentError(
+                f"{what} must lie in the grid, {nodes[0]:g} to {nodes[-1]:g} m along "
+                f"{AXES[axis]}, but reaches from {low:g} to {high:g} m."
+            )
+        if size == 0:
+            here = self.nearest(axis, centre, half, what)
+            return here, here + 1
+        # Half a thousandth of a cell absorbs the rounding of the ends.
+        slack = 5e-4 * float(np.min(np.diff(nodes)))
+        start = int(np.searchsorted(points, low - slack))
+        stop = int(np.searchsorted(points, high - slack))
+        if stop <= start:
+            raise ArgumentError(
+                f"{what} must contain a sample along {AXES[axis]}, but reaches from "
+                f"{low:g} to {high:g} m between two. Make it larger, or of size 0."
+            )
+        return start, stop
+
+    def box(self, component: str, centre: Point, size: Point, what: str) -> Box:
+        """Returns the samples of a component in a region."""
+        halves = stagger(component, self.ndim)
+        return tuple(
+            self.span(axis, centre[axis], size[axis], halves[axis], what)
+            for axis in range(self.ndim)
+        )
+
+    def warn_in_layer(self, box: Box, what: str, axes: tuple[int, ...] | None = None):
+        """Warns if a box lies wholly in an absorbing layer along some axis."""
+        for axis in range(self.ndim) if axes is None else axes:
+            low, high = self.layers[axis]
+            start, stop = box[axis]
+            inside_low = stop <= low
+            inside_high = start >= len(self.nodes[axis]) - 1 - high
+            if inside_low or (high and inside_high):
+                warnings.warn(
+                    f"{what} lies in the absorbing layer along {AXES[axis]}.",
+                    PhysaxWarning,
+                    stacklevel=4,
+                )
+
+
+def check_point(value: Point, ndim: int, name: str, what: str) -> Point:
+    """Returns a position or size as floats, one for each axis."""
+    values = (value,) if isinstance(value, int | float) else tuple(value)
+    if len(values) != ndim:
+        raise ArgumentError(
+            f"`{name}` of {what} must have one entry for each of the {ndim} axes, but "
+            f"has {len(values)}."
+        )
+    return tuple(float(v) for v in values)
+
+
+def build_frame(grid: Grid, boundaries: Boundaries, components: Components) -> Frame:
+    """Builds the frame of a simulation.
+
+    Args:
+        grid: The grid, with known widths.
+        boundaries: Its faces.
+        components: The components.
+
+    Returns:
+        The frame.
+
+    Raises:
+        ArgumentError: If the grid is traced: where things lie must be known before the
+            program is compiled.
+    """
+    if any(isinstance(v, jax.core.Tracer) for v in (*grid.widths, *grid.origin)):
+        raise ArgumentError(
+            "`grid` must be known before compilation, but is traced. Build the "
+            "`Simulation` outside `jit` and replace its traced leaves inside."
+        )
+    nodes = []
+    for axis in range(grid.ndim):
+        width = np.asarray(grid.widths[axis], np.float64)
+        cells = grid.shape[axis]
+        edges = (
+            np.arange(cells + 1) * width
+            if width.ndim == 0
+            else np.concatenate([[0.0], np.cumsum(width)])
+        )
+        nodes.append(float(grid.origin[axis]) + edges)
+    layers = tuple(layer_cells(boundaries, axis) for axis in range(grid.ndim))
+    return Frame(components, tuple(nodes), stored_cells(grid, boundaries), layers)

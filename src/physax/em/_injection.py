@@ -1,0 +1,69 @@
+"""Currents on boxes of samples: what every source becomes before a run."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Num
+
+from ..grid import Block, Box
+from ._clock import Clock
+from ._pulses import AbstractPulse
+from ._step import Row
+
+
+class Injection(eqx.Module):
+    """A current on one component in a box of samples.
+
+    Attributes:
+        component: The component it drives.
+        box: The samples.
+        amplitude: What is added to the curl of the component, shaped like the box (or
+            broadcast to it), in units of the field.
+        delay: Time in seconds by which the pulse comes later, likewise.
+        pulse: The time dependence.
+    """
+
+    component: str = eqx.field(static=True)
+    box: Box = eqx.field(static=True)
+    amplitude: Num[Array, "..."]
+    delay: Float[Array, "..."]
+    pulse: AbstractPulse
+
+
+def read_row(row: Row, block: Block, box: Box) -> Row:
+    """Returns a material row at the samples of a box."""
+    inertia, loss = (
+        block.read(v, box, fill) if v is not None and v.ndim else v
+        # A sample of another block gets inertia 1: its value is dropped, but must not
+        # be a quotient by zero.
+        for v, fill in ((row.inertia, 1.0), (row.loss, 0.0))
+    )
+    return Row(inertia, loss, row.gain, row.decay)
+
+
+def inject(
+    injections: list[Injection],
+    fields: dict[str, Array],
+    rows: dict[str, Row],
+    block: Block,
+    clock: Clock,
+) -> dict[str, Array]:
+    """Adds the currents of one half step to the fields.
+
+    Args:
+        injections: Those of the half step just done.
+        fields: All fields on this block.
+        rows: Material rows by component.
+        block: The block.
+        clock: The middle of the half step's leapfrog interval.
+
+    Returns:
+        The fields.
+    """
+    fields = dict(fields)
+    for one in injections:
+        value = one.amplitude * one.pulse(clock, one.delay)
+        field = fields[one.component]
+        value = value.astype(jnp.result_type(value, field))
+        drive = read_row(rows[one.component], block, one.box).drive(value)
+        fields[one.component] = block.add(field, one.box, drive)
+    return fields

@@ -1,0 +1,133 @@
+"""Modes of a slab on the same Yee points as the simulation that uses them."""
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from .._checks import ArgumentError
+from ..units import ETA_0, SPEED_OF_LIGHT
+from ._boundaries import PEC, Periodic
+
+
+class SlabMode(eqx.Module):
+    r"""One guided mode on the points of a line, travelling in the positive direction.
+
+    Fields are real: E in V/m and $\eta_0 H$, scaled to carry 1 W/m (time average). The
+    sign makes the first lobe of the field out of the plane positive: the one at the
+    lowest point whose modulus passes half the maximum.
+
+    Attributes:
+        effective_index: $\tilde\beta / k_0$.
+        electric: The transverse electric field in V/m.
+        magnetic: $\eta_0$ times the transverse magnetic field in V/m.
+        guided: Whether the index exceeds that of the medium at the ends of the line.
+    """
+
+    effective_index: Float[Array, ""]
+    electric: Float[Array, " points"]
+    magnetic: Float[Array, " points"]
+    guided: Bool[Array, ""]
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _eigenpair(
+    matrix: Float[Array, "n n"], order: int
+) -> tuple[Float[Array, ""], Float[Array, " n"]]:
+    """Returns the eigenpair of the `order`-th largest eigenvalue, from 1."""
+    values, vectors = jnp.linalg.eigh(matrix)
+    return values[-order], vectors[:, -order]
+
+
+@_eigenpair.defjvp
+def _(order, primals, tangents):
+    # The rule for all of `eigh` divides by every gap, and the radiation modes of a
+    # symmetric slab come in degenerate pairs. This one needs the gaps of one mode.
+    (matrix,), (change,) = primals, tangents
+    values, vectors = jnp.linalg.eigh(matrix)
+    value, vector = values[-order], vectors[:, -order]
+    gaps = (value - values).at[-order].set(1.0)
+    coupling = (vectors.T @ (change @ vector)).at[-order].set(0.0)
+    slope = vector @ (change @ vector)
+    return (value, vector), (slope, vectors @ (coupling / gaps))
+
+
+def slab_mode(
+    own: Float[Array, " points"],
+    along: Float[Array, " points"],
+    across: Float[Array, " points"],
+    widths: Float[Array, " points"],
+    gaps: Float[Array, " points"],
+    frequency: Float[Array, ""],
+    *,
+    polarisation: str,
+    order: int = 1,
+    ends: Periodic | PEC | None = None,
+) -> SlabMode:
+    r"""Solves for one mode of a slab, on a line across it.
+
+    With $u$ the field out of the plane (E or H) the equation is
+    $k_0^2 o u + \partial (\partial u / a) = \tilde\beta^2 u / c$ with the differences
+    of the Yee grid, `own` $o$, `along` $a$ and `across` $c$. For `"Ez"` these are the permittivity
+    of Ez and the permeabilities of H along and across the direction of travel; for
+    `"Hz"` the permeability of Hz and the two permittivities. On a grid that continues
+    along the direction of travel with cells $\Delta$ the phase advances by
+    $\beta \Delta$ a cell, $\tilde\beta = (2 / \Delta) \sin(\beta \Delta / 2)$.
+    Differentiable.
+
+    Reference: Taflove and Hagness, *Computational Electrodynamics*, 3rd edition (2005),
+    chapter 5; the derivative of an eigenpair is textbook perturbation theory.
+
+    Args:
+        own: At the points of `u`.
+        along: At the points half a cell on for `"Ez"`, half a cell before for `"Hz"`.
+        across: At the points of `u`.
+        widths: Widths of the intervals around the points of `u`, in metres.
+        gaps: Distances between neighbours of `u`, entry `i` from `i` to `i + 1` for
+            `"Ez"` and from `i - 1` to `i` for `"Hz"`, in metres.
+        frequency: In Hz. In a time-domain run pass
+            `sin(pi f dt) / (pi dt)`, the frequency that its discrete equations see.
+        polarisation: `"Ez"` or `"Hz"`.
+        order: 1 for the fundamental mode, 2 for the next.
+        ends: `Periodic()` (the default) or `PEC()`, where the field is zero one gap
+            beyond the line.
+
+    Returns:
+        The mode.
+
+    Raises:
+        ArgumentError: If `order` is not between 1 and the number of points.
+    """
+    n = own.shape[0]
+    if not 1 <= order <= n:
+        raise ArgumentError(f"`order` must lie between 1 and {n}, but is {order}.")
+    eye = jnp.eye(n, dtype=own.dtype)
+    forward = jnp.roll(eye, 1, 1) - eye
+    difference = forward if polarisation == "Ez" else -forward.T
+    if isinstance(ends, PEC):
+        # Both neighbours beyond the ends are zero: one more difference than points.
+        zero = jnp.zeros((1, n), own.dtype)
+        rows = jnp.concatenate([eye, zero]) - jnp.concatenate([zero, eye])
+        pad = (1, 0) if polarisation == "Ez" else (0, 1)
+        difference = rows
+        along, gaps = (jnp.pad(v, pad, mode="edge") for v in (along, gaps))
+    # A unit of length of the size of a cell keeps float32 away from its limits.
+    unit = widths[0]
+    k0 = 2 * jnp.pi * frequency / SPEED_OF_LIGHT * unit
+    flux = unit / (gaps * along)
+    weight = jnp.sqrt(across * unit / widths)
+    stiffness = (difference.T * flux) @ difference
+    matrix = jnp.diag(k0**2 * own * across) - weight[:, None] * stiffness * weight
+    value, vector = _eigenpair((matrix + matrix.T) / 2, order)
+    beta = jnp.sqrt(value) / k0
+    u = vector * weight
+    lobe = jnp.argmax(jnp.abs(u) > 0.5 * jnp.max(jnp.abs(u)))
+    u = u * jnp.sign(u[lobe])
+    other = beta * u / across
+    power = jnp.sum(u * other * widths) / (2 * ETA_0)
+    u, other = u / jnp.sqrt(power), other / jnp.sqrt(power)
+    electric, magnetic = (u, other) if polarisation == "Ez" else (other, u)
+    outside = jnp.maximum(own[0] * across[0], own[-1] * across[-1])
+    return SlabMode(beta, electric, magnetic, beta**2 > outside)

@@ -1,0 +1,296 @@
+"""Plane waves by the total-field, scattered-field technique."""
+
+from math import isinf
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._checks import ArgumentError, as_array, positive
+from ..grid import Block, Grid
+from ..units import SPEED_OF_LIGHT
+from ._boundaries import Boundaries
+from ._clock import Clock
+from ._components import AXES
+from ._cpml import CPML
+from ._faces import Correction, Face, corrections, metric_at
+from ._frame import Frame, Point, check_point
+from ._injection import Injection, inject, read_row
+from ._layers import Axis, build_axis
+from ._medium import Medium
+from ._pulses import AbstractPulse
+from ._setup import Setup
+from ._sources import AbstractSource
+from ._step import Arrays, Row, Stepper, build_row, half_step, zero_psi
+
+
+# Cells that the line of the incident wave has beyond the region at either end: a layer,
+# and room for the source.
+_LAYER, _MARGIN = 40, 44
+
+
+class WavePlace(NamedTuple):
+    """The faces' corrections, electric then magnetic, and the extent of the line.
+
+    Attributes:
+        corrections: For each half step.
+        start: Number, on the grid, of the first node of the line.
+        cells: Cells of the line.
+        source: Node of the line at which the wave is made.
+    """
+
+    corrections: tuple[tuple[Correction, ...], ...]
+    start: int
+    cells: int
+    source: int
+
+
+class PlaneWave(AbstractSource):
+    r"""A plane wave inside a box; outside there is only what is scattered.
+
+    The incident wave is stepped along a line of its own, with the same cells and time
+    step, so that it fits the grid to rounding: an empty box leaks nothing. It travels
+    along one axis, or, where a transverse axis has a `Bloch` face, obliquely with that
+    transverse wavevector.
+
+    Attributes:
+        direction: `"+x"`, `"-x"`, `"+y"`, ...: the way it travels along the grid.
+        component: The electric component it carries, for example `"Ez"`. Under Bloch
+            faces it may gain another.
+        centre: Middle of the box in metres.
+        size: Lengths of the box in metres; `inf` along a periodic axis has no faces.
+        pulse: The time dependence of the electric field at the entry face, apart from
+            a delay.
+        amplitude: Peak of `component` in V/m, exact at the frequency of the pulse.
+        permittivity: Relative permittivity of the uniform background of the box.
+        exit: Whether the wave leaves at the far face. `False` lets the total field
+            reach the end of the grid: a one-way sheet.
+    """
+
+    direction: str = eqx.field(static=True)
+    component: str = eqx.field(static=True)
+    centre: Point = eqx.field(static=True)
+    size: Point = eqx.field(static=True)
+    pulse: AbstractPulse
+    amplitude: Float[Array, ""] = eqx.field(converter=as_array, default=1.0)
+    permittivity: Float[Array, ""] = eqx.field(
+        converter=lambda x: positive(x, "permittivity"), default=1.0
+    )
+    exit: bool = eqx.field(static=True, default=True)
+
+    def __check_init__(self):
+        allowed = [sign + axis for axis in AXES for sign in "+-"]
+        if self.direction not in allowed:
+            raise ArgumentError(
+                f"`direction` must be one of {allowed}, but is {self.direction!r}."
+            )
+        if self.component[0] != "E" or self.component[1:] == self.direction[1:]:
+            raise ArgumentError(
+                "`component` must be an electric component across the direction "
+                f"{self.direction!r}, but is {self.component!r}."
+            )
+
+    @property
+    def axis(self) -> int:
+        """Number of the axis along which the wave travels."""
+        return AXES.index(self.direction[1])
+
+    def locate(self, frame, what):
+        axis, ndim = self.axis, frame.ndim
+        names = frame.components.names
+        if axis >= ndim or self.component not in names:
+            raise ArgumentError(
+                f"`direction` and `component` of {what} must be among the axes "
+                f"{AXES[:ndim]} and the components {names}, but are "
+                f"{self.direction!r} and {self.component!r}."
+            )
+        centre = check_point(self.centre, ndim, "centre", what)
+        size = check_point(self.size, ndim, "size", what)
+        region, faces = [], []
+        for a in range(ndim):
+            if isinf(size[a]) and a != axis:
+                region.append((0, frame.stored[a]))
+                continue
+            ends = (centre[a] - size[a] / 2, centre[a] + size[a] / 2)
+            low, high = (frame.nearest(a, x, 0.0, what) for x in ends)
+            if not 1 <= low < high:
+                raise ArgumentError(
+                    f"`size` of {what} must span at least one cell inside the grid "
+                    f"along {AXES[a]}, but spans the nodes {low} to {high}."
+                )
+            region.append((low, high))
+            faces += [Face(a, False, low), Face(a, True, high)]
+        if not self.exit:
+            far = self.direction[0] == "+"
+            faces = [f for f in faces if f.axis != axis or f.high != far]
+            low, high = region[axis]
+            region[axis] = (low, frame.stored[axis]) if far else (0, high)
+        both = tuple(
+            tuple(corrections(frame, tuple(region), faces, electric=electric))
+            for electric in (True, False)
+        )
+        low, high = region[axis]
+        start, cells = low - _MARGIN, high - low + 2 * _MARGIN
+        source = _MARGIN - 2 if self.direction[0] == "+" else cells - _MARGIN + 2
+        return WavePlace(both, start, cells, source)
+
+    def injections(self, place, setup):
+        return []
+
+    def companion(self, place: WavePlace, setup: Setup) -> "IncidentLine":
+        """Builds the line along which the incident wave is stepped."""
+        axis, ndim = self.axis, setup.grid.ndim
+        widths = jnp.broadcast_to(
+            setup.grid.cell_widths(axis), (setup.grid.shape[axis],)
+        )
+        index = jnp.arange(place.start, place.start + place.cells)
+        line = widths[jnp.clip(index, 0, widths.shape[0] - 1)]
+        if setup.grid.is_uniform(axis):
+            line = setup.grid.widths[axis]
+        shape = tuple(place.cells if a == axis else 1 for a in range(ndim))
+        across = tuple(
+            line if a == axis else setup.grid.cell_widths(a)[0] for a in range(ndim)
+        )
+        grid = Grid(across, setup.grid.origin, shape)
+        layer = CPML(_LAYER, reflection=1e-12)
+        faces = Boundaries.all(layer)
+        axes = []
+        for a in range(ndim):
+            if a == axis:
+                axes.append(build_axis(grid, faces, a, setup.dt, place.cells))
+            else:
+                metric = SPEED_OF_LIGHT * setup.dt / across[a]
+                axes.append(Axis(metric, metric, None, None))
+        phases = tuple(
+            None
+            if a == axis or setup.phases[a] is None
+            else setup.phases[a] ** (1 / setup.grid.shape[a])
+            for a in range(ndim)
+        )
+        block = Block(
+            shape,
+            (None,) * ndim,
+            (1,) * ndim,
+            tuple(a != axis for a in range(ndim)),
+            phases,
+        )
+        medium = Medium(permittivity=self.permittivity)
+        names = setup.components.names
+        rows = {n: build_row(medium, n, SPEED_OF_LIGHT * setup.dt) for n in names}
+        stepper = Stepper(setup.components, block, tuple(axes), rows)
+        return IncidentLine(stepper, self._sheet(place, setup, axes[axis]), self, place)
+
+    def _sheet(self, place: WavePlace, setup: Setup, axis: Axis) -> Injection:
+        """Returns the current sheet that makes the wave on the line."""
+        metric = axis.electric[place.source] if axis.electric.ndim else axis.electric
+        # On the grid a sheet makes exp(i b |j|) / sin b per unit of current, not 1 / b.
+        omega = 2 * jnp.pi * self.pulse.frequency
+        index = jnp.sqrt(self.permittivity)
+        seen = jnp.sin(omega * setup.dt / 2) * 2 / setup.dt
+        width = SPEED_OF_LIGHT * setup.dt / metric
+        total = index * seen / SPEED_OF_LIGHT
+        across = jnp.zeros_like(total)
+        for a, phase in enumerate(setup.phases):
+            if phase is not None and a != self.axis:
+                cell = setup.grid.cell_widths(a)[0]
+                turn = jnp.angle(phase ** (1 / setup.grid.shape[a]))
+                across = across + (2 * jnp.sin(turn / 2) / cell) ** 2
+        normal = jnp.sqrt(jnp.maximum(total**2 - across, 1e-6 * total**2))
+        half = jnp.arcsin(jnp.clip(normal * width / 2, -1.0, 1.0))
+        drive = 2 * metric * (normal / total) * index * jnp.cos(half) * self.amplitude
+        box = tuple(
+            (place.source, place.source + 1) if a == self.axis else (0, 1)
+            for a in range(setup.grid.ndim)
+        )
+        zero = jnp.zeros((), drive.dtype)
+        return Injection(self.component, box, drive, zero, self.pulse)
+
+
+class LineState(eqx.Module):
+    """Fields and layer memory of an incident line."""
+
+    fields: Arrays
+    psi: Arrays
+
+
+class IncidentLine(eqx.Module):
+    """The line of an incident wave, stepped beside the simulation."""
+
+    stepper: Stepper
+    sheet: Injection
+    wave: PlaneWave
+    place: WavePlace = eqx.field(static=True)
+
+    def rest(self, dtype) -> LineState:
+        """Returns the line before anything has happened."""
+        shape = self.stepper.block.shape
+        names = self.stepper.components.names
+        fields = {name: jnp.zeros(shape, dtype) for name in names}
+        return LineState(fields, zero_psi(self.stepper, dtype))
+
+    def advance(self, state: LineState, clock: Clock, *, electric: bool) -> LineState:
+        """Advances one half step of the line."""
+        fields, psi = half_step(
+            self.stepper, state.fields, state.psi, electric=electric
+        )
+        if electric:
+            rows, block = self.stepper.rows, self.stepper.block
+            fields = inject([self.sheet], fields, rows, block, clock)
+        return LineState(fields, psi)
+
+    def correct(
+        self,
+        state: LineState,
+        fields: Arrays,
+        axes: tuple[Axis, ...],
+        rows: dict[str, Row],
+        block: Block,
+        *,
+        electric: bool,
+    ) -> Arrays:
+        """Adds to the rows at the faces what they lack of the incident wave.
+
+        Args:
+            state: The line, with the fields that the rows read.
+            fields: Fields of the simulation on this block, just updated.
+            axes: Metrics of the whole simulation.
+            rows: Material rows on this block.
+            block: The block.
+            electric: Which half step.
+
+        Returns:
+            The fields.
+        """
+        fields = dict(fields)
+        for term in self.place.corrections[0 if electric else 1]:
+            metric = metric_at(axes, term, electric)
+            value = term.sign * metric * self._incident(state, term)
+            field = fields[term.target]
+            shape = tuple(high - low for low, high in term.box)
+            value = jnp.broadcast_to(value, shape).astype(field.dtype)
+            drive = read_row(rows[term.target], block, term.box).drive(value)
+            fields[term.target] = block.add(field, term.box, drive)
+        return fields
+
+    def _incident(self, state: LineState, term: Correction) -> Array:
+        """Returns the incident samples that a correction reads."""
+        axis, box = self.wave.axis, term.box
+        line = state.fields[term.source]
+        low, high = box[axis]
+        if term.axis == axis:
+            low, high = term.at, term.at + 1
+        start = self.place.start
+        cut = tuple(
+            slice(low - start, high - start) if a == axis else slice(None)
+            for a in range(line.ndim)
+        )
+        value = line[cut]
+        for a, phase in enumerate(self.stepper.block.phase):
+            if phase is None:
+                continue
+            cells = jnp.arange(*box[a])
+            turn = jnp.exp(1j * jnp.angle(phase) * cells).astype(line.dtype)
+            value = value * turn.reshape([-1 if b == a else 1 for b in range(line.ndim)])
+        return value
+

@@ -1,0 +1,183 @@
+"""Ports: a plane, a span, a direction and a mode number, and the mode solved there."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._checks import ArgumentError
+from ..grid import Box
+from ..units import SPEED_OF_LIGHT
+from ._components import AXES
+from ._frame import Frame, Point, check_point
+from ._medium import Property, at_component
+from ._modes import SlabMode, slab_mode
+from ._setup import Setup
+
+
+class Port(eqx.Module):
+    """Where a mode enters or leaves a 2-D simulation.
+
+    Attributes:
+        centre: Middle of the port in metres.
+        width: Length of its line in metres; it takes the samples in
+            `[centre - width / 2, centre + width / 2)`.
+        direction: `"+x"`, `"-x"`, `"+y"` or `"-y"`: the way into the device.
+        mode: 1 for the fundamental mode, 2 for the next.
+        offset: Distance in metres, along the direction, from the plane where the mode
+            is launched to the plane where it is measured: half a cell before the node
+            nearest to that place is the phase reference.
+        compensate: Whether to divide the electric field, which is averaged over two
+            nodes to the plane of H, by the cosine that the average costs a mode. Without
+            it an ideal line shows a reflection of `(beta dx)^2 / 16` in amplitude,
+            as in frequency-domain codes that average the same way.
+    """
+
+    centre: Point = eqx.field(static=True)
+    width: float = eqx.field(static=True)
+    direction: str = eqx.field(static=True)
+    mode: int = eqx.field(static=True, default=1)
+    offset: float = eqx.field(static=True, default=0.0)
+    compensate: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self):
+        if self.direction not in ("+x", "-x", "+y", "-y"):
+            raise ArgumentError(
+                "`direction` must be '+x', '-x', '+y' or '-y', but is "
+                f"{self.direction!r}."
+            )
+        if self.mode < 1:
+            raise ArgumentError(f"`mode` must be at least 1, but is {self.mode}.")
+        if not self.width > 0:
+            raise ArgumentError(f"`width` must be positive, but is {self.width:g}.")
+
+    @property
+    def axis(self) -> int:
+        """Number of the axis along which the mode travels."""
+        return AXES.index(self.direction[1])
+
+    @property
+    def sign(self) -> int:
+        """1 if the way into the device is up the axis, else -1."""
+        return 1 if self.direction[0] == "+" else -1
+
+
+def port_line(port: Port, frame: Frame, what: str, along: float = 0.0) -> Box:
+    """Returns the nodes of the plane of a port and the samples of its line.
+
+    Args:
+        port: The port.
+        frame: The frame of the simulation.
+        what: How messages name it.
+        along: Distance in metres from the port plane, along its direction.
+
+    Returns:
+        A box for the component out of the plane, one node thick.
+
+    Raises:
+        ArgumentError: If the simulation is not 2-D or the port leaves the grid.
+    """
+    if frame.ndim != 2:
+        raise ArgumentError(
+            f"{what} must be in a 2-D simulation, but this one is {frame.ndim}-D."
+        )
+    centre = list(check_point(port.centre, 2, "centre", what))
+    centre[port.axis] += port.sign * along
+    half = 0.5 if frame.components.names[0] == "Hz" else 0.0
+    other = 1 - port.axis
+    spans = [(0, 0), (0, 0)]
+    node = frame.nearest(port.axis, centre[port.axis], 0.0, what)
+    node = max(node, 1)
+    spans[port.axis] = (node, node + 1)
+    spans[other] = frame.span(other, centre[other], port.width, half, what)
+    return tuple(spans)
+
+
+def _line(value: Property, component: str, box: Box, size: int) -> Array:
+    value = jnp.asarray(at_component(value, component))
+    if value.ndim == 0:
+        return jnp.broadcast_to(value, (size,))
+    return value[tuple(slice(*span) for span in box)].reshape(size)
+
+
+def port_mode(
+    port: Port, box: Box, setup: Setup, frequency: Float[Array, ""]
+) -> SlabMode:
+    """Solves for the mode of a port on the points and in the medium of a run.
+
+    Args:
+        port: The port.
+        box: From `port_line`.
+        setup: The run.
+        frequency: In Hz, as the source or the monitor uses it.
+
+    Returns:
+        The mode, travelling up the axis.
+    """
+    axis, other = port.axis, 1 - port.axis
+    low, high = box[other]
+    size = high - low
+    medium, grid = setup.medium, setup.grid
+    own_name = "Ez" if "Ez" in setup.components.names else "Hz"
+    electric = own_name == "Ez"
+    own_property = medium.permittivity if electric else medium.permeability
+    other_property = medium.permeability if electric else medium.permittivity
+    letter = "H" if electric else "E"
+    # Along the direction of travel and across it, in the plane.
+    along_name, across_name = letter + AXES[axis], letter + AXES[other]
+    own = _line(own_property, own_name, box, size)
+    along = _line(other_property, along_name, box, size)
+    across = _line(other_property, across_name, box, size)
+    cells, dual = grid.cell_widths(other), grid.dual_widths(other)
+    widths, gaps = (dual, cells) if electric else (cells, dual)
+    seen = jnp.sin(jnp.pi * frequency * setup.dt) / (jnp.pi * setup.dt)
+    dtype = jnp.result_type(own, widths)
+    lines = [v.astype(dtype) for v in (own, along, across, widths[low:high])]
+    return slab_mode(
+        *lines,
+        gaps[low:high].astype(dtype),
+        jnp.asarray(seen, dtype),
+        polarisation=own_name,
+        order=port.mode,
+    )
+
+
+def port_modes(
+    port: Port, box: Box, setup: Setup, frequencies: Float[Array, " freqs"]
+) -> SlabMode:
+    """Solves for the mode of a port at each frequency; leaves gain a first axis."""
+    return jax.vmap(lambda f: port_mode(port, box, setup, f))(frequencies)
+
+
+def mode_fields(port: Port, mode: SlabMode, setup: Setup) -> dict[str, Array]:
+    """Returns the transverse fields of a mode travelling along the port's direction.
+
+    Args:
+        port: The port.
+        mode: From `port_mode`.
+        setup: The run.
+
+    Returns:
+        E in V/m and `eta0 H`, by component, each of one entry per point of the line.
+    """
+    parts = setup.components
+    # From mu dH/dt = s dE/dx with exp(i (beta x - w t)): H = -s beta E / (w mu).
+    out = "Ez" if "Ez" in parts.names else "Hz"
+    terms = parts.magnetic_terms if out == "Ez" else parts.electric_terms
+    term = next(t for t in terms if t.axis == port.axis and t.source == out)
+    flip = -term.sign * port.sign
+    own, other = mode.electric, mode.magnetic
+    if out == "Hz":
+        own, other = other, own
+    return {out: own, term.target: flip * other}
+
+
+def phase_per_cell(
+    port: Port, mode: SlabMode, node: int, setup: Setup, frequency: Float[Array, ""]
+) -> Float[Array, ""]:
+    r"""Returns $\beta \Delta$, the phase in radians over one cell along the port."""
+    width = setup.grid.cell_widths(port.axis)[node]
+    seen = jnp.sin(jnp.pi * frequency * setup.dt) / (jnp.pi * setup.dt)
+    k0 = 2 * jnp.pi * seen / SPEED_OF_LIGHT
+    return 2 * jnp.arcsin(jnp.clip(mode.effective_index * k0 * width / 2, -1.0, 1.0))
+

@@ -1,0 +1,166 @@
+"""Time dependence of sources."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._checks import as_array, check, positive
+from ._clock import Clock
+
+
+def _positive(name):
+    return lambda x: positive(x, name)
+
+
+class AbstractPulse(eqx.Module):
+    """A real, dimensionless function of time."""
+
+    frequency: eqx.AbstractVar[Float[Array, ""]]
+
+    @abstractmethod
+    def __call__(
+        self, clock: Clock, delay: Float[Array, "*shape"]
+    ) -> Float[Array, "*shape"]:
+        """Returns the pulse `delay` seconds before the moment of the clock."""
+
+    @abstractmethod
+    def duration(self) -> Float[Array, ""]:
+        """Returns the time in seconds after which the pulse is over (or steady)."""
+
+    @abstractmethod
+    def highest_frequency(self) -> Float[Array, ""]:
+        """Returns the frequency in Hz above which the spectrum is below 1e-7."""
+
+
+# Half width of a Gaussian envelope in standard deviations: exp(-6^2 / 2) = 1.5e-8.
+_CUT = 6.0
+
+
+class GaussianPulse(AbstractPulse):
+    r"""A carrier under a Gaussian envelope.
+
+    $w(t) = \exp(-(t - t_0)^2 / 2 \tau^2) \cos(2 \pi f (t - t_0))$ with
+    $\tau = 1 / (2 \pi\, \mathrm{bandwidth})$ and $t_0 = 6 \tau$. The spectrum falls to
+    $\exp(-1/2)$ of its peak at one bandwidth from the carrier.
+
+    Attributes:
+        frequency: Carrier $f$ in Hz.
+        bandwidth: Standard deviation of the spectrum in Hz.
+    """
+
+    frequency: Float[Array, ""] = eqx.field(converter=_positive("frequency"))
+    bandwidth: Float[Array, ""] = eqx.field(converter=_positive("bandwidth"))
+
+    def __call__(self, clock, delay):
+        tau = 1 / (2 * jnp.pi * self.bandwidth)
+        t0 = _CUT * tau
+        t = (clock.time - t0 - delay) / tau
+        cycles = clock.cycles(self.frequency) - self.frequency * (t0 + delay)
+        return jnp.exp(-(t**2) / 2) * jnp.cos(2 * jnp.pi * cycles)
+
+    def duration(self):
+        return 2 * _CUT / (2 * jnp.pi * self.bandwidth)
+
+    def highest_frequency(self):
+        return self.frequency + _CUT * self.bandwidth
+
+
+class ContinuousWave(AbstractPulse):
+    r"""A carrier that is switched on smoothly.
+
+    $w(t) = r(t) \sin(2 \pi f t)$, with $r$ rising from 0 to 1 as
+    $\sin^2(\pi t / 2 t_r)$ over the rise time $t_r$.
+
+    Attributes:
+        frequency: Carrier in Hz.
+        rise: Rise time in periods of the carrier.
+    """
+
+    frequency: Float[Array, ""] = eqx.field(converter=_positive("frequency"))
+    rise: Float[Array, ""] = eqx.field(converter=_positive("rise"), default=10.0)
+
+    def __call__(self, clock, delay):
+        periods = self.frequency * (clock.time - delay)
+        ramp = jnp.sin(jnp.pi / 2 * jnp.clip(periods / self.rise, 0.0, 1.0)) ** 2
+        cycles = clock.cycles(self.frequency) - self.frequency * delay
+        return ramp * jnp.sin(2 * jnp.pi * cycles)
+
+    def duration(self):
+        return self.rise / self.frequency
+
+    def highest_frequency(self):
+        # The ramp has a jump in its second derivative: its spectrum falls as f^-3.
+        return self.frequency * (1 + 200 / self.rise)
+
+
+class Ricker(AbstractPulse):
+    r"""The second derivative of a Gaussian, free of a static component.
+
+    $w(t) = (1 - 2 a) e^{-a}$ with $a = (\pi f (t - t_0))^2$ and $t_0 = 2 / f$.
+    Reference: Ricker, Geophysics 18, 10 (1953).
+
+    Attributes:
+        frequency: Frequency of the spectral peak in Hz.
+    """
+
+    frequency: Float[Array, ""] = eqx.field(converter=_positive("frequency"))
+
+    def __call__(self, clock, delay):
+        a = (jnp.pi * (self.frequency * (clock.time - delay) - 2)) ** 2
+        return (1 - 2 * a) * jnp.exp(-a)
+
+    def duration(self):
+        return 4 / self.frequency
+
+    def highest_frequency(self):
+        # x^2 exp(1 - x^2) = 1e-7 at x = 4.4.
+        return 4.4 * self.frequency
+
+
+class CustomPulse(AbstractPulse):
+    """A function of the user.
+
+    Attributes:
+        function: Maps times in seconds to values, elementwise.
+        frequency: A typical frequency in Hz: it sets the phase delays of mode sources
+            and the default grid.
+        length: Time in seconds after which the function is negligible.
+        band: Highest frequency in Hz that it contains; `None` for unknown, and then
+            nothing is decimated.
+    """
+
+    function: Callable[[Array], Array] = eqx.field(static=True)
+    frequency: Float[Array, ""] = eqx.field(converter=_positive("frequency"))
+    length: Float[Array, ""] = eqx.field(converter=_positive("length"))
+    band: Float[Array, ""] | None = eqx.field(
+        converter=lambda x: None if x is None else positive(x, "band"), default=None
+    )
+
+    def __call__(self, clock, delay):
+        return self.function(clock.time - delay)
+
+    def duration(self):
+        return self.length
+
+    def highest_frequency(self):
+        return as_array(float("inf")) if self.band is None else self.band
+
+
+def band_pulse(low: float, high: float) -> GaussianPulse:
+    """Makes a Gaussian pulse that covers a band.
+
+    Args:
+        low: Lower end of the band in Hz.
+        high: Upper end in Hz, not below `low`. For a single frequency the bandwidth is
+            a tenth of it.
+
+    Returns:
+        A pulse whose spectrum at the ends is at least 0.6 of its peak.
+    """
+    low, high = positive(low, "low"), positive(high, "high")
+    high = check(high, high >= low, "`high` must be at least `low`")
+    centre = (low + high) / 2
+    return GaussianPulse(centre, jnp.maximum((high - low) / 2, centre / 10))

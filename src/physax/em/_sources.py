@@ -1,0 +1,281 @@
+"""Sources: dipoles, guided modes and Gaussian beams."""
+
+from abc import abstractmethod
+from collections.abc import Hashable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._checks import ArgumentError, as_array, at_least, positive
+from ..grid import Box
+from ..units import ETA_0, SPEED_OF_LIGHT
+from ._components import AXES, stagger
+from ._faces import Face, corrections, metric_at
+from ._frame import Frame, Point, check_point
+from ._injection import Injection
+from ._ports import Port, mode_fields, phase_per_cell, port_line, port_mode
+from ._pulses import AbstractPulse
+from ._setup import Setup
+
+
+class AbstractSource(eqx.Module):
+    """Something that drives the fields by currents on fixed samples."""
+
+    pulse: eqx.AbstractVar[AbstractPulse]
+
+    @abstractmethod
+    def locate(self, frame: Frame, what: str) -> Hashable:
+        """Finds the samples on the host; refuses places outside the grid."""
+
+    @abstractmethod
+    def injections(self, place: Hashable, setup: Setup) -> list[Injection]:
+        """Returns the currents, given what `locate` found."""
+
+
+class DipolePlace(NamedTuple):
+    """Samples around a dipole and the weight of each, for each axis."""
+
+    box: Box
+    weights: tuple[tuple[float, ...], ...]
+
+
+class Dipole(AbstractSource):
+    """A point current: electric with an E component, magnetic with an H component.
+
+    A position between samples is shared linearly by its neighbours. In 2-D the source
+    is a line, in 1-D a sheet, and the moment is per length or per area.
+
+    Attributes:
+        component: `"Ex"` ... `"Hz"`.
+        position: In metres.
+        pulse: The time dependence.
+        moment: Current moment: A m for electric, V m for magnetic dipoles in 3-D.
+    """
+
+    component: str = eqx.field(static=True)
+    position: Point = eqx.field(static=True)
+    pulse: AbstractPulse
+    moment: Float[Array, ""] = eqx.field(converter=as_array, default=1.0)
+
+    def locate(self, frame, what):
+        if self.component not in frame.components.names:
+            raise ArgumentError(
+                f"`component` of {what} must be one of {frame.components.names}, but "
+                f"is {self.component!r}."
+            )
+        position = check_point(self.position, frame.ndim, "position", what)
+        spans, weights = [], []
+        for axis, half in enumerate(stagger(self.component, frame.ndim)):
+            x, points = position[axis], frame.positions(axis, half)
+            near = frame.nearest(axis, x, half, what)
+            step = 1 if x > points[near] else -1
+            next_ = min(max(near + step, 0), len(points) - 1)
+            low = min(near, next_)
+            gap = points[low + 1] - points[low] if next_ != near else 1.0
+            share = float(min(abs(x - points[near]) / gap, 1.0))
+            if next_ == near or share < 1e-6:
+                spans.append((near, near + 1))
+                weights.append((1.0,))
+                continue
+            spans.append((low, low + 2))
+            weights.append((1 - share, share) if low == near else (share, 1 - share))
+        frame.warn_in_layer(tuple(spans), what)
+        return DipolePlace(tuple(spans), tuple(weights))
+
+    def injections(self, place, setup):
+        grid, ndim = setup.grid, setup.grid.ndim
+        density = self.moment * SPEED_OF_LIGHT * setup.dt
+        electric = self.component[0] == "E"
+        if electric:
+            density = density * ETA_0
+        halves = stagger(self.component, ndim)
+        for axis, (low, high) in enumerate(place.box):
+            widths = grid.cell_widths(axis) if halves[axis] else grid.dual_widths(axis)
+            # The node of a magnetic wall behind the last cell has that cell's width.
+            widths = jnp.pad(widths, (0, 1), mode="edge")[low:high]
+            row = as_array(place.weights[axis]) / widths
+            density = density * row.reshape([-1 if a == axis else 1 for a in range(ndim)])
+        zero = jnp.zeros((), density.dtype)
+        return [Injection(self.component, place.box, -density, zero, self.pulse)]
+
+
+class LinePlace(NamedTuple):
+    """A port line and the corrections of the rows on either side of it."""
+
+    box: Box
+    face: Face
+    corrections: tuple
+
+
+def _one_way(frame: Frame, box: Box, axis: int, sign: int) -> LinePlace:
+    """Returns the corrections of a single face from which a wave starts."""
+    node = box[axis][0]
+    region = tuple(
+        (low, high - 1) if a != axis else (low, low)
+        for a, (low, high) in enumerate(box)
+    )
+    half = stagger(frame.components.names[0], frame.ndim)
+    region = tuple(
+        (low, high + 1) if a != axis and half[a] else (low, high)
+        for a, (low, high) in enumerate(region)
+    )
+    face = Face(axis, sign < 0, node)
+    both = tuple(
+        tuple(corrections(frame, region, [face], electric=electric))
+        for electric in (True, False)
+    )
+    return LinePlace(box, face, both)
+
+
+def _launch(
+    place: LinePlace,
+    setup: Setup,
+    fields: dict[str, Array],
+    delays: dict[str, Array],
+    pulse: AbstractPulse,
+) -> list[Injection]:
+    """Turns incident fields on a line into the currents of a one-way source."""
+    out = []
+    for terms, electric in zip(place.corrections, (True, False), strict=True):
+        for term in terms:
+            shape = tuple(high - low for low, high in term.box)
+            metric = metric_at(setup.axes, term, electric)
+            profile = term.sign * metric * fields[term.source]
+            delay = jnp.broadcast_to(delays[term.source], profile.shape)
+            out.append(
+                Injection(
+                    term.target,
+                    term.box,
+                    profile.reshape(shape),
+                    delay.reshape(shape),
+                    pulse,
+                )
+            )
+    return out
+
+
+class ModeSource(AbstractSource):
+    """A guided mode of a 2-D waveguide, launched one way along its port.
+
+    Its profile is that of one frequency. At other frequencies the source excites a
+    little of other modes, and some 1e-3 in amplitude of the backward wave: normalise by
+    the amplitude measured in the same run, as `s_parameters` does.
+
+    Attributes:
+        port: Plane, line, direction and mode.
+        pulse: The time dependence.
+        power: Time-averaged power at the peak of the envelope, in W/m.
+        frequency: Frequency in Hz of the profile; that of the pulse if `None`.
+    """
+
+    port: Port
+    pulse: AbstractPulse
+    power: Float[Array, ""] = eqx.field(
+        converter=at_least("power", 0.0), default=1.0
+    )
+    frequency: Float[Array, ""] | None = eqx.field(
+        converter=lambda x: None if x is None else positive(x, "frequency"),
+        default=None,
+    )
+
+    def locate(self, frame, what):
+        box = port_line(self.port, frame, what)
+        frame.warn_in_layer(box, what, axes=(self.port.axis,))
+        return _one_way(frame, box, self.port.axis, self.port.sign)
+
+    def injections(self, place, setup):
+        frequency = self.pulse.frequency if self.frequency is None else self.frequency
+        mode = port_mode(self.port, place.box, setup, frequency)
+        fields = mode_fields(self.port, mode, setup)
+        scale = jnp.sqrt(self.power)
+        fields = {name: scale * values for name, values in fields.items()}
+        node = place.face.node
+        turn = phase_per_cell(self.port, mode, node, setup, frequency)
+        # H sits half a cell upstream of the plane of E: the wave is there earlier.
+        early = -turn / 2 / (2 * jnp.pi * frequency)
+        delays = {n: early if n[0] == "H" else jnp.zeros_like(early) for n in fields}
+        return _launch(place, setup, fields, delays, self.pulse)
+
+
+class GaussianBeam(AbstractSource):
+    r"""A 2-D Gaussian beam in a uniform medium, launched one way from a line.
+
+    Paraxial: $u \propto \exp(-r^2 / w^2) \exp(i k r^2 / 2 R - i \zeta / 2)$ with the
+    radius $w$, the curvature $R$ and the Gouy phase $\zeta$ of a beam whose waist $w_0$
+    lies `distance` ahead of the line. Phases become delays at the pulse's frequency.
+    Reference: Saleh and Teich, *Fundamentals of Photonics*, 3rd edition (2019), 3.1.
+
+    Attributes:
+        port: Plane, line and direction; `mode` and `offset` are not used.
+        pulse: The time dependence.
+        waist: Radius $w_0$ at which the amplitude falls to 1/e, in metres.
+        distance: From the line to the waist along the direction, in metres.
+        tilt: Angle of the beam to the direction, in radians.
+        power: Time-averaged power at the peak of the envelope, in W/m.
+    """
+
+    port: Port
+    pulse: AbstractPulse
+    waist: Float[Array, ""] = eqx.field(converter=lambda x: positive(x, "waist"))
+    distance: Float[Array, ""] = eqx.field(converter=as_array, default=0.0)
+    tilt: Float[Array, ""] = eqx.field(converter=as_array, default=0.0)
+    power: Float[Array, ""] = eqx.field(
+        converter=at_least("power", 0.0), default=1.0
+    )
+
+    def locate(self, frame, what):
+        box = port_line(self.port, frame, what)
+        frame.warn_in_layer(box, what, axes=(self.port.axis,))
+        return _one_way(frame, box, self.port.axis, self.port.sign)
+
+    def injections(self, place, setup):
+        port, grid = self.port, setup.grid
+        other = 1 - port.axis
+        out = setup.components.names[0] if "Hz" in setup.components.names else "Ez"
+        low, high = place.box[other]
+        across = grid.coordinates(other, stagger(out, 2)[other])[low:high]
+        r = across - port.centre[other]
+        # Index and impedance of the medium where the axis of the beam crosses the line.
+        mode = port_mode(port, place.box, setup, self.pulse.frequency)
+        fields = mode_fields(port, mode, setup)
+        middle = (high - low) // 2
+        epsilon, mu = (
+            _on_line(value, place.box, middle)
+            for value in (setup.medium.permittivity, setup.medium.permeability)
+        )
+        index, impedance = jnp.sqrt(epsilon * mu), jnp.sqrt(mu / epsilon)
+        omega = 2 * jnp.pi * self.pulse.frequency
+        k = index * omega / SPEED_OF_LIGHT
+        reach = k * self.waist**2 / 2
+        z = -self.distance
+        radius = self.waist * jnp.sqrt(1 + (z / reach) ** 2)
+        phase = k * r**2 * z / (2 * (z**2 + reach**2)) - jnp.arctan2(z, reach) / 2
+        phase = phase + k * jnp.sin(self.tilt) * r
+        amplitude = jnp.exp(-((r / radius) ** 2))
+        widths = grid.cell_widths(other)[low:high]
+        # S = E^2 / (2 eta) for the component of the wave normal to the line.
+        flow = jnp.sum(amplitude**2 * widths) * jnp.cos(self.tilt)
+        electric = amplitude * jnp.sqrt(2 * ETA_0 * impedance * self.power / flow)
+        magnetic = electric / impedance
+        signs = {name: jnp.sign(v[middle]) for name, v in fields.items()}
+        tilted = jnp.cos(self.tilt)
+        lines = {}
+        for name in fields:
+            value = electric if name[0] == "E" else magnetic
+            lines[name] = signs[name] * value * (1 if name == out else tilted)
+        width = grid.cell_widths(port.axis)[place.face.node]
+        delay = phase / omega
+        early = delay - k * jnp.cos(self.tilt) * width / 2 / omega
+        delays = {name: early if name[0] == "H" else delay for name in fields}
+        return _launch(place, setup, lines, delays, self.pulse)
+
+
+def _on_line(value, box: Box, middle: int) -> Array:
+    """Returns the value of an isotropic property at one sample of a line."""
+    value = next(iter(value.values())) if isinstance(value, dict) else value
+    if value.ndim == 0:
+        return value
+    where = tuple(low + (middle if high - low > 1 else 0) for low, high in box)
+    return value[where]

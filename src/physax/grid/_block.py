@@ -1,0 +1,151 @@
+"""A block of a grid and its neighbours: the halo provider of every stencil."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Num
+
+
+Box = tuple[tuple[int, int], ...]
+"""Half-open ranges of cells, one for each axis, in the numbering of the whole grid."""
+
+
+def _along(values: Array, axis: int, low: int, high: int) -> Array:
+    """Pads with zeros along one axis."""
+    pad = [(0, 0)] * values.ndim
+    pad[axis] = (low, high)
+    return jnp.pad(values, pad)
+
+
+class Block(eqx.Module):
+    """The part of the grid that one device holds, and how it meets the other parts.
+
+    A stencil is written once, for a local block. On one device the plane beyond the
+    block is zero, or the wrapped plane of a periodic axis; inside `shard_map` it comes
+    from the neighbour by `ppermute`, which leaves zeros at the rim of the mesh.
+
+    Attributes:
+        shape: Cells of the block along each axis.
+        names: For each axis the mesh axis that cuts it, or `None`.
+        parts: For each axis the number of blocks.
+        periodic: For each axis whether it wraps.
+        phase: For each axis the Bloch factor `exp(i k L)` by which a field grows over
+            one period, or `None` for 1.
+    """
+
+    shape: tuple[int, ...] = eqx.field(static=True)
+    names: tuple[str | None, ...] = eqx.field(static=True)
+    parts: tuple[int, ...] = eqx.field(static=True)
+    periodic: tuple[bool, ...] = eqx.field(static=True)
+    phase: tuple[Num[Array, ""] | None, ...]
+
+    def _beyond(self, values: Array, axis: int, *, after: bool) -> Array | None:
+        """Returns the plane next to the block, or `None` where it is zero."""
+        cut, wraps = self.parts[axis] > 1, self.periodic[axis]
+        if not (cut or wraps):
+            return None
+        cells, parts = self.shape[axis], self.parts[axis]
+        first = 0 if after else cells - 1
+        plane = lax.slice_in_dim(values, first, first + 1, axis=axis)
+        if cut:
+            shift = -1 if after else 1
+            to = [(i, i + shift) for i in range(parts)]
+            pairs = [(i, j % parts) for i, j in to if wraps or 0 <= j < parts]
+            plane = lax.ppermute(plane, self.names[axis], pairs)
+        phase = self.phase[axis]
+        if not wraps or phase is None:
+            return plane
+        factor = phase if after else jnp.conj(phase)
+        if cut:
+            rim = parts - 1 if after else 0
+            here = lax.axis_index(self.names[axis])
+            factor = jnp.where(here == rim, factor, jnp.ones_like(factor))
+        return plane * factor
+
+    def after(self, values: Num[Array, "*cells"], axis: int) -> Array | None:
+        """Returns the plane that follows the block along `axis`, `None` if zero."""
+        return self._beyond(values, axis, after=True)
+
+    def before(self, values: Num[Array, "*cells"], axis: int) -> Array | None:
+        """Returns the plane that precedes the block along `axis`, `None` if zero."""
+        return self._beyond(values, axis, after=False)
+
+    def start(self, axis: int) -> Array | int:
+        """Returns the number of the first cell of the block in the whole grid."""
+        if self.parts[axis] == 1:
+            return 0
+        return lax.axis_index(self.names[axis]) * self.shape[axis]
+
+    def _local(self, axis: int, low: int, high: int) -> Array:
+        """Returns local numbers of global cells; those of other blocks lie outside."""
+        local = jnp.arange(low, high) - self.start(axis)
+        cells = self.shape[axis]
+        return jnp.where((local >= 0) & (local < cells), local, cells)
+
+    def read(
+        self, values: Num[Array, "*cells"], box: Box, fill: float = 0.0
+    ) -> Num[Array, "*box"]:
+        """Returns the values in a box, `fill` where another block holds them."""
+        for axis, (low, high) in enumerate(box):
+            if self.parts[axis] == 1:
+                values = lax.slice_in_dim(values, low, high, axis=axis)
+            else:
+                local = self._local(axis, low, high)
+                values = jnp.take(values, local, axis, mode="fill", fill_value=fill)
+        return values
+
+    def add(
+        self, values: Num[Array, "*cells"], box: Box, what: Num[Array, "*#box"]
+    ) -> Num[Array, "*cells"]:
+        """Returns the values with `what` added in a box, as far as this block goes."""
+        what = jnp.asarray(what, values.dtype)
+        if all(parts == 1 for parts in self.parts):
+            where = tuple(slice(low, high) for low, high in box)
+            return values.at[where].add(what)
+        index = []
+        for axis, (low, high) in enumerate(box):
+            shape = [1] * len(box)
+            shape[axis] = high - low
+            index.append(self._local(axis, low, high).reshape(shape))
+        return values.at[tuple(index)].add(what, mode="drop")
+
+    def difference(
+        self,
+        values: Num[Array, "*cells"],
+        axis: int,
+        plane: Num[Array, "*plane"] | None,
+        start: int,
+        stop: int,
+        *,
+        forward: bool,
+    ) -> Num[Array, "*part"]:
+        """Returns neighbour differences for local cells `start` to `stop` of an axis.
+
+        Forward is `f[i + 1] - f[i]`, backward `f[i] - f[i - 1]`. Padding rather than
+        concatenation lets XLA fuse the difference into its user.
+
+        Args:
+            values: The field on this block.
+            axis: Axis of the difference.
+            plane: From `after` (forward) or `before` (backward).
+            start: First local cell.
+            stop: One past the last local cell.
+            forward: Which of the two.
+
+        Returns:
+            The differences, of length `stop - start` along `axis`.
+        """
+        cells = self.shape[axis]
+        here = lax.slice_in_dim(values, start, stop, axis=axis)
+        shift = 1 if forward else -1
+        low, high = max(start + shift, 0), min(stop + shift, cells)
+        other = lax.slice_in_dim(values, low, high, axis=axis)
+        missing = stop - start - (high - low)
+        if missing:
+            side = (0, missing) if forward else (missing, 0)
+            other = _along(other, axis, *side)
+            if plane is not None:
+                rest = stop - start - 1
+                side = (rest, 0) if forward else (0, rest)
+                other = other + _along(plane, axis, *side)
+        return other - here if forward else here - other

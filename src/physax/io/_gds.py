@@ -1,0 +1,190 @@
+"""Reads device layouts from GDSII files."""
+
+import math
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+from .._checks import ArgumentError, PhysaxError, as_array
+from ..em import Material, Polygon, Structure
+from ._gds_records import GDSError, check_records
+
+
+class MissingPackageError(PhysaxError, ImportError):
+    """An optional package that a function needs is not installed."""
+
+
+class GDSLayer(eqx.Module):
+    """What a layer of a layout stands for.
+
+    Attributes:
+        material: The material inside its polygons.
+        low: Lower end along z in metres, or -inf.
+        high: Upper end along z in metres, or inf.
+    """
+
+    material: Material
+    low: Float[Array, ""] = eqx.field(converter=as_array, default=-math.inf)
+    high: Float[Array, ""] = eqx.field(converter=as_array, default=math.inf)
+
+
+def read_gds(
+    path: str | os.PathLike,
+    layers: Mapping[tuple[int, int], GDSLayer],
+    *,
+    cell: str | None = None,
+    centre: ArrayLike | Sequence[ArrayLike] | None = None,
+    max_bytes: int = 200_000_000,
+    max_vertices: int = 50_000,
+) -> list[Structure]:
+    """Reads the polygons of some layers of a layout as structures.
+
+    References and arrays are resolved, paths become polygons, and the polygons of a
+    layer are united, so that pieces that touch leave no seam. Needs gdstk, which
+    `pip install physax[photonics]` brings.
+
+    Args:
+        path: The file.
+        layers: For each pair (layer, datatype) to read what it stands for. Layers that
+            come later overwrite earlier ones.
+        cell: Name of the cell; may be left out where one cell only is on top.
+        centre: Point (x, y) of the layout in metres that becomes the origin.
+        max_bytes: Refuses a larger file.
+        max_vertices: Refuses a layout with more vertices once arrays are resolved:
+            uniting polygons that overlap takes a time that grows as their square.
+
+    Returns:
+        One structure per entry of `layers`, in the same order.
+
+    Raises:
+        MissingPackageError: If gdstk is not installed.
+        GDSError: If the file is not a sound GDSII file, too large, or lacks the cell
+            or a layer.
+        FileNotFoundError: If there is no such file.
+        ArgumentError: If `layers` is empty.
+    """
+    if not layers:
+        raise ArgumentError("`layers` must name at least one (layer, datatype).")
+    try:
+        import gdstk
+    except ImportError as error:
+        raise MissingPackageError(
+            "Reading GDSII needs the package gdstk: pip install 'physax[photonics]'."
+        ) from error
+
+    path = Path(path)
+    check_records(path, max_bytes)
+    library = _library(gdstk, path)
+    top = _chosen_cell(library, cell, path)
+    _check_size(top, set(layers), max_vertices, path)
+    origin = np.zeros(2) if centre is None else np.asarray(centre, float)
+
+    structures = []
+    for (number, datatype), layer in layers.items():
+        found = top.get_polygons(layer=number, datatype=datatype)
+        if not found:
+            there = sorted(library.layers_and_datatypes())
+            raise GDSError(
+                f"Cell {top.name!r} of {path} has no polygon on layer "
+                f"({number}, {datatype}). The file has {there}."
+            )
+        united = gdstk.boolean(
+            found, [], "or", precision=library.precision / library.unit
+        )
+        polygon = _joined(
+            [np.asarray(shape.points) * library.unit - origin for shape in united],
+            layer,
+            path,
+        )
+        structures.append(Structure(polygon, layer.material))
+    return structures
+
+
+def _joined(outlines: list[np.ndarray], layer: GDSLayer, path: Path) -> Polygon:
+    """One polygon of many outlines, all the same way around."""
+    if not outlines:
+        raise GDSError(f"The polygons of a layer in {path} have no area.")
+    x_y = [(points[:, 0], points[:, 1]) for points in outlines]
+    areas = [np.sum(x * np.roll(y, -1) - y * np.roll(x, -1)) for x, y in x_y]
+    ordered = [
+        points if area > 0 else points[::-1]
+        for points, area in zip(outlines, areas, strict=True)
+    ]
+    return Polygon(
+        np.concatenate(ordered),
+        low=layer.low,
+        high=layer.high,
+        outlines=tuple(len(points) for points in ordered),
+    )
+
+
+def _library(gdstk, path: Path):
+    """Reads a file, taking what the reader only warns of as an error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            library = gdstk.read_gds(path)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise GDSError(f"{path} is not a sound GDSII file: {error}.") from error
+    if caught:
+        raise GDSError(f"{path} is not a sound GDSII file: {caught[0].message}")
+    return library
+
+
+def _chosen_cell(library, name: str | None, path: Path) -> Any:
+    """The cell of that name, or the only one on top."""
+    if name is None:
+        top = library.top_level()
+        if len(top) == 1:
+            return top[0]
+        names = sorted(cell.name for cell in top)
+        raise GDSError(
+            f"{path} has {len(top)} top cells {names}: give one of them as `cell`."
+        )
+    for cell in library.cells:
+        if cell.name == name:
+            return cell
+    names = sorted(cell.name for cell in library.cells)
+    raise GDSError(f"{path} has no cell {name!r}; it has {names}.")
+
+
+def _check_size(top, wanted: set[tuple[int, int]], max_vertices: int, path: Path):
+    """Counts the vertices before arrays of arrays are resolved."""
+    counts: dict[str, int] = {}
+    open_cells: list[str] = []
+
+    def copies(element) -> int:
+        return max(1, element.repetition.size or 1)
+
+    def count(cell) -> int:
+        if cell.name in counts:
+            return counts[cell.name]
+        if cell.name in open_cells:
+            raise GDSError(f"{path} is damaged: cell {cell.name!r} contains itself.")
+        open_cells.append(cell.name)
+        total = 0
+        for shape in cell.polygons:
+            if (shape.layer, shape.datatype) in wanted:
+                total += len(shape.points) * copies(shape)
+        for line in cell.paths:
+            if wanted & set(zip(line.layers, line.datatypes, strict=True)):
+                total += 2 * len(line.spine()) * copies(line)
+        for reference in cell.references:
+            total += count(reference.cell) * copies(reference)
+        open_cells.pop()
+        counts[cell.name] = total
+        return total
+
+    vertices = count(top)
+    if vertices > max_vertices:
+        raise GDSError(
+            f"{path} has {vertices} vertices on the wanted layers, more than "
+            f"`max_vertices` = {max_vertices}. Raise that limit, or read a smaller "
+            "cell."
+        )

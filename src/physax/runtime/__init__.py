@@ -1,0 +1,60 @@
+"""Devices, precision, compilation, measuring, checkpoints, and the host loop."""
+
+from .._status import RunError as RunError, Status as Status, raise_for as raise_for
+from ._benchmark import Benchmark as Benchmark, benchmark as benchmark
+from ._checkpoint_file import (
+    Checkpoint as Checkpoint,
+    CheckpointError as CheckpointError,
+)
+from ._checkpoint_store import (
+    CheckpointWarning as CheckpointWarning,
+    FingerprintError as FingerprintError,
+    checkpoint_steps as checkpoint_steps,
+    latest_step as latest_step,
+    load_checkpoint as load_checkpoint,
+    save_checkpoint as save_checkpoint,
+)
+from ._checkpointing import Checkpointing as Checkpointing
+from ._compile_ahead import compile_ahead as compile_ahead
+from ._compile_cache import (
+    CacheFolderError as CacheFolderError,
+    enable_compile_cache as enable_compile_cache,
+)
+from ._drive import (
+    ChunkInfo as ChunkInfo,
+    DriveResult as DriveResult,
+    drive as drive,
+)
+from ._fingerprint import Fingerprint as Fingerprint, fingerprint as fingerprint
+from ._memory import (
+    AvailableMemory as AvailableMemory,
+    MemoryLimitError as MemoryLimitError,
+    MemoryUse as MemoryUse,
+    available_memory as available_memory,
+    check_memory as check_memory,
+    memory as memory,
+)
+from ._mesh import DeviceInfo as DeviceInfo, devices as devices, mesh as mesh
+from ._precision import (
+    Precision as Precision,
+    PrecisionError as PrecisionError,
+    require_x64 as require_x64,
+)
+from ._profile import profile as profile
+from ._progress import Progress as Progress
+from ._recompile import (
+    CompileCount as CompileCount,
+    RecompileError as RecompileError,
+    count_compiles as count_compiles,
+    no_recompile as no_recompile,
+)
+from ._state_arrays import pack_state as pack_state, unpack_state as unpack_state
+from ._watch import (
+    all_finite as all_finite,
+    bounded as bounded,
+    locate_fault as locate_fault,
+)
+from ._writer_lock import (
+    CheckpointLockError as CheckpointLockError,
+    writer_lock as writer_lock,
+)

@@ -1,0 +1,254 @@
+"""A folder of checkpoints, of which one is whole at any instant."""
+
+import errno
+import itertools
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from .._checks import ArgumentError
+from ._checkpoint_file import (
+    Checkpoint,
+    CheckpointError,
+    encode_header,
+    read_checkpoint,
+    write_arrays,
+)
+from ._fingerprint import Fingerprint
+from ._memory import host_memory
+from ._writer_lock import holds_lock, writer_lock
+
+
+_NAME = re.compile(r"step-(\d{12})\.checkpoint")
+_counter = itertools.count()
+_MOST_SHOWN = 5
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written or read, and the run goes on without it."""
+
+
+class FingerprintError(CheckpointError):
+    """A checkpoint belongs to another problem."""
+
+
+def save_checkpoint(
+    folder: str | os.PathLike,
+    step: int,
+    arrays: Mapping[str, np.ndarray],
+    fingerprint: Fingerprint | str = "",
+    metadata: Mapping[str, object] | None = None,
+    *,
+    keep: int = 2,
+) -> Path:
+    """Writes a checkpoint; an older one stays whole until this one is.
+
+    When this returns, the checkpoint survives a loss of power.
+
+    Args:
+        folder: Where; made if it is not there.
+        step: How many steps have been done.
+        arrays: What to keep, by name.
+        fingerprint: What the checkpoint belongs to.
+        metadata: Further values that JSON can hold.
+        keep: How many checkpoints stay in the folder, at least 1.
+
+    Returns:
+        The file.
+
+    Raises:
+        ArgumentError: If `step` or `keep` is out of range.
+        CheckpointLockError: If another process writes into the folder.
+        CheckpointError: If the file cannot be written, for example because the disk is
+            full. What was there before is unharmed.
+    """
+    if not 0 <= step < 10**12:
+        raise ArgumentError(f"`step` must lie in [0, 1e12), but is {step}.")
+    if keep < 1:
+        raise ArgumentError(f"`keep` must be at least 1, but is {keep}.")
+    digest, fields = _parts(fingerprint)
+    checkpoint = Checkpoint(
+        step=step,
+        arrays={name: np.asarray(array) for name, array in arrays.items()},
+        digest=digest,
+        fields=fields,
+        metadata=dict(metadata or {}),
+    )
+    with _locked(Path(folder)) as path:
+        target = path / f"step-{step:012d}.checkpoint"
+        _write_whole(target, checkpoint)
+        others = [old for old in sorted(_steps(path), reverse=True) if old != step]
+        for old in others[keep - 1 :]:
+            (path / f"step-{old:012d}.checkpoint").unlink(missing_ok=True)
+    return target
+
+
+def load_checkpoint(
+    folder: str | os.PathLike,
+    fingerprint: Fingerprint | str | None = None,
+    step: int | None = None,
+    *,
+    at_most: int | None = None,
+    max_bytes: int | None = None,
+) -> Checkpoint:
+    """Reads a checkpoint and verifies all of it.
+
+    Args:
+        folder: Where.
+        fingerprint: What it must belong to; by default it is not asked.
+        step: Which one. By default the newest whole one; those that are damaged are
+            passed over with a `CheckpointWarning`.
+        at_most: The newest step that may be chosen so; by default any.
+        max_bytes: The largest memory its arrays may take; by default what is free.
+
+    Returns:
+        The checkpoint.
+
+    Raises:
+        CheckpointError: If there is none, or the one asked for, or every one, is
+            damaged, of another version or too large.
+        FingerprintError: If it belongs to another problem. The message names the first
+            values that differ.
+    """
+    path = Path(folder)
+    steps = [step] if step is not None else sorted(_steps(path), reverse=True)
+    if at_most is not None:
+        steps = [candidate for candidate in steps if candidate <= at_most]
+    if not steps:
+        limit = "" if at_most is None else f" of a step up to {at_most}"
+        raise CheckpointError(
+            f"The folder `{path}` must hold a checkpoint{limit}, but has none."
+        )
+    if max_bytes is None:
+        max_bytes = host_memory() or sys.maxsize
+    faults = []
+    for candidate in steps:
+        file = path / f"step-{candidate:012d}.checkpoint"
+        try:
+            checkpoint = _open_and_read(file, max_bytes)
+            if checkpoint.step != candidate:
+                raise CheckpointError(
+                    f"The checkpoint `{file}` must be of step {candidate}, but is of "
+                    f"step {checkpoint.step}: it was renamed."
+                )
+        except CheckpointError as error:
+            faults.append(error)
+            continue
+        _refuse_other_problem(file, checkpoint, fingerprint)
+        for fault in faults:
+            warnings.warn(
+                f"{fault} Using {file.name}.", CheckpointWarning, stacklevel=2
+            )
+        return checkpoint
+    raise faults[0]
+
+
+def latest_step(folder: str | os.PathLike) -> int | None:
+    """Finds the newest checkpoint by its name, without reading it; None without any."""
+    return max(_steps(Path(folder)), default=None)
+
+
+def checkpoint_steps(folder: str | os.PathLike) -> tuple[int, ...]:
+    """Lists the steps of which a folder holds checkpoints, in order."""
+    return tuple(sorted(_steps(Path(folder))))
+
+
+def _steps(folder: Path) -> Iterator[int]:
+    if folder.is_dir():
+        for entry in folder.iterdir():
+            match = _NAME.fullmatch(entry.name)
+            if match:
+                yield int(match[1])
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[Path]:
+    if holds_lock(folder):
+        yield folder
+    else:
+        with writer_lock(folder) as path:
+            yield path
+
+
+def _write_whole(target: Path, checkpoint: Checkpoint) -> None:
+    header, payload = encode_header(checkpoint)
+    needed = len(header) + sum(array.nbytes for array in payload)
+    draft = target.with_name(f"{target.name}.tmp-{os.getpid()}-{next(_counter)}")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(header)
+            write_arrays(file, payload)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise CheckpointError(
+            error.errno or errno.EIO,
+            f"A checkpoint needs {needed} bytes, but writing failed: {error.strerror}. "
+            "Older checkpoints are unharmed",
+            str(target),
+        ) from error
+    finally:
+        # Also after an interrupt; once it has its final name, there is nothing here.
+        draft.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    # The new name is safe only when the folder is.
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _open_and_read(file: Path, max_bytes: int) -> Checkpoint:
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as opened:
+            return read_checkpoint(opened, str(file), max_bytes)
+    except CheckpointError:
+        raise
+    except OSError as error:
+        raise CheckpointError(
+            error.errno, f"A checkpoint cannot be read: {error.strerror}", str(file)
+        ) from error
+
+
+def _parts(fingerprint: Fingerprint | str) -> tuple[str, dict[str, str]]:
+    if isinstance(fingerprint, Fingerprint):
+        return fingerprint.digest, fingerprint.fields
+    return fingerprint, {}
+
+
+def _refuse_other_problem(
+    file: Path, checkpoint: Checkpoint, wanted: Fingerprint | str | None
+) -> None:
+    if wanted is None:
+        return
+    digest, fields = _parts(wanted)
+    if checkpoint.digest == digest:
+        return
+    message = (
+        f"The checkpoint `{file}` must belong to this problem, but belongs to another."
+    )
+    found = Fingerprint(checkpoint.fields).differences(Fingerprint(fields))
+    if fields and checkpoint.fields:
+        shown = [
+            f"`{name}` is {here} here and {there} there"
+            for name, (there, here) in itertools.islice(found.items(), _MOST_SHOWN)
+        ]
+        more = len(found) - len(shown)
+        shown += [f"and {more} more"] if more > 0 else []
+        message = f"{message} {'; '.join(shown)}."
+    raise FingerprintError(
+        f"{message} Choose another folder, or remove the checkpoint."
+    )

@@ -1,0 +1,138 @@
+"""How a driven run keeps and finds its checkpoints."""
+
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import equinox as eqx
+
+from .._checks import ArgumentError
+from ._checkpoint_file import CheckpointError
+from ._checkpoint_store import (
+    CheckpointWarning,
+    checkpoint_steps,
+    load_checkpoint,
+    save_checkpoint,
+)
+from ._fingerprint import Fingerprint
+from ._state_arrays import pack_state, unpack_state
+
+
+def _as_path(folder: str | os.PathLike) -> Path:
+    return Path(folder)
+
+
+class Checkpointing(eqx.Module):
+    """Where and when a run writes checkpoints.
+
+    Attributes:
+        folder: Where, one folder for each run.
+        every: After how many steps. Checkpoints are at multiples of it, at the end, and
+            where a signal stops the run.
+        keep: How many stay.
+        fingerprint: What the run computes; a checkpoint of anything else is refused.
+        resume: Whether to go on from the newest whole checkpoint. If not, the folder
+            must not have any.
+        pack: Takes the state to named arrays on the host. Give your own to store it in
+            a layout that does not depend on the mesh.
+        unpack: Takes those arrays to the state; needed with a `pack` of your own.
+
+    Raises:
+        ArgumentError: If `every` or `keep` is less than 1, or only one of `pack` and
+            `unpack` is given.
+    """
+
+    folder: Path = eqx.field(static=True, converter=_as_path)
+    every: int = eqx.field(static=True)
+    keep: int = eqx.field(static=True, default=2)
+    fingerprint: Fingerprint | str = eqx.field(static=True, default="")
+    resume: bool = eqx.field(static=True, default=True)
+    pack: Callable | None = eqx.field(static=True, default=None)
+    unpack: Callable | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        for name, value in {"every": self.every, "keep": self.keep}.items():
+            if value < 1:
+                raise ArgumentError(f"`{name}` must be at least 1, but is {value}.")
+        if (self.pack is None) != (self.unpack is None):
+            raise ArgumentError(
+                "`pack` and `unpack` must be given together, but one is missing."
+            )
+
+
+def store(checkpointing: Checkpointing, step: int, state) -> bool:
+    """Writes a checkpoint, or warns that it could not.
+
+    A full disk is no reason to lose the run: it goes on in memory, and the next
+    checkpoint tries again.
+
+    Args:
+        checkpointing: Where and how.
+        step: How many steps have been done.
+        state: The state then.
+
+    Returns:
+        Whether the checkpoint is on the disk.
+
+    Raises:
+        CheckpointError: If the fault is not the disk's.
+    """
+    pack = checkpointing.pack or pack_state
+    try:
+        save_checkpoint(
+            checkpointing.folder,
+            step,
+            pack(state),
+            checkpointing.fingerprint,
+            keep=checkpointing.keep,
+        )
+    except CheckpointError as error:
+        if error.errno is None:
+            raise
+        warnings.warn(
+            f"The run goes on without a checkpoint of step {step}: {error}",
+            CheckpointWarning,
+            stacklevel=2,
+        )
+        return False
+    return True
+
+
+def restore(checkpointing: Checkpointing, state, start: int, stop: int) -> tuple:
+    """Finds where to begin.
+
+    Args:
+        checkpointing: Where and how.
+        state: The initial state.
+        start: Its step.
+        stop: The last step of the run.
+
+    Returns:
+        The step and the state to begin with: the newest whole checkpoint's, or those
+        given if there is none.
+
+    Raises:
+        CheckpointError: If there are checkpoints, but none can be used.
+    """
+    present = checkpoint_steps(checkpointing.folder)
+    if not present:
+        return start, state
+    if not checkpointing.resume:
+        raise CheckpointError(
+            f"The folder `{checkpointing.folder}` must have no checkpoints when "
+            f"`resume` is False, but has step {present[-1]}. Resume, choose another "
+            "folder, or remove them."
+        )
+    if not any(start <= step <= stop for step in present):
+        raise CheckpointError(
+            f"The folder `{checkpointing.folder}` must have a checkpoint between the "
+            f"steps {start} and {stop}, but has {list(present)}. Change `stop`, or "
+            "choose another folder."
+        )
+    found = load_checkpoint(
+        checkpointing.folder, checkpointing.fingerprint, at_most=stop
+    )
+    if checkpointing.unpack is not None:
+        return found.step, checkpointing.unpack(found.arrays)
+    return found.step, unpack_state(found.arrays, state)

@@ -1,0 +1,183 @@
+"""A fingerprint of a problem, by which a checkpoint knows what it belongs to."""
+
+import dataclasses
+import enum
+import functools
+import hashlib
+import json
+import types
+from collections.abc import Iterator, Mapping
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec, Sharding
+
+from .._checks import ArgumentError
+
+
+_PLACEMENT = (Mesh, Sharding, PartitionSpec, jax.Device)
+_PLAIN = (
+    *(type(None), bool, int, float, complex, str, bytes, type(...), slice, range),
+    *(np.dtype, np.generic),
+)
+_LONGEST = 48
+
+
+class Fingerprint(eqx.Module):
+    """What identifies a problem: every value in it, by its place.
+
+    Attributes:
+        fields: A short text for each value: the value itself where that is short,
+            otherwise its type, shape and SHA-256.
+    """
+
+    fields: dict[str, str] = eqx.field(static=True)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over all fields, as 64 hexadecimal digits."""
+        text = json.dumps(self.fields, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def differences(self, other: "Fingerprint") -> dict[str, tuple[str, str]]:
+        """Finds the fields that differ.
+
+        Args:
+            other: Another fingerprint.
+
+        Returns:
+            Both texts of each differing field, by its place; `"absent"` stands for a
+            field that only one of them has.
+        """
+        names = sorted(self.fields.keys() | other.fields.keys())
+        pairs = {
+            name: (self.fields.get(name, "absent"), other.fields.get(name, "absent"))
+            for name in names
+        }
+        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def fingerprint(tree, *, ignore: tuple[type, ...] = (), **extra: object) -> Fingerprint:
+    """Takes the fingerprint of a problem.
+
+    It covers structure, types, shapes, dtypes, static values, the code of functions
+    with what they enclose (not the global names they use), and the bits of all arrays.
+    Equal problems have equal fingerprints in every process. Meshes, shardings and
+    devices do not count: a run may be continued on others.
+
+    Args:
+        tree: Modules, containers, arrays, numbers, functions.
+        ignore: Further types that do not count.
+        **extra: What else identifies the problem.
+
+    Returns:
+        The fingerprint.
+
+    Raises:
+        ArgumentError: If there is an object whose identity cannot be told in another
+            process.
+    """
+    skip = (*_PLACEMENT, *ignore)
+    fields = dict(_walk(tree, "problem", skip, ()))
+    for name, value in sorted(extra.items()):
+        fields.update(_walk(value, name, skip, ()))
+    return Fingerprint(fields)
+
+
+def _walk(
+    x, path: str, skip: tuple[type, ...], above: tuple[int, ...]
+) -> Iterator[tuple[str, str]]:
+    """Yields place and text of everything in `x`, which stands in the ids `above`."""
+    if isinstance(x, skip):
+        return
+    if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+        yield path, f"key {jax.random.key_impl(x)} {_array(jax.random.key_data(x))}"
+    elif isinstance(x, jax.Array | np.ndarray):
+        yield path, _array(x)
+    elif isinstance(x, enum.Enum):
+        yield path, f"{_qualified(type(x))}.{x.name}"
+    elif isinstance(x, _PLAIN):
+        yield path, _short(f"{type(x).__name__} {x!r}")
+    elif isinstance(x, type):
+        yield path, f"type {_qualified(x)}"
+    else:
+        yield path, _qualified(type(x))
+        # A recursive function stands in its own closure.
+        for name, child in [] if id(x) in above else _children(x, path):
+            yield from _walk(child, f"{path}{name}", skip, (*above, id(x)))
+
+
+def _children(x, path: str) -> list[tuple[str, object]]:
+    if dataclasses.is_dataclass(x):
+        names = [field.name for field in dataclasses.fields(x)]
+        # A field without a value is possible while a module is under construction.
+        return [(f".{name}", getattr(x, name, None)) for name in names]
+    if isinstance(x, Mapping):
+        items = sorted(x.items(), key=lambda item: repr(item[0]))
+        return [(f"[{key!r}]", value) for key, value in items]
+    if isinstance(x, list | tuple):
+        return [(f"[{i}]", value) for i, value in enumerate(x)]
+    if isinstance(x, set | frozenset):
+        return [(f"{{{i}}}", value) for i, value in enumerate(sorted(x, key=repr))]
+    if isinstance(x, functools.partial):
+        return [(".func", x.func), (".args", x.args), (".keywords", x.keywords)]
+    if isinstance(x, types.MethodType):
+        return [(".self", x.__self__), (".func", x.__func__)]
+    if isinstance(x, types.FunctionType):
+        return _function(x)
+    if isinstance(x, types.CodeType):
+        names = (x.co_names, x.co_varnames, x.co_freevars)
+        return [(".code", x.co_code), (".constants", x.co_consts), (".names", names)]
+    if isinstance(x, types.BuiltinFunctionType | np.ufunc):
+        return [(".name", x.__name__)]
+    wrapped = getattr(x, "__wrapped__", None)
+    if wrapped is not None:
+        return [(".wrapped", wrapped)]
+    keyed, structure = jax.tree_util.tree_flatten_with_path(
+        x, is_leaf=lambda node: node is not x
+    )
+    if jax.tree_util.treedef_is_leaf(structure):
+        raise ArgumentError(
+            f"`{path}` must be an array, a number, a text, a function, a module or a "
+            f"container of those, but is {type(x).__name__}: whether two of them are "
+            "the same cannot be told in another process."
+        )
+    return [(jax.tree_util.keystr(key), child) for key, child in keyed]
+
+
+def _function(x: types.FunctionType) -> list[tuple[str, object]]:
+    # The bytecode, because a lambda has no name to tell it by. It changes with the
+    # version of Python; then a checkpoint is refused rather than misread.
+    cells = dict(zip(x.__code__.co_freevars, x.__closure__ or (), strict=True))
+    return [
+        (".name", f"{x.__module__}.{x.__qualname__}"),
+        (".code", x.__code__),
+        (".closure", {name: _content(cell) for name, cell in cells.items()}),
+        (".defaults", (x.__defaults__, x.__kwdefaults__)),
+    ]
+
+
+def _content(cell: types.CellType):
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return "empty"  # The enclosing function has not assigned it yet.
+
+
+def _array(x) -> str:
+    values = np.asarray(x)
+    little = values.astype(values.dtype.newbyteorder("<"), order="C", copy=False)
+    digest = hashlib.sha256(np.ascontiguousarray(little).reshape(-1).view(np.uint8))
+    return f"{values.dtype.name}{list(values.shape)} {digest.hexdigest()}"
+
+
+def _short(text: str) -> str:
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST]}... {hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _qualified(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"

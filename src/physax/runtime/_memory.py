@@ -1,0 +1,173 @@
+"""How much memory a program takes, and how much there is."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import equinox as eqx
+import jax
+
+from .._checks import ArgumentError, PhysaxError
+from ._compile_ahead import compile_ahead, executable
+
+
+class MemoryLimitError(PhysaxError, MemoryError):
+    """Something needs more memory than there is."""
+
+
+class MemoryUse(eqx.Module):
+    """What a compiled program takes, in bytes on each device.
+
+    Attributes:
+        argument: Its arguments.
+        output: Its results.
+        temporary: What it needs in between.
+        alias: The part of the results that lies in donated arguments.
+        total: `argument + output + temporary - alias`.
+    """
+
+    argument: int
+    output: int
+    temporary: int
+    alias: int
+
+    @property
+    def total(self) -> int:
+        return self.argument + self.output + self.temporary - self.alias
+
+
+def memory(fn: Callable, *args, **static) -> MemoryUse:
+    """Compiles a function and asks XLA for the memory it takes; runs nothing.
+
+    Args:
+        fn: The function, jitted or not.
+        *args: Arguments, or `jax.ShapeDtypeStruct`s in place of arrays.
+        **static: Keyword arguments that are static.
+
+    Returns:
+        The bytes.
+
+    Raises:
+        NotImplementedError: If the platform's compiler does not tell.
+    """
+    stats = executable(compile_ahead(fn, *args, **static)).memory_analysis()
+    if stats is None:
+        raise NotImplementedError(
+            f"The platform {jax.default_backend()} does not report memory."
+        )
+    return MemoryUse(
+        argument=stats.argument_size_in_bytes,
+        output=stats.output_size_in_bytes,
+        temporary=stats.temp_size_in_bytes,
+        alias=stats.alias_size_in_bytes,
+    )
+
+
+class AvailableMemory(eqx.Module):
+    """The memory that is free now, in bytes.
+
+    Attributes:
+        host: Memory of the computer, within the limit of a container; None if unknown.
+        devices: Memory of each device of this process, None where the platform does
+            not tell. The devices of the CPU platform use the host's memory.
+    """
+
+    host: int | None
+    devices: tuple[int | None, ...]
+
+
+def available_memory() -> AvailableMemory:
+    """Measures the memory that is free now."""
+
+    def free(device):
+        stats = device.memory_stats()
+        if stats is None or "bytes_limit" not in stats:
+            return None
+        return int(stats["bytes_limit"] - stats.get("bytes_in_use", 0))
+
+    return AvailableMemory(
+        host=host_memory(), devices=tuple(free(d) for d in jax.local_devices())
+    )
+
+
+def check_memory(required_bytes: float | int, what: str, *, count: int = 1) -> None:
+    """Refuses what would not fit into memory, before anything is allocated.
+
+    Args:
+        required_bytes: Bytes needed, on all devices together.
+        what: What needs them; the message begins with this.
+        count: Number of devices over which they are spread evenly.
+
+    Raises:
+        ArgumentError: If `count` is not positive.
+        MemoryLimitError: If there is less.
+    """
+    if count < 1:
+        raise ArgumentError(f"`count` must be at least 1, but is {count}.")
+    available = available_memory()
+    known = [free for free in available.devices[:count] if free is not None]
+    if known:
+        needed, limit, where = required_bytes / count, min(known), "on each device"
+    elif available.host is not None:
+        needed, limit, where = required_bytes, available.host, "in this computer"
+    else:
+        return
+    if needed > limit:
+        raise MemoryLimitError(
+            f"{what} must fit into the memory that is free {where}, "
+            f"{_readable(limit)}, but needs {_readable(needed)}. Use a coarser or "
+            "smaller grid, fewer recorded values, a shorter type, or more devices."
+        )
+
+
+def _readable(count: float | int) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
+def host_memory() -> int | None:
+    """Measures the host's free memory in bytes, without starting JAX's backend."""
+    limits = [_linux_memory(), _container_memory()]
+    known = [limit for limit in limits if limit is not None]
+    if known:
+        return max(min(known), 0)
+    if os.name == "posix":
+        # Elsewhere at least the size of the memory is known.
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return None
+
+
+def _linux_memory() -> int | None:
+    for line in _lines("/proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def _container_memory() -> int | None:
+    # Control groups, version 2 then 1. The page cache counts as used but is given up
+    # when memory runs short.
+    for folder, limit_file, used_file in (
+        ("/sys/fs/cgroup", "memory.max", "memory.current"),
+        ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+    ):
+        limit = _lines(f"{folder}/{limit_file}")
+        used = _lines(f"{folder}/{used_file}")
+        if limit and used and limit[0].isdigit():
+            cache = sum(
+                int(line.split()[1])
+                for line in _lines(f"{folder}/memory.stat")
+                if line.split()[0] in ("inactive_file", "total_inactive_file")
+            )
+            return int(limit[0]) - int(used[0]) + cache
+    return None
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,100 @@
+"""Devices, and meshes of them."""
+
+import math
+
+import equinox as eqx
+import jax
+from jax.sharding import AxisType, Mesh
+
+from .._checks import ArgumentError
+
+
+_AXIS_NAMES = ("x", "y", "z")
+
+
+class DeviceInfo(eqx.Module):
+    """What one device is.
+
+    Attributes:
+        platform: `"cpu"`, `"gpu"` or `"tpu"`.
+        kind: The name its maker gives it.
+        index: Its number among the devices of its platform.
+        process: The process it belongs to.
+        memory: Its memory that JAX may use, in bytes; None where the platform does not
+            tell (the CPU).
+    """
+
+    platform: str = eqx.field(static=True)
+    kind: str = eqx.field(static=True)
+    index: int = eqx.field(static=True)
+    process: int = eqx.field(static=True)
+    memory: int | None = eqx.field(static=True)
+
+
+def devices() -> tuple[DeviceInfo, ...]:
+    """Describes the devices that computations may use, of all processes."""
+
+    def describe(device):
+        # The memory of another process's device cannot be asked for from here.
+        mine = device.process_index == jax.process_index()
+        stats = device.memory_stats() if mine else None
+        memory = None if stats is None else stats.get("bytes_limit")
+        return DeviceInfo(
+            device.platform, device.device_kind, device.id, device.process_index, memory
+        )
+
+    return tuple(describe(device) for device in jax.devices())
+
+
+def mesh(*sizes: int, **named: int) -> Mesh:
+    """Arranges the first devices as a mesh.
+
+    The axes are of the kind `Auto`: under JAX's default kind, `Explicit`, a stencil
+    does not trace.
+
+    Args:
+        *sizes: Number of devices along the axes `"x"`, `"y"` and `"z"`. Without any
+            sizes, all devices lie along `"x"`.
+        **named: Number of devices along axes with names of your own, as in
+            `mesh(data=2, model=2)`.
+
+    Returns:
+        The mesh. It may use fewer devices than there are.
+
+    Raises:
+        ArgumentError: If a size is not positive, or there are too few devices.
+    """
+    if sizes and named:
+        raise ArgumentError(
+            "`mesh` must get either sizes or named sizes, but got both: "
+            f"{sizes} and {named}."
+        )
+    if len(sizes) > len(_AXIS_NAMES):
+        raise ArgumentError(
+            f"`sizes` must have at most {len(_AXIS_NAMES)} entries, but has "
+            f"{len(sizes)}. Name the axes to have more: `mesh(a=2, b=2, c=2, d=2)`."
+        )
+    present = jax.devices()
+    shape = named or dict(zip(_AXIS_NAMES, sizes or (len(present),), strict=False))
+    for name, size in shape.items():
+        if size < 1:
+            raise ArgumentError(f"`{name}` must be at least 1, but is {size}.")
+    count = math.prod(shape.values())
+    if count > len(present):
+        raise ArgumentError(
+            f"`mesh` must use at most {len(present)} devices, but {shape} needs "
+            f"{count}. There are: {_list_devices(present)}. To try a mesh without such "
+            "hardware, set the environment variable "
+            f"`XLA_FLAGS=--xla_force_host_platform_device_count={count}` beforehand."
+        )
+    return jax.make_mesh(
+        tuple(shape.values()),
+        tuple(shape),
+        axis_types=(AxisType.Auto,) * len(shape),
+        devices=present[:count],
+    )
+
+
+def _list_devices(present: list[jax.Device]) -> str:
+    names = [f"{device.platform}:{device.id}" for device in present]
+    return ", ".join(names if len(names) <= 8 else [*names[:8], "..."])

@@ -1,0 +1,70 @@
+"""Tells whether a state is still sound."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool
+
+
+@jax.jit
+def _finite(leaves: list[Array]) -> Array:
+    flags = [jnp.all(jnp.isfinite(leaf)) for leaf in leaves]
+    return jnp.all(jnp.stack(flags)) if flags else jnp.array(True)
+
+
+def all_finite(state) -> Bool[Array, ""]:
+    """Tells whether no floating point value of a state is NaN or infinite.
+
+    Args:
+        state: Any pytree; what is not floating point does not count.
+
+    Returns:
+        True while all are finite. On several devices the state stays where it is.
+    """
+    leaves = [leaf for leaf in jax.tree.leaves(state) if eqx.is_inexact_array(leaf)]
+    return _finite(leaves)
+
+
+def locate_fault(state) -> str:
+    """Says where the first value of a state that is not finite stands.
+
+    Args:
+        state: Any pytree.
+
+    Returns:
+        A sentence with place, index and value; empty if all values of this process are
+        finite.
+    """
+    for path, leaf in jax.tree_util.tree_leaves_with_path(state):
+        if not eqx.is_inexact_array(leaf) or not leaf.is_fully_addressable:
+            continue
+        values = np.asarray(leaf)
+        bad = ~np.isfinite(values)
+        if bad.any():
+            index = np.unravel_index(np.argmax(bad), values.shape)
+            place = f"state{jax.tree_util.keystr(path)}{[int(i) for i in index]}"
+            return f"`{place}` is {values[index]}."
+    return ""
+
+
+def bounded(measure: Callable, limit: float | int) -> Callable:
+    """Makes a watch that refuses growth.
+
+    Args:
+        measure: Takes the state to a scalar, such as its energy.
+        limit: The largest value that is sound. It is a number, not a multiple of what
+            came before: a resumed run must judge like an uninterrupted one.
+
+    Returns:
+        A function of the state: True while the measure is finite and within the limit.
+    """
+
+    @eqx.filter_jit
+    def watch(state):
+        value = measure(state)
+        return jnp.isfinite(value) & (value <= limit)
+
+    return watch

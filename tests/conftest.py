@@ -1,0 +1,80 @@
+"""Which test runs in which session, and what no test may do.
+
+There are four sessions: float32 and float64 (JAX_ENABLE_X64=1), each on one device and
+on eight virtual ones (--devices). A test without a mark runs in both precisions on
+one device.
+"""
+
+import socket
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+
+DEVICES = 8
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("physax")
+    group.addoption("--stress", action="store_true", help="also run the stress tests")
+    group.addoption(
+        "--devices",
+        action="store_true",
+        help=f"run the tests of many devices, on {DEVICES} virtual ones, and no other",
+    )
+
+
+def pytest_configure(config):
+    if config.getoption("--devices"):
+        # In time: the backend starts when a test first uses it.
+        jax.config.update("jax_num_cpu_devices", DEVICES)
+
+
+def pytest_collection_modifyitems(config, items):
+    x64 = jnp.result_type(float) == jnp.float64
+    many = config.getoption("--devices")
+    stress = config.getoption("--stress")
+
+    def wanted(item):
+        if Path(__file__).parent / "sharding" in item.path.parents:
+            item.add_marker("devices")
+        marks = {mark.name for mark in item.iter_markers()}
+        return (
+            not (x64 and "f32" in marks)
+            and not (not x64 and "x64" in marks)
+            and ("devices" in marks) == many
+            and (stress or "stress" not in marks)
+        )
+
+    kept, dropped = [], []
+    for item in items:
+        (kept if wanted(item) else dropped).append(item)
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = kept
+
+
+class _LocalSocket(socket.socket):
+    """A socket that stays on this machine."""
+
+    def __init__(self, family=socket.AF_INET, *args, **kwargs):
+        if family not in (-1, socket.AF_UNIX):
+            raise OSError("tests must not use the network")
+        super().__init__(family, *args, **kwargs)
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch):
+    """Refuses network sockets: nothing in physax goes online by itself."""
+    monkeypatch.setattr(socket, "socket", _LocalSocket)
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    """Closes the figures a test leaves open, without loading matplotlib."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

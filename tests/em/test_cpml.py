@@ -1,0 +1,76 @@
+import jax
+import jax.numpy as jnp
+import pytest
+
+from physax._checks import PhysaxError
+from physax.em import CPML, cpml_coefficients
+from physax.units import EPSILON_0, ETA_0, MICRO, NANO
+
+
+SPACING = jnp.array(20 * NANO)
+DT = jnp.array(4e-17)
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+@pytest.mark.parametrize("reflection", [1e-4, 1e-8])
+def test_round_trip_loss_is_the_requested_reflection(order, reflection):
+    # A wave crosses the layer twice, so exp(-2 eta * integral(sigma dx)) = R. With
+    # alpha = 0 and kappa = 1 we can read sigma back off b = exp(-sigma dt / epsilon).
+    cells = 2000
+    spacing = jnp.array(1 * MICRO / cells)
+    depth = jnp.linspace(0.5 / cells, 1 - 0.5 / cells, cells)
+    layer = CPML(cells, order=order, reflection=reflection)
+    sigma = -jnp.log(cpml_coefficients(layer, depth, spacing, DT).b) * EPSILON_0 / DT
+    loss = -2 * ETA_0 * jnp.sum(sigma) * spacing
+    assert jnp.allclose(loss, jnp.log(reflection), rtol=1e-5)
+
+
+def test_inner_edge_is_transparent():
+    out = cpml_coefficients(CPML(8), jnp.array([0.0, 0.5]), SPACING, DT)
+    assert out.b[0] == 1
+    assert out.c[0] == 0
+    assert out.c[1] < 0
+
+
+def test_gradient_is_right_and_finite_at_the_inner_edge():
+    def absorption(log_r):
+        layer = CPML(8, reflection=jnp.exp(log_r))
+        return jnp.sum(cpml_coefficients(layer, jnp.array([0.0, 0.5]), SPACING, DT).c)
+
+    x, eps = jnp.array(-12.0), 1e-5
+    slope = (absorption(x + eps) - absorption(x - eps)) / (2 * eps)
+    assert jnp.allclose(jax.jit(jax.grad(absorption))(x), slope, rtol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [0.0, 1.0, -1.0, float("nan")])
+def test_reflection_is_checked(bad):
+    with pytest.raises(ValueError, match=r"`reflection` must lie in \(0, 1\), but is"):
+        CPML(8, reflection=bad)
+
+
+def test_thin_layer_is_refused():
+    with pytest.raises(PhysaxError, match="`cells` must be at least 4, but is 3"):
+        CPML(3)
+
+
+def test_bad_time_step_is_refused_on_the_host_and_poisons_under_jit():
+    def run(dt):
+        return cpml_coefficients(CPML(8), jnp.ones(8), SPACING, dt).b
+
+    with pytest.raises(PhysaxError, match="`dt` must be positive, but is -1"):
+        run(jnp.array(-1.0))
+    assert jnp.all(jnp.isnan(jax.jit(run)(jnp.array(-1.0))))
+
+
+def test_python_numbers_and_arrays_compile_once():
+    traces = 0
+
+    @jax.jit
+    def run(layer):
+        nonlocal traces
+        traces += 1
+        return layer.reflection * 2
+
+    run(CPML(8, reflection=1e-5))
+    run(CPML(8, reflection=jnp.asarray(1e-5, float)))
+    assert traces == 1

@@ -1,0 +1,152 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax._checks import ArgumentError
+from physax.em import Box, Circle, Material, Structure, fill_fraction, rasterise
+from physax.grid import Grid
+from physax.units import MICRO, NANO
+
+
+SILICON = Material(permittivity=12.25)
+GLASS = Material(permittivity=2.25)
+GRID = Grid.centred((30, 24), 100 * NANO)
+EZ = ("Ez", "Hx", "Hy")
+HZ = ("Hz", "Ex", "Ey")
+
+
+def test_uniform_properties_are_scalars():
+    disc = Structure(Circle((0, 0), 1 * MICRO), SILICON)
+    medium = rasterise([disc], GRID, components=EZ)
+    assert medium.permittivity["Ez"].shape == GRID.shape
+    assert medium.permeability.shape == ()
+    assert medium.conductivity is None
+    assert medium.magnetic_conductivity is None
+    empty = rasterise([], GRID, GLASS, HZ)
+    assert empty.permittivity == 2.25
+
+
+def test_uniform_properties_are_scalars_under_jit_too():
+    @jax.jit
+    def run(permittivity):
+        disc = Structure(Circle((0, 0), 1 * MICRO), Material(permittivity))
+        medium = rasterise([disc], GRID, GLASS, EZ)
+        assert medium.permeability.ndim == 0
+        assert medium.conductivity is None
+        return medium.permittivity["Ez"]
+
+    wanted = rasterise(
+        [Structure(Circle((0, 0), 1 * MICRO), SILICON)], GRID, GLASS, EZ
+    ).permittivity["Ez"]
+    # A compiled program rounds positions differently, by 1e-6 of a cell.
+    assert jnp.allclose(run(12.25), wanted, rtol=1e-5)
+
+
+def test_permittivity_is_the_volume_average_at_each_component():
+    shape = Circle((0.02 * MICRO, 0.0), 0.7 * MICRO)
+    medium = rasterise([Structure(shape, SILICON)], GRID, GLASS, HZ)
+    for component, stagger in {"Ex": (0.5, 0.0), "Ey": (0.0, 0.5)}.items():
+        fraction = fill_fraction(shape, GRID, stagger)
+        wanted = 2.25 * (1 - fraction) + 12.25 * fraction
+        assert jnp.allclose(medium.permittivity[component], wanted, rtol=1e-6)
+    assert set(medium.permittivity) == {"Ex", "Ey"}
+
+
+def test_later_structures_overwrite_earlier_ones():
+    inner, outer = Circle((0, 0), 0.4 * MICRO), Circle((0, 0), 0.9 * MICRO)
+    ring = [Structure(outer, SILICON), Structure(inner, Material())]
+    permittivity = rasterise(ring, GRID, components=EZ).permittivity["Ez"]
+    # An annulus holds (eps - 1) pi (R^2 - r^2): what is painted over leaves no trace.
+    excess = jnp.sum(permittivity - 1) * (100 * NANO) ** 2
+    wanted = 11.25 * np.pi * (0.9**2 - 0.4**2) * MICRO**2
+    assert excess == pytest.approx(wanted, rel=1e-5)
+    assert permittivity[15, 12] == 1
+    reverse = rasterise(ring[::-1], GRID, components=EZ).permittivity["Ez"]
+    assert reverse[15, 12] == 12.25
+
+
+def test_diagonal_materials_and_losses_reach_their_components():
+    grid = Grid.uniform((4, 4, 4), 1.0)
+    lossy = Material((2.0, 3.0, 4.0), 1.5, (0.0, 0.0, 7.0), 9.0)
+    everywhere = Structure(Box(0.0, np.inf), lossy)
+    medium = rasterise([everywhere], grid)
+    for component, value in {"Ex": 2.0, "Ey": 3.0, "Ez": 4.0}.items():
+        assert jnp.all(medium.permittivity[component] == value)
+    assert jnp.all(medium.permeability["Hx"] == 1.5)
+    assert medium.conductivity["Ex"].ndim == 0
+    assert jnp.all(medium.conductivity["Ez"] == 7)
+    assert jnp.all(medium.magnetic_conductivity["Hy"] == 9)
+
+
+@pytest.mark.parametrize("stagger", [0.0, 0.5])
+def test_control_volumes_tile_a_graded_axis(stagger):
+    # Cells of a length-preserving average: the fractions times the volumes of their
+    # cells add up to the length of the box, wherever its ends lie.
+    edges = np.cumsum(np.concatenate([[0.0], 1.0 + 0.5 * np.sin(np.arange(20))]))
+    grid = Grid.graded([edges])
+    volumes = grid.dual_widths(0) if stagger == 0 else grid.cell_widths(0)
+    for low, high in [(3.3, 9.1), (2.0, 2.1), (4.5, 15.0)]:
+        box = Box.from_corners(low, high)
+        length = jnp.sum(fill_fraction(box, grid, (stagger,)) * volumes)
+        assert length == pytest.approx(high - low, rel=1e-5)
+
+
+def test_mirror_symmetry():
+    disc = Structure(Circle((0.0, 0.0), 0.77 * MICRO), SILICON)
+    medium = rasterise([disc], GRID, components=HZ)
+    ex, ey = medium.permittivity["Ex"], medium.permittivity["Ey"]
+    # Centres mirror onto each other, node i onto node n - i. Rounding of a position is
+    # 1e-6 of a cell in float32, times 12.
+    assert jnp.allclose(ex, ex[::-1], atol=1e-4)
+    assert jnp.allclose(ex[:, 1:], ex[:, :0:-1], atol=1e-4)
+    assert jnp.allclose(ey, ey[:, ::-1], atol=1e-4)
+
+
+@pytest.mark.x64
+@pytest.mark.slow
+def test_gradient_in_position_size_and_material():
+    weight = jax.random.normal(jax.random.key(1), GRID.shape)
+
+    def run(p):
+        structures = [
+            Structure(Circle((p[0] * MICRO, 0.0), p[1] * MICRO), Material(p[2])),
+            Structure(Box((0.3 * MICRO, p[0] * MICRO), 0.41 * MICRO), Material(p[3])),
+        ]
+        medium = rasterise(structures, GRID, Material(p[4]), EZ)
+        return jnp.sum(weight * medium.permittivity["Ez"])
+
+    p = jnp.array([0.021, 0.834, 12.0, 4.0, 2.0])
+    gradient = jax.jit(jax.grad(run))(p)
+    for k in range(p.size):
+        step = jnp.zeros(5).at[k].set(1e-5)
+        slope = (run(p + step) - run(p - step)) / 2e-5
+        assert gradient[k] == pytest.approx(float(slope), rel=1e-6)
+
+
+def test_vmap_over_designs():
+    def run(r):
+        disc = Structure(Circle((0, 0), r), SILICON)
+        return rasterise([disc], GRID, components=EZ).permittivity["Ez"]
+
+    radii = jnp.array([0.3, 0.5]) * MICRO
+    assert jnp.allclose(jax.vmap(run)(radii)[1], run(radii[1]), rtol=1e-5)
+
+
+@pytest.mark.parametrize("ndim", [1, 3])
+def test_default_components(ndim):
+    grid = Grid.uniform((4,) * ndim, 1.0)
+    half = Structure(Box.from_corners(-np.inf, 2.0), SILICON)
+    names = {1: {"Ez"}, 3: {"Ex", "Ey", "Ez"}}
+    assert set(rasterise([half], grid).permittivity) == names[ndim]
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ArgumentError, match="`components` must be given on a 2-D grid"):
+        rasterise([], GRID)
+    with pytest.raises(ArgumentError, match="`components` must be of .* has 'Bz'"):
+        rasterise([], GRID, components=("Bz",))
+    with pytest.raises(ArgumentError, match=r"one entry per axis \(2\), but has 3"):
+        fill_fraction(Circle((0, 0), 1.0), GRID, (0.0, 0.0, 0.0))
+    with pytest.raises(ArgumentError, match="`stagger` must be 0 or 0.5, but is 0.3"):
+        fill_fraction(Circle((0, 0), 1.0), GRID, (0.3, 0.0))

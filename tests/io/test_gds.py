@@ -1,0 +1,181 @@
+import builtins
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax._checks import ArgumentError
+from physax.em import Material, fill_fraction
+from physax.grid import Grid
+from physax.io import GDSError, GDSLayer, MissingPackageError, read_gds
+from physax.units import MICRO
+
+
+gdstk = pytest.importorskip("gdstk")
+
+SILICON = GDSLayer(Material(permittivity=12.25))
+GRID = Grid.centred((60, 60), 0.1 * MICRO)
+
+
+@pytest.fixture
+def layout(tmp_path):
+    """A layout with touching rectangles, a ring, an array of a cell and a path."""
+    library = gdstk.Library(unit=1e-6, precision=1e-9)
+    post = library.new_cell("POST")
+    post.add(gdstk.rectangle((0, 0), (0.2, 0.3), layer=2))
+    device = library.new_cell("DEVICE")
+    device.add(
+        gdstk.rectangle((-2, -0.25), (0.03, 0.25), layer=1),
+        gdstk.rectangle((0.03, -0.25), (2, 0.25), layer=1),
+        gdstk.rectangle((-2, 1), (-1, 2), layer=1),
+        gdstk.ellipse((0, 0), 1.5, 1.0, layer=3, tolerance=1e-4),
+        gdstk.Reference(post, (-2, -2), columns=3, rows=2, spacing=(1, 0.5)),
+        gdstk.FlexPath([(0, 0), (2, 0)], 0.4, layer=4, simple_path=True),
+    )
+    path = tmp_path / "device.gds"
+    library.write_gds(path)
+    return path
+
+
+def area(structure):
+    return jnp.sum(fill_fraction(structure.shape, GRID, (0.5, 0.5))) * 0.01
+
+
+@pytest.mark.slow
+def test_areas_of_layers_are_those_drawn(layout):
+    wanted = {1: 3.0, 2: 6 * 0.06, 3: np.pi * (1.5**2 - 1), 4: 0.8}
+    read = read_gds(layout, {(layer, 0): SILICON for layer in wanted})
+    for structure, size in zip(read, wanted.values(), strict=True):
+        assert structure.material.permittivity == 12.25
+        # Coordinates are rounded to 1 nm in the file, circles cut at 1e-4 um.
+        assert area(structure) == pytest.approx(size, rel=2e-3)
+
+
+def test_touching_pieces_leave_no_seam(layout):
+    (structure,) = read_gds(layout, {(1, 0): SILICON})
+    fraction = fill_fraction(structure.shape, GRID, (0.5, 0.5))
+    assert jnp.allclose(fraction[12:48, 30], 1, atol=1e-5)
+
+
+def test_layer_has_its_height_and_origin(layout):
+    layer = GDSLayer(Material(permittivity=4.0), -0.11 * MICRO, 0.11 * MICRO)
+    (structure,) = read_gds(
+        layout, {(4, 0): layer}, cell="DEVICE", centre=(1 * MICRO, 0.0)
+    )
+    assert structure.shape.low == pytest.approx(-0.11 * MICRO)
+    corners = np.asarray(structure.shape.vertices) / MICRO
+    assert np.allclose(np.max(corners, axis=0), [1, 0.2], atol=2e-3)
+    assert np.allclose(np.min(corners, axis=0), [-1, -0.2], atol=2e-3)
+
+
+def test_missing_layer_cell_and_file_are_named(layout, tmp_path):
+    with pytest.raises(GDSError, match=r"device.gds has no polygon on layer \(7, 0\)"):
+        read_gds(layout, {(7, 0): SILICON})
+    with pytest.raises(GDSError, match="has no cell 'NO'; it has .'DEVICE', 'POST'."):
+        read_gds(layout, {(1, 0): SILICON}, cell="NO")
+    with pytest.raises(FileNotFoundError, match=r"none.gds"):
+        read_gds(tmp_path / "none.gds", {(1, 0): SILICON})
+    with pytest.raises(ArgumentError, match="`layers` must name at least one"):
+        read_gds(layout, {})
+
+
+def test_two_top_cells_need_a_choice(tmp_path):
+    library = gdstk.Library()
+    for name in ("A", "B"):
+        library.new_cell(name).add(gdstk.rectangle((0, 0), (1, 1), layer=1))
+    library.write_gds(tmp_path / "two.gds")
+    with pytest.raises(GDSError, match="has 2 top cells .'A', 'B'.: give one"):
+        read_gds(tmp_path / "two.gds", {(1, 0): SILICON})
+
+
+def test_damaged_files_are_refused(layout):
+    good = layout.read_bytes()
+    for cut in (0, 3, 40, len(good) // 2, len(good) - 4):
+        layout.write_bytes(good[:cut])
+        with pytest.raises(GDSError, match=r"device.gds"):
+            read_gds(layout, {(1, 0): SILICON})
+    layout.write_bytes(b"%PDF-1.4 not a layout")
+    with pytest.raises(GDSError, match="is not a GDSII file"):
+        read_gds(layout, {(1, 0): SILICON})
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_no_damage_crashes_the_reader(layout, seed):
+    # The reader in C++ takes the process down with it where its input is not sound.
+    good = layout.read_bytes()
+    random = np.random.default_rng(seed)
+    for _ in range(100):
+        bad = bytearray(good)
+        for at in random.integers(len(bad), size=random.integers(1, 4)):
+            bad[at] = random.integers(256)
+        layout.write_bytes(bad)
+        try:
+            read_gds(layout, {(1, 0): SILICON}, max_vertices=2000)
+        except (GDSError, ArgumentError) as error:
+            assert "device.gds" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b"\x00\x08\x13\x02\x00\x03", b"\x00\x08\x13\x02\x00\x00", "no columns"),
+        (b"\x00\x04\x11\x00", b"\x00\x04\x04\x00", "misplaced in an element"),
+        (b"\x00\x04\x08\x00", b"\x00\x04\x0a\x00", "is incomplete"),
+        (b"POST", b"P\xffST", "not in ASCII"),
+        (b"\x00\x14\x03\x05\x3e", b"\x00\x14\x03\x05\xbe", "not positive"),
+    ],
+)
+def test_damage_is_described(layout, old, new, message):
+    good = layout.read_bytes()
+    assert old in good
+    layout.write_bytes(good.replace(old, new, 1))
+    with pytest.raises(GDSError, match=rf"device.gds is damaged at byte .*{message}"):
+        read_gds(layout, {(1, 0): SILICON})
+
+
+def test_limits(layout):
+    with pytest.raises(GDSError, match="more than `max_bytes` = 100"):
+        read_gds(layout, {(1, 0): SILICON}, max_bytes=100)
+    with pytest.raises(GDSError, match="has 24 vertices on the wanted layers"):
+        read_gds(layout, {(2, 0): SILICON}, max_vertices=20)
+
+
+def test_arrays_of_arrays_are_counted_before_they_are_resolved(tmp_path):
+    library = gdstk.Library()
+    cell = library.new_cell("C0")
+    cell.add(gdstk.rectangle((0, 0), (1, 1), layer=1))
+    for level in range(1, 6):
+        above = library.new_cell(f"C{level}")
+        above.add(gdstk.Reference(cell, columns=999, rows=999, spacing=(2, 2)))
+        cell = above
+    library.write_gds(tmp_path / "bomb.gds")
+    with pytest.raises(GDSError, match="more than `max_vertices` = 50000"):
+        read_gds(tmp_path / "bomb.gds", {(1, 0): SILICON})
+
+
+def test_cells_that_refer_to_themselves_or_to_nothing_are_refused(tmp_path):
+    square = gdstk.rectangle((0, 0), (1, 1), layer=1)
+    loop = gdstk.Library()
+    loop.new_cell("A").add(gdstk.Reference("B"), square)
+    loop.new_cell("B").add(gdstk.Reference("A"))
+    loop.write_gds(tmp_path / "loop.gds")
+    with pytest.raises(GDSError, match="cell 'A' contains itself"):
+        read_gds(tmp_path / "loop.gds", {(1, 0): SILICON}, cell="A")
+    hole = gdstk.Library()
+    hole.new_cell("A").add(gdstk.Reference("B"), square.copy())
+    hole.write_gds(tmp_path / "hole.gds")
+    with pytest.raises(GDSError, match=r"hole.gds is not a sound GDSII file"):
+        read_gds(tmp_path / "hole.gds", {(1, 0): SILICON})
+
+
+def test_missing_package_is_named(layout, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == "gdstk":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingPackageError, match=r"pip install 'physax\[photonics\]'"):
+        read_gds(layout, {(1, 0): SILICON})

@@ -1,0 +1,131 @@
+import enum
+import subprocess
+import sys
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax._checks import ArgumentError
+from physax.runtime import fingerprint, mesh
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Problem(eqx.Module):
+    values: jax.Array
+    count: int = eqx.field(static=True, default=3)
+    pulse: object = eqx.field(static=True, default=None)
+
+
+def amplified(gain):
+    return lambda t: gain * t
+
+
+def recursive():
+    def count(n):
+        return 0 if n == 0 else 1 + count(n - 1)
+
+    return count
+
+
+ONE = np.arange(6, dtype=np.float32)
+
+# Everything here is a problem of its own; each entry is made anew when called.
+PROBLEMS = {
+    "base": lambda: Problem(jnp.asarray(ONE)),
+    "one bit": lambda: Problem(jnp.asarray(ONE).at[3].add(2.0**-22)),
+    "sign of zero": lambda: Problem(jnp.asarray(ONE).at[0].set(-0.0)),
+    "shape": lambda: Problem(jnp.asarray(ONE).reshape(2, 3)),
+    "order": lambda: Problem(jnp.asarray(ONE[::-1].copy())),
+    "dtype": lambda: Problem(jnp.asarray(ONE).astype(jnp.int32)),
+    "static": lambda: Problem(jnp.asarray(ONE), count=4),
+    "type": lambda: (jnp.asarray(ONE), 3, None),
+    "list": lambda: [jnp.asarray(ONE), 3, None],
+    "function": lambda: Problem(jnp.asarray(ONE), pulse=jnp.sin),
+    "other function": lambda: Problem(jnp.asarray(ONE), pulse=jax.nn.relu),
+    "lambda": lambda: Problem(jnp.asarray(ONE), pulse=lambda t: t + 1),
+    "other lambda": lambda: Problem(jnp.asarray(ONE), pulse=lambda t: t + 2),
+    "closure": lambda: Problem(jnp.asarray(ONE), pulse=amplified(1.0)),
+    "other closure": lambda: Problem(jnp.asarray(ONE), pulse=amplified(2.0)),
+    "partial": lambda: Problem(jnp.asarray(ONE), pulse=partial(pow, 2)),
+    "recursive": recursive,
+    "jit": lambda: jax.jit(amplified(3.0)),
+    "key": lambda: jax.random.key(0),
+    "other key": lambda: jax.random.key(1),
+    "enumeration": lambda: Colour.RED,
+    "other member": lambda: Colour.BLUE,
+    "mapping": lambda: {"b": 1, "a": 2.5j},
+    "set": lambda: frozenset({"x", "y", "z"}),
+    "none": lambda: None,
+    "empty": lambda: (),
+}
+
+
+def test_equal_problems_are_equal_and_others_are_not():
+    digests = {name: fingerprint(make()).digest for name, make in PROBLEMS.items()}
+    again = {name: fingerprint(make()).digest for name, make in PROBLEMS.items()}
+    assert digests == again
+    assert len(set(digests.values())) == len(PROBLEMS)
+
+
+def test_host_and_device_arrays_of_any_layout_are_the_same():
+    wanted = fingerprint(jnp.asarray(ONE).reshape(2, 3))
+    assert fingerprint(np.asfortranarray(ONE.reshape(2, 3))) == wanted
+    assert fingerprint(ONE.reshape(2, 3).astype(">f4")) == wanted
+
+
+def test_order_of_a_mapping_does_not_count():
+    assert fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
+
+
+def test_placement_does_not_count():
+    placed = jax.device_put(ONE, jax.NamedSharding(mesh(1), jax.P("x")))
+    assert fingerprint((placed, mesh(1))) == fingerprint((ONE, mesh(1, 1)))
+
+
+def test_differences_are_named():
+    here = fingerprint(PROBLEMS["base"](), steps=5)
+    there = fingerprint(PROBLEMS["static"](), steps=5)
+    assert here.differences(there) == {"problem.count": ("int 3", "int 4")}
+    assert "tolerance" in here.differences(
+        fingerprint(PROBLEMS["base"](), steps=5, tolerance=1e-3)
+    )
+
+
+def test_chosen_types_can_be_left_out():
+    assert fingerprint((1, Colour.RED), ignore=(Colour,)) == fingerprint(
+        (1, Colour.BLUE), ignore=(Colour,)
+    )
+
+
+def test_object_without_identity_is_refused_by_its_place():
+    with pytest.raises(
+        ArgumentError, match=r"`problem.pulse` must be an array.*object"
+    ):
+        fingerprint(Problem(jnp.asarray(ONE), pulse=object()))
+
+
+@pytest.mark.slow
+def test_another_process_finds_the_same():
+    # The seed of Python's own hashes differs there, so the order of sets does.
+    script = (
+        "from physax.runtime import fingerprint\n"
+        "def amplified(gain): return lambda t: gain * t\n"
+        "problem = [frozenset('abcdefgh'), 1.5, {'x': b'1'}, amplified(2.0)]\n"
+        "print(fingerprint(problem).digest)"
+    )
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        )
+        for _ in range(2)
+    ]
+    assert len(runs[0].stdout.strip()) == 64
+    assert runs[0].stdout == runs[1].stdout
