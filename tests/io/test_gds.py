@@ -111,8 +111,8 @@ def test_no_damage_crashes_the_reader(layout, seed):
         layout.write_bytes(bad)
         try:
             read_gds(layout, {(1, 0): SILICON}, max_vertices=2000)
-        except (GDSError, ArgumentError) as error:
-            assert "device.gds" in str(error)
+        except GDSError:
+            continue
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from ._cpml import (
     cpml_coefficients as cpml_coefficients,
 )
 from ._flux import FluxMonitor as FluxMonitor, SpectralFlux as SpectralFlux
+from ._materials import Material as Material
 from ._medium import Medium as Medium
 from ._mode_monitor import ModeAmplitudes as ModeAmplitudes, ModeMonitor as ModeMonitor
 from ._modes import SlabMode as SlabMode, slab_mode as slab_mode
@@ -36,8 +37,27 @@ from ._pulses import (
     Ricker as Ricker,
     band_pulse as band_pulse,
 )
+from ._rasterise import fill_fraction as fill_fraction, rasterise as rasterise
+from ._run import (
+    RunResult as RunResult,
+    advance as advance,
+    initial_state as initial_state,
+    run as run,
+    yee_energy as yee_energy,
+)
+from ._s_parameters import SParameters as SParameters, s_parameters as s_parameters
+from ._scene import describe as describe, scene as scene
+from ._shapes import (
+    AbstractShape as AbstractShape,
+    Box as Box,
+    Circle as Circle,
+    Cylinder as Cylinder,
+    Polygon as Polygon,
+    Sphere as Sphere,
+    Structure as Structure,
+)
 from ._simulate import Decay as Decay, Result as Result, simulate as simulate
-from ._simulation import Simulation as Simulation
+from ._simulation import Simulation as Simulation, with_steps as with_steps
 from ._sources import (
     AbstractSource as AbstractSource,
     Dipole as Dipole,

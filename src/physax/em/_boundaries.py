@@ -1,7 +1,5 @@
 """What lies at the faces of the grid: walls, absorbing layers, or another period."""
 
-from typing import Self
-
 import equinox as eqx
 from jaxtyping import Array, Float
 
@@ -77,7 +75,7 @@ class Boundaries(eqx.Module):
                     )
 
     @classmethod
-    def all(cls, face: Face) -> Self:
+    def all(cls, face: Face) -> "Boundaries":
         """Returns the same face everywhere."""
         return cls(x=face, y=face, z=face)
 

@@ -28,11 +28,13 @@ class Slab(eqx.Module):
 
     Attributes:
         cells: Thickness in each block.
+        layer: Thickness of the layer itself.
         electric: Rows for the electric fields (differences of H, at the nodes).
         magnetic: Rows for the magnetic fields (differences of E, half a cell on).
     """
 
     cells: int = eqx.field(static=True)
+    layer: int = eqx.field(static=True)
     electric: Rows
     magnetic: Rows
 
@@ -120,7 +122,7 @@ def build_axis(
             _rows(face, grid, axis, dt, size, parts, thick, bool(high_end), half)
             for half in (0.0, 0.5)
         ]
-        slabs.append(Slab(thick, *rows))
+        slabs.append(Slab(thick, face.cells, *rows))
     return Axis(electric, magnetic, *slabs)
 
 

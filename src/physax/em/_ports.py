@@ -28,9 +28,9 @@ class Port(eqx.Module):
             is launched to the plane where it is measured: half a cell before the node
             nearest to that place is the phase reference.
         compensate: Whether to divide the electric field, which is averaged over two
-            nodes to the plane of H, by the cosine that the average costs a mode. Without
-            it an ideal line shows a reflection of `(beta dx)^2 / 16` in amplitude,
-            as in frequency-domain codes that average the same way.
+            nodes to the plane of H, by the cosine that the average costs a mode.
+            `False` is for comparison with codes that do not: an ideal line then shows
+            a reflection of `(beta dx)^2 / 16` in amplitude.
     """
 
     centre: Point = eqx.field(static=True)
@@ -38,7 +38,7 @@ class Port(eqx.Module):
     direction: str = eqx.field(static=True)
     mode: int = eqx.field(static=True, default=1)
     offset: float = eqx.field(static=True, default=0.0)
-    compensate: bool = eqx.field(static=True, default=False)
+    compensate: bool = eqx.field(static=True, default=True)
 
     def __check_init__(self):
         if self.direction not in ("+x", "-x", "+y", "-y"):

@@ -44,7 +44,7 @@ def fill_fraction(
     The cell of a sample reaches half way to its neighbours: along an axis with stagger
     0.5 it is the grid's cell, with stagger 0 it lies around the node. The fraction is
     exact for boxes, polygons, circles and cylinders to rounding. For a sphere the
-    volume in total is exact, that in one cell to about 1e-3. Differentiable in the
+    volume in total is exact, that in one cell to some 1e-3. Differentiable in the
     shape and in the grid.
 
     Args:

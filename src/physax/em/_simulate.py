@@ -1,5 +1,6 @@
 """Runs a simulation: pure under `jit`, `vmap`, `grad`, or in chunks by the host."""
 
+import warnings
 from functools import partial
 from typing import Any
 
@@ -9,14 +10,25 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, PhysaxWarning
 from .._loop import iterate
 from .._status import Status
 from ..grid import Layout
+from ..runtime import check_memory
 from ._adjoints import AbstractAdjoint, Checkpointed
-from ._components import components
+from ._memory import state_bytes
+from ._monitors import AbstractSpectralMonitor
 from ._simulation import Simulation
-from ._state import Program, State, build_program, rest, specs, step, total_energy
+from ._state import (
+    Program,
+    State,
+    build_program,
+    energy,
+    rest,
+    specs,
+    step,
+    total_energy,
+)
 from ._step import Arrays
 
 
@@ -79,18 +91,41 @@ def simulate(
 
     Returns:
         Monitors, last fields and status.
+
+    Raises:
+        MemoryLimitError: If the state does not fit into memory.
     """
     adjoint = Checkpointed() if adjoint is None else adjoint
-    return _simulate(sim, adjoint, until, layout)
+    check_memory(
+        state_bytes(sim),
+        "the state of this simulation",
+        count=1 if layout is None else layout.mesh.size,
+    )
+    result = _simulate(sim, adjoint, until, layout)
+    warn_if_alive(sim, result)
+    return result
 
 
 @eqx.filter_jit
 def _simulate(sim, adjoint, until, layout) -> Result:
-    program = build_program(sim, layout, None if until is None else until.check_every)
+    watch = watch_every(sim, until)
+    program = build_program(sim, layout, watch)
     checkpoint = adjoint.checkpoint(sim.steps)
     run = partial(_run, 0, sim.steps, until, checkpoint)
-    state = _on_devices(run, program, rest(program))
-    return finish(program, state, until)
+    state = on_devices(run, program, rest(program))
+    return finish(program, state)
+
+
+# Not a fraction of the number of steps, on which the compiled program must not depend.
+_LOOK = 100
+
+
+def watch_every(sim: Simulation, until: Decay | None) -> int | None:
+    """Returns the steps between looks at the energy, `None` where nobody asks."""
+    if until is not None:
+        return until.check_every
+    spectral = (isinstance(m, AbstractSpectralMonitor) for m in sim.monitors.values())
+    return _LOOK if any(spectral) else None
 
 
 def _run(start, stop, until, checkpoint, program: Program, state: State) -> State:
@@ -99,17 +134,18 @@ def _run(start, stop, until, checkpoint, program: Program, state: State) -> Stat
     if until is not None:
         options = {
             "check_every": until.check_every,
-            "done": lambda s: _decayed(program, s, until.threshold),
+            "done": lambda s: decayed(program, s, until.threshold),
         }
     body = partial(step, program)
     return iterate(body, state, start, stop, checkpoint=checkpoint, **options)[0]
 
 
-def _decayed(program: Program, state: State, threshold: float) -> Array:
+def decayed(program: Program, state: State, threshold: float) -> Array:
+    """Whether the energy has fallen below a fraction of its peak."""
     return total_energy(program, state.fields) <= threshold * state.peak
 
 
-def _on_devices(run, program: Program, state: State) -> State:
+def on_devices(run, program: Program, state: State) -> State:
     """Calls `run(program, state)`, on every device of the layout if there is one."""
     layout = program.layout
     if layout is None:
@@ -138,12 +174,10 @@ def _on_devices(run, program: Program, state: State) -> State:
     )(arrays, state)
 
 
-def finish(program: Program, state: State, until: Decay | None = None) -> Result:
+def finish(program: Program, state: State) -> Result:
     """Turns the last state of a run into its result."""
     monitors = {
-        name: monitor.finish(
-            state.monitors[name], program.reads[name], program.setup
-        )
+        name: monitor.finish(state.monitors[name], program.reads[name], program.setup)
         for name, monitor in program.monitors.items()
     }
     sound = jnp.asarray(True)
@@ -151,21 +185,37 @@ def finish(program: Program, state: State, until: Decay | None = None) -> Result
         sound = sound & jnp.all(jnp.isfinite(field))
     status = jnp.where(sound, int(Status.SUCCESSFUL), int(Status.DIVERGED))
     residual = jnp.asarray(jnp.nan, state.peak.dtype)
-    if until is not None:
-        left = _energy_of_whole(program, state)
+    if program.watch is not None:
+        left = energy(program, state.fields)
         residual = left / jnp.where(state.peak > 0, state.peak, 1)
     return Result(monitors, state.fields, status, residual)
 
 
-def _energy_of_whole(program: Program, state: State) -> Array:
-    if program.layout is None:
-        return total_energy(program, state.fields)
-    total = jnp.zeros((), state.peak.dtype)
-    for field in state.fields.values():
-        total = total + jnp.sum(jnp.abs(field) ** 2, dtype=total.dtype)
-    return total
+# Energy left, over its peak, from which a spectrum is visibly cut off: 1e-3 in
+# amplitude.
+_ALIVE = 1e-6
 
 
-def component_names(sim: Simulation) -> tuple[str, ...]:
-    """Returns the components that a simulation steps."""
-    return components(sim.grid.ndim, sim.polarisation).names
+def warn_if_alive(sim: Simulation, result: Result) -> None:
+    """Warns if spectra were taken of fields that had not decayed.
+
+    Args:
+        sim: The simulation.
+        result: Its result; a traced one is not looked at.
+    """
+    spectral = [
+        name
+        for name, monitor in sim.monitors.items()
+        if isinstance(monitor, AbstractSpectralMonitor)
+    ]
+    residual = result.residual
+    if not spectral or isinstance(residual, jax.core.Tracer):
+        return
+    if bool(jnp.any(residual > _ALIVE)):
+        warnings.warn(
+            f"The fields had not decayed when the run ended: {float(jnp.max(residual)):.1e} "
+            f"of the largest energy was left, so the spectra of {spectral} are cut off. "
+            "Take more `steps`.",
+            PhysaxWarning,
+            stacklevel=3,
+        )

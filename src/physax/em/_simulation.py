@@ -1,11 +1,11 @@
 """The simulation: grid, medium, faces, sources and monitors, checked and placed."""
 
+import dataclasses
 from collections.abc import Hashable, Mapping
 
 import equinox as eqx
 import jax.core
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Num
 
 from .._checks import ArgumentError, positive
@@ -152,14 +152,18 @@ def _locate(sources: dict, monitors: dict, frame: Frame):
             yield name, one.locate(frame, f"{kind} {name!r}")
 
 
-def run_time(sim: Simulation) -> float:
-    """Returns the physical duration of a run in seconds."""
-    return float(np.asarray(sim.dt)) * sim.steps
+def with_steps(sim: Simulation, steps: int) -> Simulation:
+    """Returns the same simulation with another number of steps.
 
+    Args:
+        sim: The simulation.
+        steps: Number of steps, at least 0.
 
-def time_step_limit(sim: Simulation) -> Float[Array, ""]:
-    """Returns the largest stable time step of a simulation in seconds."""
-    parts = components(sim.grid.ndim, sim.polarisation)
-    return largest_step(sim.grid, sim.medium, parts)
-
-
+    Returns:
+        A copy that shares all arrays.
+    """
+    copy = object.__new__(Simulation)
+    for field in dataclasses.fields(Simulation):
+        value = steps if field.name == "steps" else getattr(sim, field.name)
+        object.__setattr__(copy, field.name, value)
+    return copy

@@ -1,0 +1,238 @@
+"""Runs a simulation in chunks: with progress, checkpoints and a watch."""
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from .._loop import iterate
+from .._status import Status, raise_for
+from ..grid import Layout
+from ..runtime import (
+    Checkpointing,
+    DriveResult,
+    Progress,
+    check_memory,
+    drive,
+    fingerprint,
+)
+from ._layouts import packing, place_state
+from ._memory import state_bytes
+from ._simulate import Decay, Result, decayed, finish, on_devices, warn_if_alive, watch_every
+from ._simulation import Simulation, with_steps
+from ._state import State, build_program, energy, rest, step
+from ._time_monitors import EnergyMonitor, TimeMonitor
+
+
+class RunResult(eqx.Module):
+    """What a driven run leaves.
+
+    Attributes:
+        result: Monitors, fields and status, as from `simulate`.
+        state: The last state; `run` goes on from it with `state=`.
+        drive: Step reached, status, time and rate.
+    """
+
+    result: Result
+    state: State
+    drive: DriveResult
+
+
+@partial(jax.jit, static_argnames=("layout", "watch"))
+def initial_state(
+    sim: Simulation, *, layout: Layout | None = None, watch: int | None = None
+) -> State:
+    """Returns the state of a simulation before its first step, all fields zero.
+
+    Args:
+        sim: The simulation.
+        layout: How the grid is cut over devices.
+        watch: Not used; taken so that calls look like those of `advance`.
+
+    Returns:
+        The state.
+    """
+    program = build_program(sim, layout, watch)
+    state = rest(program)
+    if layout is None:
+        return state
+    return place_state(program, state)
+
+
+@partial(jax.jit, static_argnames=("layout", "watch"), donate_argnames="state")
+def advance(
+    sim: Simulation,
+    state: State,
+    start: Int[Array, ""],
+    stop: Int[Array, ""],
+    *,
+    layout: Layout | None = None,
+    watch: int | None = None,
+) -> State:
+    """Advances a state from one step to another; one program for any number of steps.
+
+    The memory of the state passed in is reused. Call it with `start == stop` to compile
+    ahead of time.
+
+    Args:
+        sim: The simulation; its number of steps matters to time monitors only.
+        state: The state before step `start`; gone afterwards.
+        start: Number of the first step.
+        stop: One past the number of the last step.
+        layout: How the grid is cut over devices.
+        watch: Steps between looks at the energy, as a stop rule needs them.
+
+    Returns:
+        The state before step `stop`.
+    """
+    program = build_program(sim, layout, watch)
+
+    def loop(program, state):
+        return iterate(partial(step, program), state, start, stop)[0]
+
+    return on_devices(loop, program, state)
+
+
+@partial(jax.jit, static_argnames=("layout", "until"))
+def _has_decayed(sim: Simulation, state: State, layout, until: Decay) -> Array:
+    program = build_program(sim, layout, until.check_every)
+    return decayed(program, state, until.threshold)
+
+
+@partial(jax.jit, static_argnames=("layout", "watch"))
+def _finish(sim: Simulation, state: State, layout, watch: int | None) -> Result:
+    return finish(build_program(sim, layout, watch), state)
+
+
+def run(
+    sim: Simulation,
+    *,
+    state: State | None = None,
+    start: int = 0,
+    until: Decay | None = None,
+    layout: Layout | None = None,
+    checkpoint: Checkpointing | None = None,
+    progress: Progress | bool = True,
+    chunk: int | None = None,
+    on_chunk=None,
+    throw: bool = True,
+) -> RunResult:
+    """Runs a simulation from the host, chunk by chunk.
+
+    Shows progress with rate and time left, writes checkpoints and resumes from them bit
+    for bit, stops when the fields have decayed or are no longer finite, and ends with a
+    checkpoint on SIGTERM or SIGINT. Compiles once for runs of any length.
+
+    Args:
+        sim: The simulation.
+        state: The state to go on from; at rest by default.
+        start: The step that `state` is of.
+        until: Stops early when the fields have decayed.
+        layout: How the grid is cut over devices. A checkpoint may be resumed under
+            another layout.
+        checkpoint: Where and how often to write checkpoints. Its fingerprint and
+            packing are filled in.
+        progress: Whether and how to show progress.
+        chunk: Steps between looks at the clock; chosen by the rate by default.
+        on_chunk: Called with step, state and `ChunkInfo` after each chunk.
+        throw: Whether to raise if the run diverged.
+
+    Returns:
+        The result, the last state, and how the run went.
+
+    Raises:
+        MemoryLimitError: If the run needs more memory than there is.
+        RunError: With `throw`, if the fields diverged or a signal ended the run.
+        CheckpointError: If a checkpoint cannot be written, or is of another problem.
+    """
+    # Time monitors have one place for each record: their size follows the length.
+    timed = any(
+        isinstance(m, TimeMonitor | EnergyMonitor) for m in sim.monitors.values()
+    )
+    problem = sim if timed else with_steps(sim, 0)
+    count = 1 if layout is None else layout.mesh.size
+    check_memory(state_bytes(sim), "the state of this simulation", count=count)
+    watch = watch_every(sim, until)
+    options = {"layout": layout, "watch": watch}
+    if state is None:
+        state = initial_state(problem, **options)
+    if checkpoint is not None:
+        checkpoint = _complete(checkpoint, problem, layout, watch)
+    if progress is True:
+        cells = float(jnp.size(next(iter(state.fields.values())))) / 1e6
+        progress = Progress("FDTD", "Mcell-steps", cells)
+    outcome = drive(
+        lambda state, first, last: advance(problem, state, first, last, **options),
+        state,
+        start=start,
+        stop=sim.steps,
+        chunk=chunk,
+        checkpoint=checkpoint,
+        progress=progress,
+        converged=None if until is None else _rule(problem, layout, until),
+        check_every=None if until is None else until.check_every,
+        on_chunk=on_chunk,
+    )
+    if throw and outcome.status in (Status.DIVERGED, Status.INTERRUPTED):
+        raise_for(outcome.status, outcome.detail)
+    result = _finish(problem, outcome.state, layout, watch)
+    if outcome.status == Status.DIVERGED:
+        result = eqx.tree_at(
+            lambda r: r.status, result, jnp.asarray(int(Status.DIVERGED))
+        )
+    warn_if_alive(sim, result)
+    return RunResult(result, outcome.state, outcome)
+
+
+def _rule(sim: Simulation, layout: Layout | None, until: Decay):
+    def rule(state: State) -> Status:
+        done = bool(_has_decayed(sim, state, layout, until))
+        return Status.DECAYED if done else Status.SUCCESSFUL
+
+    return rule
+
+
+def _complete(
+    checkpoint: Checkpointing, sim: Simulation, layout: Layout | None, watch: int | None
+) -> Checkpointing:
+    """Fills in the fingerprint of the problem and a packing that knows no mesh."""
+    pack, unpack = checkpoint.pack, checkpoint.unpack
+    if layout is not None and pack is None:
+        program = jax.jit(build_program, static_argnums=(1, 2))(sim, layout, watch)
+        pack, unpack = packing(program, initial_state(sim, watch=watch))
+    return Checkpointing(
+        checkpoint.folder,
+        checkpoint.every,
+        keep=checkpoint.keep,
+        fingerprint=checkpoint.fingerprint or fingerprint(sim),
+        resume=checkpoint.resume,
+        pack=pack,
+        unpack=unpack,
+    )
+
+
+@jax.jit
+def yee_energy(sim: Simulation, before: State, after: State) -> Array:
+    r"""Returns the energy that the scheme conserves, between two successive states.
+
+    $W = \frac12 \sum \epsilon E^n E^{n+1} + \mu (H^{n+1/2})^2$, which is constant to
+    rounding without sources, loss and layers. Reference: Taflove and Hagness,
+    *Computational Electrodynamics*, 3rd edition (2005), chapter 4.
+
+    Args:
+        sim: The simulation.
+        before: The state at step n.
+        after: The state at step n + 1.
+
+    Returns:
+        The energy in J (3-D), J/m (2-D) or J/m^2 (1-D).
+    """
+    program = build_program(sim)
+    later = dict(after.fields)
+    mixed = {
+        name: field if name[0] == "E" else after.fields[name]
+        for name, field in before.fields.items()
+    }
+    return energy(program, mixed, later)

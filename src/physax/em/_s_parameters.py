@@ -1,0 +1,161 @@
+"""Scattering parameters of a device with several ports."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Complex, Float
+
+from .._checks import ArgumentError, positive
+from ..grid import Layout
+from ..units import SPEED_OF_LIGHT
+from ._adjoints import AbstractAdjoint
+from ._mode_monitor import ModeMonitor
+from ._ports import Port
+from ._pulses import AbstractPulse, band_pulse
+from ._simulate import Decay, Result, simulate
+from ._simulation import Simulation
+from ._sources import ModeSource
+
+
+class SParameters(eqx.Module):
+    r"""Complex scattering parameters over wavelength.
+
+    $S_{ji}$ is the amplitude of the wave leaving port j over that entering port i, each
+    scaled so that its squared modulus is power, with phases at the monitor planes and
+    the time sign `exp(-i w t)`.
+
+    Attributes:
+        values: Shape (wavelength, output, input).
+        wavelengths: In vacuum, in metres.
+        ports: Names of the outputs.
+        inputs: Names of the inputs.
+        results: The run of each input, by name of the port.
+    """
+
+    values: Complex[Array, "wavelengths outputs inputs"]
+    wavelengths: Float[Array, " wavelengths"]
+    ports: tuple[str, ...] = eqx.field(static=True)
+    inputs: tuple[str, ...] = eqx.field(static=True)
+    results: dict[str, Result]
+
+    def __call__(self, output: str, input: str) -> Complex[Array, " wavelengths"]:
+        """Returns one parameter over wavelength, by names of ports."""
+        return self.values[:, self.ports.index(output), self.inputs.index(input)]
+
+    @property
+    def power(self) -> Float[Array, "wavelengths outputs inputs"]:
+        """Squared moduli: the fractions of the power."""
+        return jnp.abs(self.values) ** 2
+
+
+def run_frequencies(
+    wavelengths: Float[Array, " wavelengths"],
+    dt: Float[Array, ""],
+    *,
+    match_frequency_domain: bool,
+) -> Float[Array, " wavelengths"]:
+    r"""Returns the frequencies in Hz at which a run stands for given wavelengths.
+
+    The discrete time derivative sees $(2 / \Delta t) \sin(\omega \Delta t / 2)$. A
+    frequency-domain solver of the same cells has no such error; to compare with one,
+    the run must be driven and measured at
+    $\omega = (2 / \Delta t) \arcsin(c k_0 \Delta t / 2)$.
+    """
+    frequency = SPEED_OF_LIGHT / wavelengths
+    if not match_frequency_domain:
+        return frequency
+    return jnp.arcsin(jnp.pi * frequency * dt) / (jnp.pi * dt)
+
+
+def s_parameters(
+    sim: Simulation,
+    ports: Mapping[str, Port],
+    wavelengths: Float[Array, " wavelengths"] | Sequence[float],
+    *,
+    inputs: Sequence[str] | None = None,
+    pulse: AbstractPulse | None = None,
+    match_frequency_domain: bool = False,
+    until: Decay | None = None,
+    adjoint: AbstractAdjoint | None = None,
+    layout: Layout | None = None,
+) -> SParameters:
+    """Computes scattering parameters, broadband, by one run for each input port.
+
+    The incident amplitude is measured in the same run at the monitor plane of the input
+    port, so the spectrum of the pulse and the strength of the source cancel. One pulse
+    carries the profile of one wavelength: towards the ends of a band of some percent
+    the squared moduli are wrong by some 1e-4. For less, pass one wavelength at a time.
+    Differentiable with respect to the medium.
+
+    Args:
+        sim: Grid, medium, faces, time step and number of steps; its monitors are kept
+            and their results are in `results`. It must have no sources.
+        ports: By name. Each needs room for its `offset` between the plane where the
+            wave is launched and the device.
+        wavelengths: In vacuum, in metres.
+        inputs: Names of the ports to excite; all by default.
+        pulse: Time dependence; by default a Gaussian that covers the wavelengths.
+        match_frequency_domain: Whether to shift the frequencies so that the numbers are
+            those of a frequency-domain solver on the same cells.
+        until: Stops each run when the fields have decayed.
+        adjoint: How reverse mode is done.
+        layout: How the grid is cut over devices.
+
+    Returns:
+        The parameters.
+
+    Raises:
+        ArgumentError: If there are no ports, a name is unknown, a port has no room for
+            its monitor, or the simulation has sources.
+    """
+    if not ports:
+        raise ArgumentError("`ports` must name at least one port, but is empty.")
+    if sim.sources:
+        raise ArgumentError(
+            f"`sim` must have no sources, but has {sorted(sim.sources)}: the ports are "
+            "excited one after the other."
+        )
+    inputs = tuple(ports) if inputs is None else tuple(inputs)
+    for name in inputs:
+        if name not in ports:
+            raise ArgumentError(
+                f"`inputs` must be among the ports {tuple(ports)}, but contains "
+                f"{name!r}."
+            )
+        if not ports[name].offset > 0:
+            raise ArgumentError(
+                f"`offset` of the input port {name!r} must be positive, so that the "
+                f"incident wave can be measured, but is {ports[name].offset:g} m."
+            )
+    wavelengths = jnp.atleast_1d(positive(wavelengths, "wavelengths"))
+    frequencies = run_frequencies(
+        wavelengths, sim.dt, match_frequency_domain=match_frequency_domain
+    )
+    if pulse is None:
+        pulse = band_pulse(jnp.min(frequencies), jnp.max(frequencies))
+    monitors: dict[str, Any] = {
+        f"port {name}": ModeMonitor(port, frequencies) for name, port in ports.items()
+    }
+    columns, results = [], {}
+    for name in inputs:
+        driven = Simulation(
+            sim.grid,
+            sim.medium,
+            sim.boundaries,
+            sources={"in": ModeSource(ports[name], pulse)},
+            monitors={**sim.monitors, **monitors},
+            steps=sim.steps,
+            dt=sim.dt,
+            polarisation=sim.polarisation,
+            precision=sim.precision,
+        )
+        result = simulate(driven, adjoint=adjoint, until=until, layout=layout)
+        seen = {port: result.monitors[f"port {port}"] for port in ports}
+        columns.append(
+            jnp.stack([seen[p].outgoing / seen[name].incoming for p in ports], axis=-1)
+        )
+        results[name] = result
+    values = jnp.stack(columns, axis=-1)
+    return SParameters(values, wavelengths, tuple(ports), inputs, results)
