@@ -1,7 +1,16 @@
 """physax's side of `benchmarks.fdtd`: the public `em.simulate` on the workloads."""
 
 import dataclasses
+import time
 from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from physax import em
+from physax.grid import Grid
+from physax.units import MICRO, NANO, SPEED_OF_LIGHT
 
 from ._rows import OURS, ours_version
 from .peers._protocol import serve
@@ -38,12 +47,68 @@ def physax_runner(case: str, n: int, steps: int, *, monitors: bool = False) -> P
         monitors: Whether a mode source takes the dipole's place and two DFT monitors
             record 20 frequencies each.
     """
-    raise NotImplementedError("physax's FDTD is not measured yet")
+    sim = workload(case, n, steps, monitors=monitors)
+    began = time.perf_counter()
+    compiled = jax.jit(em.simulate).lower(sim).compile()
+    compile_s = time.perf_counter() - began
+
+    def run() -> float:
+        clock = time.perf_counter()
+        jax.block_until_ready(em.simulate(sim))
+        return time.perf_counter() - clock
+
+    run()
+    temp = compiled.memory_analysis().temp_size_in_bytes
+    return Prepared(run, compile_s, temp, em.state_bytes(sim))
 
 
 def physax_advance(case: str, n: int, steps: int) -> Prepared:
     """Compiles the same workload as `advance` with its state donated."""
-    raise NotImplementedError("physax's FDTD is not measured yet")
+    sim = workload(case, n, steps, monitors=False)
+    bounds = jnp.int32(0), jnp.int32(steps)
+    state = em.initial_state(sim)
+    began = time.perf_counter()
+    compiled = em.advance.lower(sim, state, *bounds).compile()
+    compile_s = time.perf_counter() - began
+
+    def run() -> float:
+        state = jax.block_until_ready(em.initial_state(sim))
+        clock = time.perf_counter()
+        jax.block_until_ready(em.advance(sim, state, *bounds))
+        return time.perf_counter() - clock
+
+    temp = compiled.memory_analysis().temp_size_in_bytes
+    return Prepared(run, compile_s, temp, em.state_bytes(sim))
+
+
+def workload(case: str, n: int, steps: int, *, monitors: bool) -> em.Simulation:
+    """Builds the simulation of a workload."""
+    ndim, cell = int(case[0]), 50 * NANO
+    grid = Grid.centred((n,) * ndim, cell)
+    epsilon = np.random.default_rng(0).uniform(1, 4, (n,) * ndim).astype(np.float32)
+    frequency = SPEED_OF_LIGHT / (1 * MICRO)
+    pulse = em.GaussianPulse(frequency, frequency / 10)
+    sources: dict = {"dipole": em.Dipole("Ez", (0.0,) * ndim, pulse)}
+    watched = {}
+    half = n * cell / 2
+    if monitors:
+        port = em.Port((-half / 2, 0.0), 4 * MICRO, "+x")
+        sources = {"mode": em.ModeSource(port, pulse)}
+        band = frequency * np.linspace(0.9, 1.1, 20, dtype=np.float32)
+        watched = {
+            str(x): em.FieldMonitor(("Ez", "Hy"), (x * half, 0.0), (0.0, half), band)
+            for x in (0.0, 0.5)
+        }
+    return em.Simulation(
+        grid,
+        em.Medium(permittivity=jnp.asarray(epsilon)),
+        em.Boundaries.all(em.CPML(10)),
+        sources=sources,
+        monitors=watched,
+        dt=0.5 * cell / SPEED_OF_LIGHT,
+        steps=steps,
+        polarisation="Ez" if ndim == 2 else None,
+    )
 
 
 def prepare(case: str, n: int, steps: int):

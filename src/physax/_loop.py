@@ -16,7 +16,7 @@ State = TypeVar("State", bound=PyTree)
 
 
 def divisor_near_root(steps: int) -> int:
-    """Returns the divisor of `steps` closest to its square root, in ratio."""
+    """Returns the largest divisor of `steps` that is at most its square root."""
     root = isqrt(max(steps, 1))
     return next(d for d in range(root, 0, -1) if steps % d == 0) if steps else 1
 
@@ -28,16 +28,19 @@ def iterate(
     stop: int | Int[Array, ""],
     *,
     checkpoint: int | None = None,
+    every: int | None = None,
+    between: Callable[[State], State] | None = None,
     done: Callable[[State], Bool[Array, ""]] | None = None,
-    check_every: int = 100,
     save: Callable[[State, Int[Array, ""]], PyTree] | None = None,
-    save_every: int = 1,
 ) -> tuple[State, PyTree]:
     """Applies `step` for n = start, ..., stop - 1.
 
     With traced bounds this is a loop of unknown length: one program serves every
-    length, but it has no reverse mode, no stop rule and saves nothing. With integer
+    length, but it has no reverse mode and takes neither `done` nor `save`. With integer
     bounds it is a scan, differentiable both ways.
+
+    What is dear stands in `between`, not behind a condition in `step`: a condition that
+    reads large arrays makes XLA copy them in every step.
 
     Args:
         step: Maps a state and the integer step number to the next state.
@@ -48,79 +51,121 @@ def iterate(
             steps in between. The memory is that of `steps / checkpoint + checkpoint`
             states; the square root of the number of steps makes it least. `None`
             stores every step.
-        done: Stop rule, asked every `check_every` steps from `start`; the steps after
-            its first yes are skipped.
-        check_every: See `done`.
+        every: Cadence of the three functions below: they are called wherever the number
+            of steps done is a multiple of it, whatever `start` is.
+        between: Maps the state to itself with something brought up to date.
+        done: Stop rule, asked after `between`; the steps after its first yes are
+            skipped.
         save: What to record, as a function of the state and the number of steps done.
-        save_every: Steps between records; the first is taken after `save_every` steps.
 
     Returns:
         The last state and the stacked records (`None` without `save`).
 
     Raises:
-        ArgumentError: If an option does not go with traced bounds, or is not positive.
+        ArgumentError: If an option does not go with traced bounds, if `every` is
+            missing or not positive, or `start` is not a multiple of it with `save`.
     """
-    for name, value in (("check_every", check_every), ("save_every", save_every)):
-        if value < 1:
-            raise ArgumentError(f"`{name}` must be at least 1, but is {value}.")
+    if every is None and (between or done or save) or every is not None and every < 1:
+        raise ArgumentError(
+            "`every` must be at least 1 with `between`, `done` or `save`, but is "
+            f"{every}."
+        )
     if not (isinstance(start, int) and isinstance(stop, int)):
         if done is not None or save is not None or checkpoint is not None:
             raise ArgumentError(
                 "`start` and `stop` must be integers with `done`, `save` or "
                 f"`checkpoint`, but are {start} and {stop}."
             )
-        return lax.fori_loop(start, stop, lambda n, s: step(s, n), state), None
-    steps = max(stop - start, 0)
-    if save is not None:
-        chunk = save_every
-    elif done is not None:
-        chunk = check_every
-    else:
-        chunk = steps if checkpoint is None else max(1, min(checkpoint, steps))
-    whole, rest = divmod(steps, max(chunk, 1))
+        return _unknown_length(step, state, start, stop, every, between), None
+    if every is None:
+        return _steps(step, state, start, max(stop - start, 0), checkpoint), None
+    return _chunks(step, state, start, stop, checkpoint, every, between, done, save)
 
-    def run(state, first, count):
-        def body(carry, k):
-            return step(carry, first + k), None
 
-        inner = count if checkpoint is None else divisor_near_root(count)
-        if checkpoint is None or count <= checkpoint or inner == 1:
-            return lax.scan(body, state, jnp.arange(count, dtype=jnp.int32))[0]
+def _unknown_length(step, state, start, stop, every, between):
+    """Loops between traced bounds, in pieces that end at multiples of `every`."""
+    body = lambda n, s: step(s, n)  # noqa: E731
+    if between is None:
+        return lax.fori_loop(start, stop, body, state)
 
-        @jax.checkpoint  # pyright: ignore[reportPrivateImportUsage]
-        def block(carry, k):
-            body_k = lambda c, j: body(c, k * inner + j)  # noqa: E731
-            return lax.scan(body_k, carry, jnp.arange(inner, dtype=jnp.int32))[0], None
+    def piece(carry):
+        n, state = carry
+        end = jnp.minimum((n // every + 1) * every, stop)
+        state = lax.fori_loop(n, end, body, state)
+        fresh = between(state)
+        whole = end % every == 0
+        # Leaves that `between` passes on are the same tracers: nothing to select.
+        pick = lambda new, old: new if new is old else jnp.where(whole, new, old)  # noqa: E731
+        return end, jax.tree.map(pick, fresh, state)
 
-        blocks = jnp.arange(count // inner, dtype=jnp.int32)
-        return lax.scan(block, state, blocks)[0]
+    start, stop = jnp.asarray(start, jnp.int32), jnp.asarray(stop, jnp.int32)
+    return lax.while_loop(lambda c: c[0] < stop, piece, (start, state))[1]
 
-    if done is None and save is None and checkpoint is None:
-        return run(state, start, steps), None
 
-    def outer(carry, k):
+def _steps(step, state, first, count: int, checkpoint: int | None):
+    """Makes `count` steps from step `first`, in blocks that are replayed if asked."""
+
+    def body(carry, k):
+        return step(carry, first + k), None
+
+    size = count if checkpoint is None else min(max(checkpoint, 1), max(count, 1))
+    if size >= count or size == 1:
+        return lax.scan(body, state, jnp.arange(count, dtype=jnp.int32))[0]
+
+    @jax.checkpoint  # pyright: ignore[reportPrivateImportUsage]
+    def block(carry, k):
+        inner = k * size + jnp.arange(size, dtype=jnp.int32)
+        return lax.scan(body, carry, inner)[0], None
+
+    whole, rest = divmod(count, size)
+    state = lax.scan(block, state, jnp.arange(whole, dtype=jnp.int32))[0]
+    if not rest:
+        return state
+    return lax.scan(body, state, whole * size + jnp.arange(rest, dtype=jnp.int32))[0]
+
+
+def _chunks(step, state, start, stop, checkpoint, every, between, done, save):
+    """Makes the steps in chunks that end at multiples of `every`."""
+    head = min(-start % every, max(stop - start, 0))
+    if head and save is not None:
+        raise ArgumentError(
+            f"`start` must be a multiple of `every`, {every}, with `save`, but is "
+            f"{start}."
+        )
+    whole, rest = divmod(max(stop - start - head, 0), every)
+    keep = lambda s: s  # noqa: E731
+
+    def advance(state, first, count):
+        state = _steps(step, state, first, count, checkpoint)
+        return state if between is None else between(state)
+
+    def chunk(carry, k):
         state, finished = carry
-        first = start + k * chunk
-        advance = lambda s: run(s, first, chunk)  # noqa: E731
+        first = start + head + k * every
         if done is None:
-            state = advance(state)
+            state = advance(state, first, every)
         else:
-            state = lax.cond(finished, lambda s: s, advance, state)
+            go = lambda s: advance(s, first, every)  # noqa: E731
+            state = lax.cond(finished, keep, go, state)
             finished = finished | done(state)
-        record = None if save is None else save(state, first + chunk)
+        record = None if save is None else save(state, first + every)
         return (state, finished), record
 
-    if checkpoint is not None:
-        outer = jax.checkpoint(outer)  # pyright: ignore[reportPrivateImportUsage]
-    carry = (state, jnp.zeros((), bool))
-    (state, finished), records = lax.scan(
-        outer, carry, jnp.arange(whole, dtype=jnp.int32)
-    )
-    if rest:
-        tail = lambda s: run(s, stop - rest, rest)  # noqa: E731
+    finished = jnp.zeros((), bool)
+    if head:
+        whole_head = (start + head) % every == 0
         state = (
-            tail(state)
-            if done is None
-            else lax.cond(finished, lambda s: s, tail, state)
+            advance(state, start, head)
+            if whole_head
+            else _steps(step, state, start, head, checkpoint)
         )
+        if whole_head and done is not None:
+            finished = done(state)
+    if checkpoint is not None:
+        chunk = jax.checkpoint(chunk)  # pyright: ignore[reportPrivateImportUsage]
+    numbers = jnp.arange(whole, dtype=jnp.int32)
+    (state, finished), records = lax.scan(chunk, (state, finished), numbers)
+    if rest:
+        go = lambda s: _steps(step, s, stop - rest, rest, checkpoint)  # noqa: E731
+        state = go(state) if done is None else lax.cond(finished, keep, go, state)
     return state, records

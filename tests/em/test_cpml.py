@@ -4,7 +4,7 @@ import pytest
 
 from physax._checks import PhysaxError
 from physax.em import CPML, cpml_coefficients
-from physax.units import EPSILON_0, ETA_0, MICRO, NANO
+from physax.units import EPSILON_0, ETA_0, MICRO, NANO, SPEED_OF_LIGHT
 
 
 SPACING = jnp.array(20 * NANO)
@@ -19,27 +19,48 @@ def test_round_trip_loss_is_the_requested_reflection(order, reflection):
     cells = 2000
     spacing = jnp.array(1 * MICRO / cells)
     depth = jnp.linspace(0.5 / cells, 1 - 0.5 / cells, cells)
-    layer = CPML(cells, order=order, reflection=reflection)
+    layer = CPML(cells, order=order, reflection=reflection, alpha_max=0.0)
     sigma = -jnp.log(cpml_coefficients(layer, depth, spacing, DT).b) * EPSILON_0 / DT
     loss = -2 * ETA_0 * jnp.sum(sigma) * spacing
     assert jnp.allclose(loss, jnp.log(reflection), rtol=1e-5)
 
 
 def test_inner_edge_is_transparent():
-    out = cpml_coefficients(CPML(8), jnp.array([0.0, 0.5]), SPACING, DT)
+    layer = CPML(8, alpha_max=0.0)
+    out = cpml_coefficients(layer, jnp.array([0.0, 0.5]), SPACING, DT)
     assert out.b[0] == 1
     assert out.c[0] == 0
     assert out.c[1] < 0
 
 
+@pytest.mark.x64  # a finite difference
 def test_gradient_is_right_and_finite_at_the_inner_edge():
     def absorption(log_r):
-        layer = CPML(8, reflection=jnp.exp(log_r))
+        layer = CPML(8, reflection=jnp.exp(log_r), alpha_max=0.0)
         return jnp.sum(cpml_coefficients(layer, jnp.array([0.0, 0.5]), SPACING, DT).c)
 
     x, eps = jnp.array(-12.0), 1e-5
     slope = (absorption(x + eps) - absorption(x - eps)) / (2 * eps)
     assert jnp.allclose(jax.jit(jax.grad(absorption))(x), slope, rtol=1e-6)
+
+
+@pytest.mark.parametrize("cells", [5, 10, 20])
+def test_default_layers_lose_as_much_in_every_cell(cells):
+    # R = 10^(-0.6 cells): then sigma times the spacing at the outer edge is one number,
+    # 5 * 0.6 ln(10) / (2 eta), for every thickness and spacing.
+    for spacing in (SPACING, 3 * SPACING):
+        out = cpml_coefficients(CPML(cells), jnp.ones(1), spacing, DT)
+        sigma = -jnp.log(out.b[0]) * EPSILON_0 / DT
+        expected = 5 * 0.6 * jnp.log(10.0) / (2 * ETA_0)
+        assert jnp.allclose(sigma * spacing, expected, rtol=1e-4)
+
+
+def test_default_shift_is_a_tenth_of_the_frequency_at_20_cells_per_wavelength():
+    out = cpml_coefficients(CPML(8), jnp.zeros(1), SPACING, DT)
+    alpha = -jnp.log(out.b[0]) * EPSILON_0 / DT
+    omega = 2 * jnp.pi * SPEED_OF_LIGHT / (20 * SPACING)
+    assert jnp.allclose(alpha, omega * EPSILON_0 / 10, rtol=0.05)
+    assert out.c[0] == 0
 
 
 @pytest.mark.parametrize("bad", [0.0, 1.0, -1.0, float("nan")])

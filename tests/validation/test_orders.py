@@ -1,5 +1,6 @@
 """Second order: errors fall with the square of the cells."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -79,7 +80,7 @@ CAVITIES = {
 @pytest.mark.parametrize("name", CAVITIES)
 def test_cavity_is_of_second_order(name):
     cavity = CAVITIES[name]
-    sizes = (16, 32, 64) if cavity.ndim == 3 else (48, 96, 192)
+    sizes = (12, 24, 48) if cavity.ndim == 3 else (24, 48, 96)
     time = 2.3 * 2 * np.pi / cavity.omega
     errors = []
     for cells in sizes:
@@ -103,7 +104,7 @@ def bent(s):
 
 @pytest.mark.parametrize("modes, polarisation", [((3,), None), ((2, 1), "Ez"), ((1, 2), "Hz")])
 def test_smoothly_graded_cavity_is_of_second_order(modes, polarisation):
-    cavity, sizes = Cavity(modes, polarisation), (48, 96, 192)
+    cavity, sizes = Cavity(modes, polarisation), (24, 48, 96)
     time = 2.3 * 2 * np.pi / cavity.omega
     errors = []
     for cells in sizes:
@@ -139,50 +140,44 @@ def test_smooth_edges_keep_second_order(polarisation):
     assert order == pytest.approx(2, abs=ORDER)
 
 
-INDEX, THICKNESS, FREQUENCY = 2.0, 0.3e-6, SPEED_OF_LIGHT / 1e-6
+INDEX, THICKNESS, FREQUENCY = 3.0, 0.35e-6, SPEED_OF_LIGHT / 1e-6
 
 
 def slab_transmission(cells):
     """Returns the power through a slab with its faces on nodes, `cells` a micrometre."""
-    length = 2e-6
-    x = np.arange(2 * cells) / cells * 1e-6
+    shape, width = (2 * cells,), 1e-6 / cells
+    x = np.arange(2 * cells) * width
     left, right = 0.8e-6, 0.8e-6 + THICKNESS
-    inside = np.clip((x - left) * cells / 1e-6 + 0.5, 0, 1)
-    inside = inside * np.clip((right - x) * cells / 1e-6 + 0.5, 0, 1)
-    epsilon = jnp.asarray(1 + (INDEX**2 - 1) * inside)
-    dt = 0.9e-6 / cells / SPEED_OF_LIGHT
+    # A node on a face gets the mean of both sides.
+    inside = np.clip((x - left) / width + 0.5, 0, 1)
+    inside = inside * np.clip((right - x) / width + 0.5, 0, 1)
     wave = em.PlaneWave(
-        "+x", "Ez", (0.9e-6,), (1.0e-6,), em.GaussianPulse(FREQUENCY, FREQUENCY / 8)
+        "+x", "Ez", (1e-6,), (1e-6,), em.GaussianPulse(FREQUENCY, FREQUENCY / 4)
     )
-    sim = em.Simulation(
-        Grid.uniform((2 * cells,), length / (2 * cells)),
-        em.Medium(epsilon),
-        em.Boundaries.all(em.CPML(cells // 5)),
-        sources={"wave": wave},
-        monitors={"flux": em.FluxMonitor("x", (1.3e-6,), (0.0,), FREQUENCY)},
-        steps=int(70e-15 / dt),
-        dt=dt,
-    )
-    empty = em.simulate(
-        em.Simulation(
-            sim.grid,
-            em.Medium(jnp.ones_like(epsilon)),
-            sim.boundaries,
-            sources=sim.sources,
-            monitors=sim.monitors,
-            steps=sim.steps,
+    dt = 0.9 * width / SPEED_OF_LIGHT
+
+    def flux(epsilon):
+        sim = em.Simulation(
+            Grid.uniform(shape, width),
+            em.Medium(epsilon),
+            em.Boundaries.all(em.CPML(cells // 4, reflection=1e-8)),
+            sources={"wave": wave},
+            monitors={"flux": em.FluxMonitor("x", (1.3e-6,), (0.0,), FREQUENCY)},
+            steps=int(120e-15 / dt),
             dt=dt,
         )
-    )
-    through = em.simulate(sim).monitors["flux"].flux / empty.monitors["flux"].flux
-    return float(through[0])
+        return em.simulate(sim).monitors["flux"].flux[0]
+
+    both = jnp.asarray(np.stack([np.ones(shape), 1 + (INDEX**2 - 1) * inside]))
+    empty, filled = jax.vmap(flux)(both)
+    return float(filled / empty)
 
 
 def test_slab_transmission_is_of_second_order():
     # Airy's formula: T = 1 / (1 + F sin^2 d), F = (n - 1/n)^2 / 4.
     phase = 2 * np.pi * INDEX * THICKNESS / 1e-6
     exact = 1 / (1 + (INDEX - 1 / INDEX) ** 2 / 4 * np.sin(phase) ** 2)
-    sizes = (40, 80, 160)
+    sizes = (60, 120, 240)
     errors = [abs(slab_transmission(cells) - exact) for cells in sizes]
     order = -slope(sizes, errors)
     print(f"order {order:.4f}, errors {errors}")

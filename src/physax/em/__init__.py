@@ -20,6 +20,7 @@ from ._cpml import (
 from ._flux import FluxMonitor as FluxMonitor, SpectralFlux as SpectralFlux
 from ._materials import Material as Material
 from ._medium import Medium as Medium
+from ._memory import state_bytes as state_bytes
 from ._mode_monitor import ModeAmplitudes as ModeAmplitudes, ModeMonitor as ModeMonitor
 from ._modes import SlabMode as SlabMode, slab_mode as slab_mode
 from ._monitors import (

@@ -1,5 +1,7 @@
 """Convolutional perfectly matched layers: how a simulation absorbs outgoing waves."""
 
+from math import log
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -25,6 +27,14 @@ def _optional(convert):
     return lambda x: None if x is None else convert(x)
 
 
+# The defaults, chosen by the measurements in the docs. The conductivity per cell that
+# a grid of 20 cells per wavelength carries well does not depend on the thickness, so
+# that each cell more takes 1.2 decades of the power. With alpha in proportion to
+# 1 / spacing the grading of a layer looks the same on every grid.
+_DECADES_PER_CELL = 0.6
+_ALPHA = 0.03
+
+
 class CPML(eqx.Module):
     r"""An absorbing layer on one face of the grid.
 
@@ -40,11 +50,13 @@ class CPML(eqx.Module):
     Attributes:
         cells: Thickness of the layer in grid cells, at least 4. 8 to 20 is typical.
         order: The power $m$ of the grading.
-        reflection: Target reflection coefficient at normal incidence, in (0, 1).
+        reflection: Target reflection coefficient (of the amplitude) at normal
+            incidence, in (0, 1); $10^{-0.6\,\mathrm{cells}}$ if `None`.
         kappa_max: $\kappa$ at the outer edge, at least 1. Raise it to absorb evanescent
-            and grazing waves sooner. `None` is 1 without the arithmetic.
-        alpha_max: $\alpha$ at the inner edge, in S/m, at least 0. About
-            $\omega \epsilon_0 / 10$ at the lowest frequency keeps long runs stable.
+            waves sooner. `None` is 1 without the arithmetic.
+        alpha_max: $\alpha$ at the inner edge, in S/m, at least 0; $0.03\,\epsilon_0 c$
+            over the spacing if `None`, which is $\omega \epsilon_0 / 10$ at 20 cells
+            per wavelength. It keeps long runs stable and absorbs evanescent waves.
 
     Raises:
         ArgumentError: If an attribute is out of its range.
@@ -52,14 +64,14 @@ class CPML(eqx.Module):
 
     cells: int = eqx.field(static=True)
     order: int = eqx.field(static=True, default=4)
-    reflection: Float[Array, ""] = eqx.field(
-        converter=between("reflection", 0.0, 1.0), default=1e-6
+    reflection: Float[Array, ""] | None = eqx.field(
+        converter=_optional(between("reflection", 0.0, 1.0)), default=None
     )
     kappa_max: Float[Array, ""] | None = eqx.field(
         converter=_optional(at_least("kappa_max", 1.0)), default=None
     )
-    alpha_max: Float[Array, ""] = eqx.field(
-        converter=at_least("alpha_max", 0.0), default=0.0
+    alpha_max: Float[Array, ""] | None = eqx.field(
+        converter=_optional(at_least("alpha_max", 0.0)), default=None
     )
 
     def __check_init__(self):
@@ -88,15 +100,22 @@ def cpml_coefficients(
     Raises:
         ArgumentError: If `spacing` or `dt` is not positive.
     """
-    length = layer.cells * positive(spacing, "spacing")
+    spacing = positive(spacing, "spacing")
     dt = positive(dt, "dt")
-    sigma_max = -(layer.order + 1) * jnp.log(layer.reflection) / (2 * ETA_0 * length)
+    length = layer.cells * spacing
+    loss = _DECADES_PER_CELL * log(10) * layer.cells
+    if layer.reflection is not None:
+        loss = -jnp.log(layer.reflection)
+    sigma_max = (layer.order + 1) * loss / (2 * ETA_0 * length)
+    alpha_max = layer.alpha_max
+    if alpha_max is None:
+        alpha_max = _ALPHA / (ETA_0 * spacing)
 
     grading = depth**layer.order
     sigma = sigma_max * grading
     kappa = 1 + (0 if layer.kappa_max is None else layer.kappa_max - 1) * grading
     kappa = jnp.broadcast_to(kappa, depth.shape)
-    alpha = layer.alpha_max * (1 - depth)
+    alpha = alpha_max * (1 - depth)
 
     exponent = -(sigma / kappa + alpha) * dt / EPSILON_0
     # Where sigma = alpha = 0 we meet 0 / 0, whose limit is 0. The denominator must be

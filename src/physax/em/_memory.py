@@ -7,6 +7,12 @@ from ._simulation import Simulation
 from ._state import build_program, rest
 
 
+@jax.jit
+def _at_rest(sim: Simulation):
+    # Never run: `jit` remembers the shapes, which `jax.eval_shape` finds anew.
+    return rest(build_program(sim))
+
+
 def state_bytes(sim: Simulation) -> int:
     """Returns the bytes of the state of a run: fields, layers, monitors.
 
@@ -16,7 +22,7 @@ def state_bytes(sim: Simulation) -> int:
     Returns:
         Bytes, of all devices together.
     """
-    shapes = jax.eval_shape(lambda sim: rest(build_program(sim)), sim)
+    shapes = _at_rest.eval_shape(sim)
     return sum(
         int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes)
     )

@@ -5,9 +5,9 @@ from functools import partial
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, positive
 from ..units import ETA_0, SPEED_OF_LIGHT
 from ._boundaries import PEC, Periodic
 
@@ -60,7 +60,7 @@ def slab_mode(
     across: Float[Array, " points"],
     widths: Float[Array, " points"],
     gaps: Float[Array, " points"],
-    frequency: Float[Array, ""],
+    frequency: Num[ArrayLike, ""],
     *,
     polarisation: str,
     order: int = 1,
@@ -98,7 +98,8 @@ def slab_mode(
         The mode.
 
     Raises:
-        ArgumentError: If `order` is not between 1 and the number of points.
+        ArgumentError: If `order` is not between 1 and the number of points, or
+            `frequency` is not positive.
     """
     n = own.shape[0]
     if not 1 <= order <= n:
@@ -115,7 +116,7 @@ def slab_mode(
         along, gaps = (jnp.pad(v, pad, mode="edge") for v in (along, gaps))
     # A unit of length of the size of a cell keeps float32 away from its limits.
     unit = widths[0]
-    k0 = 2 * jnp.pi * frequency / SPEED_OF_LIGHT * unit
+    k0 = 2 * jnp.pi * positive(frequency, "frequency") / SPEED_OF_LIGHT * unit
     flux = unit / (gaps * along)
     weight = jnp.sqrt(across * unit / widths)
     stiffness = (difference.T * flux) @ difference

@@ -90,9 +90,12 @@ class AbstractSpectralMonitor(AbstractMonitor):
         }
 
     def update(self, total, read, step, sampling):
+        # Read before the condition: one that reads whole fields makes XLA copy them.
+        values = read()
+
         def add(total):
             new = {}
-            for key, samples in read().items():
+            for key, samples in values.items():
                 # E is known at the end of the step, H half a step before.
                 half_steps = 2 * step + (2 if key[0] == "E" else 1)
                 cycles = Clock(half_steps, sampling.dt).cycles(self.frequencies)

@@ -83,7 +83,7 @@ def port_line(port: Port, frame: Frame, what: str, along: float = 0.0) -> Box:
         )
     centre = list(check_point(port.centre, 2, "centre", what))
     centre[port.axis] += port.sign * along
-    half = 0.5 if frame.components.names[0] == "Hz" else 0.0
+    half = 0.5 if "Hz" in frame.components.names else 0.0
     other = 1 - port.axis
     spans = [(0, 0), (0, 0)]
     node = frame.nearest(port.axis, centre[port.axis], 0.0, what)
@@ -173,8 +173,12 @@ def mode_fields(port: Port, mode: SlabMode, setup: Setup) -> dict[str, Array]:
 
 
 def phase_per_cell(
-    port: Port, mode: SlabMode, node: int, setup: Setup, frequency: Float[Array, ""]
-) -> Float[Array, ""]:
+    port: Port,
+    mode: SlabMode,
+    node: int,
+    setup: Setup,
+    frequency: Float[Array, "*freqs"],
+) -> Float[Array, "*freqs"]:
     r"""Returns $\beta \Delta$, the phase in radians over one cell along the port."""
     width = setup.grid.cell_widths(port.axis)[node]
     seen = jnp.sin(jnp.pi * frequency * setup.dt) / (jnp.pi * setup.dt)

@@ -22,7 +22,7 @@ from ._layouts import packing, place_state
 from ._memory import state_bytes
 from ._simulate import Decay, Result, decayed, finish, on_devices, warn_if_alive, watch_every
 from ._simulation import Simulation, with_steps
-from ._state import State, build_program, energy, rest, step
+from ._state import State, build_program, energy, look, rest, step
 from ._time_monitors import EnergyMonitor, TimeMonitor
 
 
@@ -90,7 +90,10 @@ def advance(
     program = build_program(sim, layout, watch)
 
     def loop(program, state):
-        return iterate(partial(step, program), state, start, stop)[0]
+        options = {}
+        if watch is not None:
+            options = {"every": watch, "between": partial(look, program)}
+        return iterate(partial(step, program), state, start, stop, **options)[0]
 
     return on_devices(loop, program, state)
 

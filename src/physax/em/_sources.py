@@ -95,7 +95,7 @@ class Dipole(AbstractSource):
             widths = grid.cell_widths(axis) if halves[axis] else grid.dual_widths(axis)
             # The node of a magnetic wall behind the last cell has that cell's width.
             widths = jnp.pad(widths, (0, 1), mode="edge")[low:high]
-            row = as_array(place.weights[axis]) / widths
+            row = jnp.asarray(place.weights[axis], widths.dtype) / widths
             density = density * row.reshape([-1 if a == axis else 1 for a in range(ndim)])
         zero = jnp.zeros((), density.dtype)
         return [Injection(self.component, place.box, -density, zero, self.pulse)]
@@ -116,7 +116,8 @@ def _one_way(frame: Frame, box: Box, axis: int, sign: int) -> LinePlace:
         (low, high - 1) if a != axis else (low, low)
         for a, (low, high) in enumerate(box)
     )
-    half = stagger(frame.components.names[0], frame.ndim)
+    out = "Hz" if "Hz" in frame.components.names else "Ez"
+    half = stagger(out, frame.ndim)
     region = tuple(
         (low, high + 1) if a != axis and half[a] else (low, high)
         for a, (low, high) in enumerate(region)
@@ -233,7 +234,7 @@ class GaussianBeam(AbstractSource):
     def injections(self, place, setup):
         port, grid = self.port, setup.grid
         other = 1 - port.axis
-        out = setup.components.names[0] if "Hz" in setup.components.names else "Ez"
+        out = "Hz" if "Hz" in setup.components.names else "Ez"
         low, high = place.box[other]
         across = grid.coordinates(other, stagger(out, 2)[other])[low:high]
         r = across - port.centre[other]

@@ -68,7 +68,7 @@ class Program(eqx.Module):
     reads: dict[str, tuple[Read, ...]] = eqx.field(static=True)
     setup: Setup
     sampling: dict[str, Sampling]
-    watch: Int[Array, ""] | None
+    watch: int | None = eqx.field(static=True)
     layout: Layout | None = eqx.field(static=True)
     dtype: str = eqx.field(static=True)
     accumulate: str = eqx.field(static=True)
@@ -138,7 +138,7 @@ def build_program(
         {name: sim.place(name) for name in sim.monitors},
         setup,
         {name: _sampling(sim, one) for name, one in sim.monitors.items()},
-        None if watch is None else jnp.asarray(watch, jnp.int32),
+        watch,
         layout,
         str(dtype),
         str(sim.precision.accumulate),
@@ -202,12 +202,47 @@ def rest(program: Program) -> State:
     return State(fields, zero_psi(stepper, dtype), lines, monitors, peak)
 
 
-def step(program: Program, state: State, n: Int[Array, ""]) -> State:
-    """Advances a block by one step: H, then E, then the monitors."""
+def step(
+    program: Program, state: State, n: Int[Array, ""], *, taped: bool = False
+) -> State:
+    """Advances a block by one step: H, then E, then the monitors.
+
+    Args:
+        program: The program.
+        state: The state before the step.
+        n: Number of the step.
+        taped: Whether the step will be differentiated in reverse mode.
+
+    Returns:
+        The state after it.
+    """
+
+    def move(k, carry):
+        return _move(program, k, *carry)
+
+    carry = state.fields, state.psi, state.lines
+    if taped or not program.monitors:
+        carry = move(n, carry)
+    else:
+        # A loop of one turn. Without it XLA fuses the slices that monitors read with
+        # the last update of a field, which then is no longer done in place: two copies
+        # of a field in every step, five times the price of the monitors.
+        carry = lax.fori_loop(n, n + 1, move, carry)
+    fields, psi, lines = carry
+    monitors = {}
+    for name, monitor in program.monitors.items():
+        read = partial(_read, program, name, fields)
+        sampling = program.sampling[name]
+        monitors[name] = monitor.update(state.monitors[name], read, n, sampling)
+    return State(fields, psi, lines, monitors, state.peak)
+
+
+def _move(program: Program, n, fields: Arrays, psi: Arrays, lines: dict):
+    """Advances fields, layers and incident lines by one step."""
     stepper, dt = program.stepper, program.setup.dt
     rows, block, axes = stepper.rows, stepper.block, program.setup.axes
     now, between = Clock(2 * n, dt), Clock(2 * n + 1, dt)
-    fields, psi, lines = state.fields, state.psi, dict(state.lines)
+    lines = dict(lines)
     for electric, clock, currents in (
         (False, now, program.magnetic),
         (True, between, program.electric),
@@ -220,20 +255,13 @@ def step(program: Program, state: State, n: Int[Array, ""]) -> State:
             )
             lines[name] = line.advance(lines[name], clock, electric=electric)
         fields, psi = lax.optimization_barrier((fields, psi))
-    monitors = {}
-    for name, monitor in program.monitors.items():
-        read = partial(_read, program, name, fields)
-        sampling = program.sampling[name]
-        monitors[name] = monitor.update(state.monitors[name], read, n, sampling)
-    peak = state.peak
-    if program.watch is not None:
-        look = (n + 1) % program.watch == 0
-        peak = lax.cond(
-            look,
-            lambda: jnp.maximum(peak, total_energy(program, fields)),
-            lambda: peak,
-        )
-    return State(fields, psi, lines, monitors, peak)
+    return fields, psi, lines
+
+
+def look(program: Program, state: State) -> State:
+    """Brings the largest energy seen up to date."""
+    now = total_energy(program, state.fields)
+    return eqx.tree_at(lambda s: s.peak, state, jnp.maximum(state.peak, now))
 
 
 def total_energy(program: Program, fields: Arrays) -> Array:

@@ -33,17 +33,20 @@ def _check_every(every: int) -> None:
         raise ArgumentError(f"`every` must be at least 1, but is {every}.")
 
 
-def _store(total, values, step, every):
+def _store(total, read, step, every):
     """Writes the samples of a step to their place in the series."""
+    values = read()
 
     def write(total):
         return {
             key: lax.dynamic_update_index_in_dim(
                 total[key], samples.astype(total[key].dtype), step // every, 0
             )
-            for key, samples in values().items()
+            for key, samples in values.items()
         }
 
+    if every == 1:
+        return write(total)
     return lax.cond(step % every == 0, write, lambda t: t, total)
 
 

@@ -1,0 +1,253 @@
+"""Turns results into JSON and arrays, and back: only what a list allows."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._checks import ArgumentError
+from ..em import (
+    EnergySeries,
+    ModeAmplitudes,
+    Result,
+    SlabMode,
+    SParameters,
+    SpectralFields,
+    SpectralFlux,
+    TimeSeries,
+)
+from ..grid import Field, Grid
+
+
+# A class is never found by a name that a file gives, but only in this list.
+MODULES = {
+    kind.__name__: kind
+    for kind in (
+        EnergySeries,
+        Field,
+        Grid,
+        ModeAmplitudes,
+        Result,
+        SlabMode,
+        SParameters,
+        SpectralFields,
+        SpectralFlux,
+        TimeSeries,
+    )
+}
+
+_DTYPES = {
+    name: jnp.dtype(name)
+    for name in (
+        "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
+        "bfloat16 float16 float32 float64 complex64 complex128"
+    ).split()
+}
+# NumPy's format does not know this one: it is stored as bits.
+_STORED_AS = {"bfloat16": np.dtype("uint16")}
+
+
+class EncodingError(Exception):
+    """What is wrong with an encoded value, as a sentence."""
+
+
+def stored_dtype(name: object) -> np.dtype:
+    """Returns the dtype in which an array of the named dtype is stored.
+
+    Raises:
+        EncodingError: If the name is not on the list.
+    """
+    if not isinstance(name, str) or name not in _DTYPES:
+        raise EncodingError(f"An array has the dtype {name!r}, which is not allowed.")
+    return _STORED_AS.get(name, _DTYPES[name])
+
+
+def encode(value: Any, arrays: list[np.ndarray], where: str = "results") -> dict:
+    """Describes a value in what JSON can hold, and sets its arrays aside.
+
+    Args:
+        value: A result, an array, a number or a string; or dictionaries, lists and
+            tuples of such.
+        arrays: The arrays are appended here.
+        where: How messages name the value.
+
+    Returns:
+        The description. Each is an object of a single key, which says the kind.
+
+    Raises:
+        ArgumentError: If a value is of a kind that cannot be saved.
+    """
+    # Before bool, int and float, of which NumPy's scalars are partly subclasses.
+    if isinstance(value, jax.Array | np.ndarray | np.generic):
+        return _encode_array(value, arrays, where)
+    if value is None or isinstance(value, bool | int | str):
+        return {"value": value}
+    if isinstance(value, float):
+        # Exact, also for infinities and NaN, which JSON lacks.
+        return {"float": value.hex()}
+    if isinstance(value, complex):
+        return {"complex": [value.real.hex(), value.imag.hex()]}
+    if isinstance(value, Mapping):
+        entries = []
+        for key, entry in value.items():
+            if not isinstance(key, str):
+                raise ArgumentError(
+                    f"Keys of `{where}` must be strings, but one is {key!r}."
+                )
+            entries.append([key, encode(entry, arrays, f"{where}[{key!r}]")])
+        return {"dict": entries}
+    if isinstance(value, list | tuple):
+        entries = [encode(v, arrays, f"{where}[{i}]") for i, v in enumerate(value)]
+        return {"list" if isinstance(value, list) else "tuple": entries}
+    name = type(value).__name__
+    if isinstance(value, eqx.Module) and MODULES.get(name) is type(value):
+        fields = [
+            [f.name, encode(getattr(value, f.name), arrays, f"{where}.{f.name}")]
+            for f in dataclasses.fields(value)
+        ]
+        return {"module": [name, fields]}
+    raise ArgumentError(
+        f"`{where}` must be one of {', '.join(MODULES)}, an array, a number, a string, "
+        f"or dictionaries, lists and tuples of them, but is a {name}."
+    )
+
+
+def _encode_array(value: Any, arrays: list[np.ndarray], where: str) -> dict:
+    host = np.asarray(value)
+    name = host.dtype.name
+    if name not in _DTYPES:
+        raise ArgumentError(
+            f"The dtype of `{where}` must be one of {', '.join(_DTYPES)}, but is "
+            f"{name}."
+        )
+    # Native byte order first: a view would take swapped bytes for others.
+    native = np.array(host, _DTYPES[name], order="C")
+    arrays.append(native.view(stored_dtype(name)))
+    kind = "array" if isinstance(value, jax.Array) else "numpy"
+    return {kind: [len(arrays) - 1, name]}
+
+
+def decode(node: Any, arrays: list[np.ndarray]) -> Any:
+    """Builds the value that `encode` described.
+
+    Args:
+        node: The description.
+        arrays: The arrays, in order.
+
+    Returns:
+        The value.
+
+    Raises:
+        EncodingError: If the description is none, or names what is not allowed.
+    """
+    if not isinstance(node, dict) or len(node) != 1:
+        raise EncodingError("A value is not described by a single kind.")
+    ((kind, content),) = node.items()
+    if kind not in _DECODERS:
+        raise EncodingError(f"A value is of the unknown kind {kind!r}.")
+    return _DECODERS[kind](content, arrays)
+
+
+def _decode_value(content, arrays):
+    del arrays
+    if content is not None and not isinstance(content, bool | int | str):
+        raise EncodingError("A plain value is no string, integer or truth value.")
+    return content
+
+
+def _decode_float(content, arrays):
+    del arrays
+    if not isinstance(content, str):
+        raise EncodingError("A number is not given as a string.")
+    try:
+        return float.fromhex(content)
+    except (ValueError, OverflowError) as error:
+        raise EncodingError(f"The number {content!r} cannot be read.") from error
+
+
+def _decode_complex(content, arrays):
+    if not isinstance(content, list) or len(content) != 2:
+        raise EncodingError("A complex number does not have two parts.")
+    return complex(*(_decode_float(part, arrays) for part in content))
+
+
+def _entries(content: Any) -> list:
+    if not isinstance(content, list):
+        raise EncodingError("A list is missing.")
+    return content
+
+
+def _decode_pairs(content: Any, arrays) -> dict[str, Any]:
+    found = {}
+    for pair in _entries(content):
+        if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise EncodingError("An entry is no pair of a name and a value.")
+        if pair[0] in found:
+            raise EncodingError(f"The name {pair[0]!r} stands twice.")
+        found[pair[0]] = decode(pair[1], arrays)
+    return found
+
+
+def _decode_list(content, arrays):
+    return [decode(entry, arrays) for entry in _entries(content)]
+
+
+def _decode_numpy(content, arrays) -> np.ndarray:
+    good = (
+        isinstance(content, list)
+        and len(content) == 2
+        and type(content[0]) is int
+        and 0 <= content[0] < len(arrays)
+    )
+    if not good:
+        raise EncodingError("A value refers to an array that is not there.")
+    number, name = content
+    stored = stored_dtype(name)
+    array = arrays[number]
+    if array.dtype != stored:
+        raise EncodingError(f"Array {number} is of {array.dtype.name}, not of {name}.")
+    return array.view(_DTYPES[name])
+
+
+def _decode_array(content, arrays) -> jax.Array:
+    host = _decode_numpy(content, arrays)
+    if jax.dtypes.canonicalize_dtype(host.dtype) != host.dtype:
+        raise EncodingError(
+            f"It holds {host.dtype.name}, which JAX would round. Allow it: "
+            "jax.config.update('jax_enable_x64', True)."
+        )
+    return jnp.asarray(host)
+
+
+def _decode_module(content, arrays):
+    if not isinstance(content, list) or len(content) != 2:
+        raise EncodingError("A result does not have a name and fields.")
+    name, pairs = content
+    if not isinstance(name, str) or name not in MODULES:
+        raise EncodingError(f"The result {name!r} is of a kind that is not known.")
+    values = _decode_pairs(pairs, arrays)
+    wanted = {field.name for field in dataclasses.fields(MODULES[name])}
+    if values.keys() != wanted:
+        odd = sorted(values.keys() ^ wanted)
+        raise EncodingError(f"The fields of a {name} do not fit: see {odd}.")
+    try:
+        return MODULES[name](**values)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise EncodingError(f"The fields of a {name} do not fit: {error}") from error
+
+
+_DECODERS = {
+    "array": _decode_array,
+    "complex": _decode_complex,
+    "dict": _decode_pairs,
+    "float": _decode_float,
+    "list": _decode_list,
+    "module": _decode_module,
+    "numpy": _decode_numpy,
+    "tuple": lambda content, arrays: tuple(_decode_list(content, arrays)),
+    "value": _decode_value,
+}

@@ -1,0 +1,45 @@
+"""Writes a file as a whole or not at all."""
+
+import itertools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+_counter = itertools.count()
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
+    """Opens a draft that takes the place of `path` when the block ends well.
+
+    An older file stays whole until then, and after an error.
+
+    Args:
+        path: The file.
+
+    Yields:
+        The draft, open for writing bytes and for seeking.
+
+    Raises:
+        OSError: If the folder cannot be written.
+    """
+    target = Path(path)
+    draft = target.with_name(f".{target.name}.tmp-{os.getpid()}-{next(_counter)}")
+    try:
+        with draft.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
+    finally:
+        # Once it has its final name, there is nothing here.
+        draft.unlink(missing_ok=True)
+    # The new name is safe only when the folder is.
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,186 @@
+"""Results as labelled arrays of xarray."""
+
+from collections.abc import Mapping
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._checks import ArgumentError
+from ..em import (
+    EnergySeries,
+    ModeAmplitudes,
+    SParameters,
+    SpectralFields,
+    SpectralFlux,
+    TimeSeries,
+)
+from ..em._components import stagger
+from ..grid import AXES, Field
+from ..units import SPEED_OF_LIGHT
+from ._gds import MissingPackageError
+
+
+if TYPE_CHECKING:
+    import xarray
+
+
+def to_xarray(result: Any) -> "xarray.Dataset":
+    """Turns a result into a labelled dataset of xarray.
+
+    Dimensions are `frequency`, `wavelength`, `time`, `x`, `y`, `z`, `output` and
+    `input`. Samples half a cell on, or half a time step before, are along `x_half`,
+    `time_half` and so on: components of the Yee grid do not share points, and xarray
+    would align them. Every variable and coordinate has `units` and `long_name`. Needs
+    `pip install physax[xarray]`.
+
+    Args:
+        result: The result of a monitor, `SParameters` or a `grid.Field`.
+
+    Returns:
+        The dataset, with copies of the arrays on the host. Spectra also have
+        `wavelength` as a coordinate.
+
+    Raises:
+        MissingPackageError: If xarray is not installed.
+        ArgumentError: If `result` is something else.
+    """
+    try:
+        import xarray
+    except ImportError as error:
+        raise MissingPackageError(
+            "Labelled arrays need the package xarray: pip install 'physax[xarray]'."
+        ) from error
+
+    variables, coordinates = _labelled(result)
+    return xarray.Dataset(variables, coordinates)
+
+
+_Parts = tuple[Mapping[str, tuple], Mapping[str, tuple]]
+
+
+@singledispatch
+def _labelled(result) -> _Parts:
+    """Returns variables and coordinates: dimensions, values and attributes of each."""
+    raise ArgumentError(
+        "`result` must be the result of a monitor, `SParameters` or a `Field`, but is "
+        f"a {type(result).__name__}. Of a `Result` convert each of `monitors`."
+    )
+
+
+def _attributes(units: str, name: str) -> dict[str, str]:
+    return {"units": units, "long_name": name}
+
+
+def _spectral(frequencies) -> dict[str, tuple]:
+    frequencies = np.asarray(frequencies)
+    wavelengths = SPEED_OF_LIGHT / frequencies
+    return {
+        "frequency": (("frequency",), frequencies, _attributes("Hz", "frequency")),
+        "wavelength": (
+            ("frequency",),
+            wavelengths,
+            _attributes("m", "wavelength in vacuum"),
+        ),
+    }
+
+
+def _where(coordinates, halves) -> dict[str, tuple]:
+    """Returns the coordinates of samples, named for where they lie in their cells."""
+    found = {}
+    for axis, points, half in zip(AXES, coordinates, halves, strict=False):
+        name = f"{axis}_half" if half else axis
+        text = (
+            f"{axis}, half a cell after the nodes" if half else f"{axis} of the nodes"
+        )
+        found[name] = ((name,), np.asarray(points), _attributes("m", text))
+    return found
+
+
+def _field_name(component: str) -> str:
+    return component if component[0] == "E" else f"eta0 {component}"
+
+
+@_labelled.register
+def _(result: SpectralFields) -> _Parts:
+    variables, coordinates = {}, _spectral(result.frequencies)
+    for name, values in result.values.items():
+        points = result.coordinates[name]
+        where = _where(points, stagger(name, len(points)))
+        coordinates |= where
+        label = _attributes("V s/m", f"spectrum of {_field_name(name)}")
+        variables[name] = (("frequency", *where), np.asarray(values), label)
+    return variables, coordinates
+
+
+@_labelled.register
+def _(result: TimeSeries) -> _Parts:
+    variables, coordinates = {}, {}
+    for name, values in result.values.items():
+        points = result.coordinates[name]
+        where = _where(points, stagger(name, len(points)))
+        time = "time" if name[0] == "E" else "time_half"
+        times = np.asarray(result.times[name])
+        coordinates |= {time: ((time,), times, _attributes("s", "time")), **where}
+        label = _attributes("V/m", _field_name(name))
+        variables[name] = ((time, *where), np.asarray(values), label)
+    return variables, coordinates
+
+
+@_labelled.register
+def _(result: SpectralFlux) -> _Parts:
+    label = _attributes("J s per metre of each missing dimension", "spectral flux")
+    flux = (("frequency",), np.asarray(result.flux), label)
+    return {"flux": flux}, _spectral(result.frequencies)
+
+
+@_labelled.register
+def _(result: ModeAmplitudes) -> _Parts:
+    amplitude = "amplitude of the wave"
+    labels = {
+        "incoming": _attributes("sqrt(W/m) s", f"{amplitude} along the port"),
+        "outgoing": _attributes("sqrt(W/m) s", f"{amplitude} against the port"),
+        "effective_index": _attributes("1", "effective index"),
+    }
+    variables = {
+        name: (("frequency",), np.asarray(getattr(result, name)), label)
+        for name, label in labels.items()
+    }
+    return variables, _spectral(result.frequencies)
+
+
+@_labelled.register
+def _(result: EnergySeries) -> _Parts:
+    label = _attributes("J per metre of each missing dimension", "energy in the grid")
+    times = (("time",), np.asarray(result.times), _attributes("s", "time"))
+    return {"energy": (("time",), np.asarray(result.energy), label)}, {"time": times}
+
+
+@_labelled.register
+def _(result: SParameters) -> _Parts:
+    wavelengths = np.asarray(result.wavelengths)
+    dimensions = ("wavelength", "output", "input")
+    label = _attributes("1", "scattering parameter, time sign exp(-i w t)")
+    coordinates = {
+        "wavelength": (
+            ("wavelength",),
+            wavelengths,
+            _attributes("m", "wavelength in vacuum"),
+        ),
+        "frequency": (
+            ("wavelength",),
+            SPEED_OF_LIGHT / wavelengths,
+            _attributes("Hz", "frequency"),
+        ),
+        "output": (("output",), list(result.ports), _attributes("", "output port")),
+        "input": (("input",), list(result.inputs), _attributes("", "input port")),
+    }
+    return {"S": (dimensions, np.asarray(result.values), label)}, coordinates
+
+
+@_labelled.register
+def _(result: Field) -> _Parts:
+    where = _where(result.coordinates(), result.stagger)
+    values = np.asarray(result.values)
+    free = tuple(f"free_{i}" for i in range(values.ndim - len(where)))
+    return {"values": ((*free, *where), values, {"long_name": "values"})}, where

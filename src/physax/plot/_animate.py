@@ -1,0 +1,82 @@
+"""Moving pictures of a field."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+from matplotlib.animation import PillowWriter
+
+from .._checks import ArgumentError
+from ..em import Simulation, TimeSeries
+from ._canvas import choose
+from ._field import PARTS, field, samples_of
+from ._samples import cut
+
+
+def animate(
+    series: TimeSeries,
+    component: str | None,
+    path: str | os.PathLike,
+    *,
+    part: str = "real",
+    plane: tuple[str, float] | None = None,
+    outline: Simulation | None = None,
+    every: int = 1,
+    frames_per_second: int = 15,
+    dpi: float = 100.0,
+) -> Path:
+    """Writes the snapshots of a `TimeMonitor` as an animated GIF.
+
+    All frames have the same colours, so that growth and decay are seen.
+
+    Args:
+        series: The snapshots, on an area or a volume.
+        component: For example `"Ez"`; the first one if `None`.
+        path: The file, `*.gif`.
+        part: As in `field`.
+        plane: As in `field`.
+        outline: As in `field`.
+        every: Takes each so many snapshots only.
+        frames_per_second: Speed.
+        dpi: Resolution in pixels per inch; the picture is 6.4 inches wide.
+
+    Returns:
+        The file.
+
+    Raises:
+        ArgumentError: If the file is no GIF, the samples lie on no area, or an argument
+            is out of range.
+    """
+    path = Path(path)
+    if path.suffix.lower() != ".gif":
+        raise ArgumentError(f"`path` must end in '.gif', but is {os.fspath(path)!r}.")
+    if every < 1 or frames_per_second < 1:
+        raise ArgumentError(
+            "`every` and `frames_per_second` must be at least 1, but are "
+            f"{every} and {frames_per_second}."
+        )
+    style = PARTS[choose("part", part, tuple(PARTS))]
+    first = samples_of(series, component, 0)
+    _, left = cut(first.values, first.points, plane)
+    if len(left) != 2:
+        raise ArgumentError(
+            f"`series` must lie on an area, but extends along {tuple(left)} only."
+        )
+    axes = field(series, component, 0, part=part, plane=plane, outline=outline)
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    (image,) = axes.images or axes.collections[:1]
+    name = next(iter(series.values)) if component is None else component
+    image.set_clim(*style.limits(style.of(np.asarray(series.values[name]))))
+    # The layout of the first frame holds: others must not shift.
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    writer = PillowWriter(fps=frames_per_second)
+    with writer.saving(figure, str(path), dpi):
+        for index in range(0, len(series.values[name]), every):
+            samples = samples_of(series, name, index)
+            values, _ = cut(style.of(samples.values), samples.points, plane)
+            image.set_array(values.T)
+            axes.set_title(samples.title, fontsize="medium")
+            writer.grab_frame()
+    return path

@@ -1,0 +1,154 @@
+"""Where sources and monitors lie in a simulation, in metres."""
+
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..em import (
+    AbstractMonitor,
+    AbstractSource,
+    Dipole,
+    FluxMonitor,
+    GaussianBeam,
+    ModeMonitor,
+    ModeSource,
+    PlaneWave,
+    Port,
+    Simulation,
+)
+from ..em._components import stagger
+from ..em._monitors import Read
+from ..grid import AXES, Grid
+
+
+class Mark(NamedTuple):
+    """A box in a picture.
+
+    Attributes:
+        name: Of the source or monitor.
+        low: Low corner in metres; equal to the high one along an axis without extent.
+        high: High corner.
+        direction: Number of an axis, and 1 up it or -1 down it; `None` for none.
+    """
+
+    name: str
+    low: np.ndarray
+    high: np.ndarray
+    direction: tuple[int, int] | None = None
+
+
+def source_marks(sim: Simulation) -> list[Mark]:
+    """Lists where the sources lie."""
+    found = (_of_source(s, name, sim.grid) for name, s in sim.sources.items())
+    return [mark for mark in found if mark is not None]
+
+
+def monitor_marks(sim: Simulation) -> list[Mark]:
+    """Lists where the monitors lie; those of the whole grid are left out."""
+    marks = []
+    for name, monitor in sim.monitors.items():
+        reads = sim.place(name)
+        if isinstance(reads, tuple) and all(isinstance(r, Read) for r in reads):
+            boxes = [_extent(r, sim.grid) for r in reads if len(r.box)]
+            if boxes:
+                low = np.min([box[0] for box in boxes], axis=0)
+                high = np.max([box[1] for box in boxes], axis=0)
+                # Components of one cell lie half a cell apart: still a single place.
+                thin = np.all([box[0] == box[1] for box in boxes], axis=0)
+                low, high = (np.where(thin, (low + high) / 2, v) for v in (low, high))
+                marks.append(_of_monitor(monitor, Mark(name, low, high)))
+    return marks
+
+
+def grid_bounds(grid: Grid) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the corners of the grid in metres."""
+    edges = [np.asarray(grid.edges(axis)) for axis in range(grid.ndim)]
+    return np.array([e[0] for e in edges]), np.array([e[-1] for e in edges])
+
+
+def _extent(read: Read, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the corners of the samples of a read."""
+    low, high = grid_bounds(grid)
+    halves = stagger(read.component, grid.ndim)
+    for axis, (start, stop) in enumerate(read.box):
+        points = np.asarray(grid.centres(axis) if halves[axis] else grid.edges(axis))
+        around = points[start:stop]
+        if stop - start > 1:
+            # Samples stand for the cells around them.
+            widths = np.asarray(grid.cell_widths(axis))
+            half = widths[min(start, len(widths) - 1)] / 2
+            low[axis] = max(low[axis], around[0] - half)
+            half = widths[min(stop - 1, len(widths) - 1)] / 2
+            high[axis] = min(high[axis], around[-1] + half)
+        else:
+            low[axis] = high[axis] = around[0]
+    return low, high
+
+
+def _clipped(grid: Grid, name: str, centre, size, direction) -> Mark:
+    bounds = grid_bounds(grid)
+    # An infinite size leaves only the bounds.
+    half = np.asarray(size) / 2
+    low = np.clip(np.asarray(centre) - half, *bounds)
+    high = np.clip(np.asarray(centre) + half, *bounds)
+    return Mark(name, low, high, direction)
+
+
+def _of_port(port: Port, name: str, grid: Grid) -> Mark:
+    size = np.full(grid.ndim, port.width)
+    size[port.axis] = 0.0
+    return _clipped(grid, name, port.centre, size, (port.axis, port.sign))
+
+
+@singledispatch
+def _of_source(source: AbstractSource, name: str, grid: Grid) -> Mark | None:
+    # A kind of source that this file does not know is left out of the picture.
+    del source, name, grid
+    return None
+
+
+@_of_source.register
+def _(source: Dipole, name: str, grid: Grid) -> Mark:
+    position = np.ravel(np.asarray(source.position, float))
+    axis = AXES.index(source.component[1])
+    # The moment points out of the grid where that lacks the axis.
+    direction = (axis, 1) if axis < grid.ndim else None
+    return Mark(name, position, position, direction)
+
+
+@_of_source.register(ModeSource)
+@_of_source.register(GaussianBeam)
+def _(source: ModeSource | GaussianBeam, name: str, grid: Grid) -> Mark:
+    return _of_port(source.port, name, grid)
+
+
+@_of_source.register
+def _(source: PlaneWave, name: str, grid: Grid) -> Mark:
+    sign = 1 if source.direction[0] == "+" else -1
+    centre, size = (np.ravel(np.asarray(v)) for v in (source.centre, source.size))
+    return _clipped(grid, name, centre, size, (source.axis, sign))
+
+
+@singledispatch
+def _of_monitor(monitor: AbstractMonitor, mark: Mark) -> Mark:
+    del monitor
+    return mark
+
+
+def _flat(mark: Mark, axis: int, direction: Any = None) -> Mark:
+    """Puts a mark on the plane in the middle of its samples."""
+    low, high = mark.low.copy(), mark.high.copy()
+    low[axis] = high[axis] = (low[axis] + high[axis]) / 2
+    return Mark(mark.name, low, high, direction)
+
+
+@_of_monitor.register
+def _(monitor: FluxMonitor, mark: Mark) -> Mark:
+    axis = AXES.index(monitor.axis)
+    return _flat(mark, axis, (axis, 1))
+
+
+@_of_monitor.register
+def _(monitor: ModeMonitor, mark: Mark) -> Mark:
+    return _flat(mark, monitor.port.axis)

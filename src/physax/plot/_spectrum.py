@@ -1,0 +1,97 @@
+"""Curves of flux and of mode amplitudes over wavelength."""
+
+from functools import singledispatch
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from .._checks import ArgumentError
+from ..em import ModeAmplitudes, SpectralFields, SpectralFlux
+from ..units import SPEED_OF_LIGHT
+from ._canvas import new_axes
+from ._curves import label_wavelengths, style_grid
+
+
+def spectrum(
+    result: SpectralFlux | ModeAmplitudes | SpectralFields,
+    *,
+    relative_to: SpectralFlux | None = None,
+    label: str | None = None,
+    axes: Axes | None = None,
+) -> Axes:
+    """Draws a spectrum over wavelength.
+
+    Of a flux it draws the spectral energy, of mode amplitudes the squared moduli of the
+    waves along and against the port, of fields the largest modulus of each component.
+
+    Args:
+        result: The result of a monitor.
+        relative_to: A flux to divide by, for example that of the incident wave.
+        label: Name of the curve in the legend.
+        axes: Where to draw, also for a second curve; a new figure if `None`.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ArgumentError: If `result` is something else, or the frequencies of two fluxes
+            differ.
+    """
+    curves, axis_label = _curves(result)
+    wavelengths = SPEED_OF_LIGHT / np.asarray(result.frequencies)
+    if relative_to is not None:
+        curves = {name: _quotient(result, y, relative_to) for name, y in curves.items()}
+        axis_label = "fraction of the reference flux"
+    axes = new_axes(axes)
+    unit = label_wavelengths(axes, wavelengths)
+    order = np.argsort(wavelengths)
+    style = "x" if len(order) == 1 else "-"
+    for name, y in curves.items():
+        text = " ".join(part for part in (label, name) if part)
+        x = wavelengths[order] / unit.size
+        axes.plot(x, y[order], style, label=text or None)
+        if text:
+            axes.legend(fontsize="small")
+    axes.set_ylabel(axis_label)
+    style_grid(axes)
+    return axes
+
+
+def _quotient(result, flux: np.ndarray, reference: SpectralFlux) -> np.ndarray:
+    frequencies = np.asarray(result.frequencies)
+    if not np.array_equal(frequencies, np.asarray(reference.frequencies)):
+        raise ArgumentError("`relative_to` must have the same frequencies as `result`.")
+    return flux / np.asarray(reference.flux)
+
+
+@singledispatch
+def _curves(result) -> tuple[dict[str, np.ndarray], str]:
+    """Returns curves by name, and the label of their axis."""
+    raise ArgumentError(
+        "`result` must be `SpectralFlux`, `ModeAmplitudes` or `SpectralFields`, but is "
+        f"a {type(result).__name__}."
+    )
+
+
+@_curves.register
+def _(result: SpectralFlux):
+    return {"": np.asarray(result.flux)}, "spectral flux (J s, per missing metre)"
+
+
+@_curves.register
+def _(result: ModeAmplitudes):
+    curves = {
+        "along the port": np.abs(np.asarray(result.incoming)) ** 2,
+        "against the port": np.abs(np.asarray(result.outgoing)) ** 2,
+    }
+    return curves, "spectral power of the mode (W s²/m)"
+
+
+@_curves.register
+def _(result: SpectralFields):
+    curves = {}
+    for name, values in result.values.items():
+        modulus = np.abs(np.asarray(values)).reshape(len(values), -1)
+        text = name if name[0] == "E" else f"η₀{name}"
+        curves[f"|{text}|"] = modulus.max(axis=1)
+    return curves, "spectrum (V s/m)"

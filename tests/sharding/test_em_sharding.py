@@ -1,0 +1,325 @@
+"""The same step on any mesh: values, gradients, collectives, memory."""
+
+import re
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax import em
+from physax.grid import Grid, Layout
+from physax.runtime import mesh
+
+
+CELL = 20e-9
+PULSE = em.GaussianPulse(2.1e14, 0.7e14)
+FREQUENCIES = jnp.array([2.0e14, 2.2e14])
+
+
+def random_permittivity(shape):
+    return jnp.asarray(np.random.default_rng(0).uniform(1.0, 4.0, shape), float)
+
+
+def at(*cells):
+    return tuple(CELL * cell for cell in cells)
+
+
+def two_dimensional(polarisation):
+    """All sources and monitors across borders; no mesh here divides 45 and 37 cells."""
+    out, along = ("Ez", "Hy") if polarisation == "Ez" else ("Hz", "Ey")
+    # Wide enough to guide well: the mode that is hardly bound is badly conditioned.
+    eps = (random_permittivity((45, 37)) / 2 + 0.5).at[:, 14:24].set(12.0)
+    port = em.Port(at(12, 18.5), 16 * CELL, "+x", offset=8 * CELL)
+    component = "Ez" if polarisation == "Ez" else "Ey"
+    return em.Simulation(
+        Grid.uniform(eps.shape, CELL),
+        em.Medium(eps, conductivity=1e3 * (eps - 1)),
+        em.Boundaries.all(em.CPML(8)),
+        polarisation=polarisation,
+        steps=30,
+        sources={
+            "dipole": em.Dipole(out, at(23.6, 20), PULSE, moment=1e-6),
+            "mode": em.ModeSource(port, PULSE),
+            "wave": em.PlaneWave("+x", component, at(22, 18), at(20, 14), PULSE),
+        },
+        monitors={
+            "fields": em.FieldMonitor((out,), at(22, 18), at(18, 12), FREQUENCIES),
+            "flux": em.FluxMonitor("x", at(26, 18), at(0, 16), FREQUENCIES),
+            "time": em.TimeMonitor((out, along), at(24, 18), at(4, 0), every=7),
+            "modes": em.ModeMonitor(port, FREQUENCIES),
+            "energy": em.EnergyMonitor(every=5),
+        },
+    )
+
+
+def walls():
+    """A magnetic wall, stored as one more sample, at the high end of a cut axis."""
+    widths = CELL * (1 + 0.2 * jnp.sin(jnp.arange(23.0)))
+    eps = random_permittivity((23, 30))
+    grid = Grid((widths, jnp.asarray(CELL)), (jnp.zeros(()), jnp.zeros(())), eps.shape)
+    return em.Simulation(
+        grid,
+        em.Medium(eps),
+        em.Boundaries(x=(em.PEC(), em.PMC()), y=(em.PMC(), em.CPML(6))),
+        polarisation="Hz",
+        steps=30,
+        sources={"dipole": em.Dipole("Hz", at(11.5, 14.5), PULSE)},
+        monitors={
+            "fields": em.FieldMonitor(("Ey",), at(12, 14), at(20, 20), FREQUENCIES),
+            "energy": em.EnergyMonitor(every=5),
+        },
+    )
+
+
+def bloch():
+    """Complex fields, both transverse faces wrapped across the mesh."""
+    eps = random_permittivity((24, 34))
+    wavevector = 0.3 * 2 * np.pi / (24 * CELL)
+    wave = em.PlaneWave("+y", "Ez", at(12, 17), (np.inf, 10 * CELL), PULSE)
+    return em.Simulation(
+        Grid.uniform(eps.shape, CELL),
+        em.Medium(eps),
+        em.Boundaries(x=em.Bloch(wavevector), y=em.CPML(8)),
+        polarisation="Ez",
+        steps=30,
+        sources={
+            "dipole": em.Dipole("Ez", at(12, 15), PULSE, moment=1e-6),
+            "wave": wave,
+        },
+        monitors={
+            "fields": em.FieldMonitor(("Hx",), at(12, 17), at(24, 12), FREQUENCIES),
+            "flux": em.FluxMonitor("y", at(12, 20), at(24, 0), FREQUENCIES),
+        },
+    )
+
+
+def three_dimensional():
+    """A layer along x, a period along y, walls and a layer along z."""
+    eps = random_permittivity((21, 8, 14))
+    wave = em.PlaneWave("+x", "Ey", at(11, 4, 6), (8 * CELL, np.inf, 4 * CELL), PULSE)
+    return em.Simulation(
+        Grid.uniform(eps.shape, CELL),
+        em.Medium(eps),
+        em.Boundaries(x=em.CPML(5), y=em.Periodic(), z=(em.PMC(), em.CPML(5))),
+        steps=20,
+        sources={
+            "dipole": em.Dipole("Ex", at(10.5, 3.9, 6), PULSE, moment=1e-13),
+            "wave": wave,
+        },
+        monitors={
+            "fields": em.FieldMonitor(("Hz",), at(11, 4, 5), at(8, 6, 6), FREQUENCIES),
+            "flux": em.FluxMonitor("x", at(11, 4, 5), at(0, 6, 6), FREQUENCIES),
+            "time": em.TimeMonitor(("Ez",), at(11, 4, 5), at(4, 4, 0), every=5),
+            "energy": em.EnergyMonitor(every=5),
+        },
+    )
+
+
+def one_dimensional():
+    eps = random_permittivity((45,))
+    return em.Simulation(
+        Grid.uniform(eps.shape, CELL),
+        em.Medium(eps),
+        em.Boundaries.all(em.CPML(8)),
+        steps=30,
+        sources={"dipole": em.Dipole("Ez", at(23.6), PULSE)},
+        monitors={"flux": em.FluxMonitor("x", at(26), at(0), FREQUENCIES)},
+    )
+
+
+SCENES = {
+    "1-D": one_dimensional,
+    "Ez": partial(two_dimensional, "Ez"),
+    "Hz": partial(two_dimensional, "Hz"),
+    "walls": walls,
+    "bloch": bloch,
+    "3-D": three_dimensional,
+}
+MESHES = [
+    ("1-D", (8,)),
+    ("Ez", (2, 1)),
+    ("Ez", (8, 1)),
+    ("Ez", (2, 4)),
+    ("Hz", (4, 2)),
+    ("walls", (2, 4)),
+    ("bloch", (4, 2)),
+    ("3-D", (2, 2, 2)),
+    ("3-D", (1, 4, 1)),
+]
+
+
+def cut(sizes):
+    names = "xyz"[: len(sizes)]
+    made = mesh(**dict(zip(names, sizes, strict=True)))
+    return Layout(made, **{name: name for name in names})
+
+
+def replaced(sim, eps, moment):
+    return eqx.tree_at(
+        lambda s: (s.medium.permittivity, s.sources["dipole"].moment),
+        sim,
+        (eps, moment),
+    )
+
+
+def squares(result):
+    """A loss that every monitor and the last fields enter, each at unit scale."""
+    total = 0.0
+    for x in jax.tree.leaves((result.monitors, result.fields)):
+        scale = jax.lax.stop_gradient(jnp.max(jnp.abs(x)))
+        total = total + jnp.sum(jnp.abs(x / jnp.where(scale > 0, scale, 1)) ** 2)
+    return total
+
+
+@eqx.filter_jit
+def run(sim, eps, moment, layout, adjoint=None):
+    """Returns the result, and the gradient by permittivity and moment."""
+
+    def loss(eps, moment):
+        result = em.simulate(
+            replaced(sim, eps, moment), layout=layout, adjoint=adjoint
+        )
+        return squares(result), result
+
+    return jax.grad(loss, (0, 1), has_aux=True)(eps, moment)
+
+
+_alone = {}
+
+
+def on_one_device(scene):
+    if scene not in _alone:
+        sim = SCENES[scene]()
+        moment = sim.sources["dipole"].moment
+        _alone[scene] = run(sim, sim.medium.permittivity, moment, None, em.Stored())
+    return _alone[scene]
+
+
+def check_equal(got, want):
+    # Equal sums in another order: a few roundings of the largest value.
+    tolerance = 1e-6 if jnp.result_type(float) == jnp.float32 else 1e-12
+    leaves = zip(
+        jax.tree_util.tree_leaves_with_path(want), jax.tree.leaves(got), strict=True
+    )
+    for (path, a), b in leaves:
+        a, b = np.asarray(a), np.asarray(b)
+        assert a.dtype == b.dtype
+        # Fields keep the padding of the layout, whose cells never hold a field.
+        inside = b[tuple(map(slice, a.shape))]
+        assert np.sum(np.abs(b)) == pytest.approx(np.sum(np.abs(inside)))
+        limit = tolerance * np.max(np.abs(a), initial=0.0)
+        worst = np.max(np.abs(inside - a), initial=0.0)
+        name = jax.tree_util.keystr(path)
+        assert worst <= limit or np.isnan(a).all(), f"{name}: {worst} > {limit}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("scene", "sizes"), MESHES)
+def test_any_mesh_agrees_with_one_device(scene, sizes):
+    layout, sim = cut(sizes), SCENES[scene]()
+    eps, moment = sim.medium.permittivity, sim.sources["dipole"].moment
+    got = run(sim, eps, moment, layout, em.Stored())
+    check_equal(got, on_one_device(scene))
+
+
+def collectives(text):
+    """Counts collectives of a compiled program: inside its loops, and outside."""
+    parts, name = {}, ""
+    for line in text.splitlines():
+        start = re.match(r"(?:ENTRY )?%?([\w.\-]+) .*\{$", line)
+        if start:
+            name = start[1]
+        parts.setdefault(name, []).append(line)
+    called = {
+        name: set(re.findall(r"%([\w.\-]+)", " ".join(lines))) & set(parts)
+        for name, lines in parts.items()
+    }
+    inside = set()
+    todo = set(re.findall(r"(?:body|condition)=%?([\w.\-]+)", text))
+    while todo:
+        inside |= todo
+        todo = set().union(*(called[name] for name in todo)) - inside
+    kinds = ("all-gather", "all-to-all", "collective-permute", "all-reduce")
+    counts = [dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0)]
+    for name, lines in parts.items():
+        for line in lines:
+            for kind in kinds:
+                if re.search(rf" {kind}(-start)?\(", line):
+                    counts[name not in inside][kind] += 1
+    return counts
+
+
+@pytest.fixture(scope="module")
+def sharded():
+    """A sharded permittivity, and the compiled run and its gradient."""
+    layout, sim = cut((4, 2)), two_dimensional("Ez")
+    eps = jnp.pad(sim.medium.permittivity, ((0, 3), (0, 3)), mode="edge")
+    grid = Grid.uniform(eps.shape, CELL)
+    monitors = {n: m for n, m in sim.monitors.items() if n != "modes"}
+    sources = {n: m for n, m in sim.sources.items() if n != "mode"}
+    sim = em.Simulation(
+        grid,
+        em.Medium(eps),
+        sim.boundaries,
+        polarisation="Ez",
+        steps=30,
+        sources=sources,
+        monitors=monitors,
+    )
+    eps = jax.device_put(eps, layout.sharding(2))
+    moment = sim.sources["dipole"].moment
+
+    def value(eps, moment):
+        return em.simulate(replaced(sim, eps, moment), layout=layout)
+
+    def loss(eps, moment):
+        return squares(value(eps, moment))
+
+    forward = jax.jit(value).lower(eps, moment).compile()
+    gradient = jax.jit(jax.grad(loss, (0, 1))).lower(eps, moment).compile()
+    return eps, moment, forward, gradient
+
+
+@pytest.mark.slow
+def test_step_exchanges_one_plane_per_component_and_face(sharded):
+    loop, rest = collectives(sharded[2].as_text())
+    # Ez needs Hx and Hy of the neighbours before it along y and x, and they need Ez of
+    # those after it: four planes cross, one per component and face.
+    assert loop["collective-permute"] == 4
+    # The one sum is the energy, for the look at its peak every so many steps.
+    assert loop["all-reduce"] <= 1
+    assert loop["all-gather"] == loop["all-to-all"] == 0
+    assert rest["all-gather"] == rest["all-to-all"] == rest["collective-permute"] == 0
+
+
+@pytest.mark.slow
+def test_gradient_gathers_nothing_and_reduces_outside_the_loop(sharded):
+    loop, rest = collectives(sharded[3].as_text())
+    # Four planes forward, four in the replay, four back.
+    assert loop["collective-permute"] == 12
+    assert loop["all-reduce"] == loop["all-gather"] == loop["all-to-all"] == 0
+    assert rest["all-gather"] == rest["all-to-all"] == rest["collective-permute"] == 0
+
+
+@pytest.mark.slow
+def test_fields_and_gradient_keep_the_sharding(sharded):
+    eps, moment, forward, gradient = sharded
+    for field in forward(eps, moment).fields.values():
+        assert field.sharding.is_equivalent_to(eps.sharding, 2)
+    slope = gradient(eps, moment)[0]
+    assert slope.sharding.is_equivalent_to(eps.sharding, 2)
+    assert slope.addressable_shards[0].data.shape == (12, 20)
+
+
+def test_periodic_axis_that_the_mesh_does_not_divide_is_refused():
+    sim = em.Simulation(
+        Grid.uniform((30, 24), CELL),
+        boundaries=em.Boundaries(x=em.Periodic()),
+        polarisation="Ez",
+        steps=1,
+    )
+    with pytest.raises(ValueError, match="along the periodic axis x must be a mul"):
+        em.simulate(sim, layout=cut((4, 1)))

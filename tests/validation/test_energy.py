@@ -1,0 +1,95 @@
+"""The scheme conserves Yee's energy, with E(n) E(n + 1) in place of E^2."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax import em
+from physax.grid import Grid
+from tests.validation.stepping import advance, stored_shape, yee_energies
+
+
+pytestmark = pytest.mark.x64
+
+STEPS, WIDTH = 10_000, 20e-9
+# Each step rounds the energy by some 1e-16, at random: 1e-14 after 10,000.
+DRIFT = 1e-12
+
+
+def random_medium(shape, names, seed=1):
+    """Every component of the permittivity and permeability random in every cell."""
+    rng = np.random.default_rng(seed)
+    values = {n: jnp.asarray(rng.uniform(1, 9, shape)) for n in names}
+    return em.Medium(
+        {n: v for n, v in values.items() if n[0] == "E"},
+        {n: v for n, v in values.items() if n[0] == "H"},
+    )
+
+
+def random_fields(sim, seed=2):
+    """Random fields inside, zero near the walls so that every wall is satisfied."""
+    shape, rng = stored_shape(sim), np.random.default_rng(seed)
+    inner = tuple(slice(2, -2) for _ in shape)
+    fields = {}
+    for name in advance(sim, {}, 0):
+        value = np.zeros(shape, complex if sim.complex_fields else float)
+        value[inner] = rng.normal(size=value[inner].shape)
+        if sim.complex_fields:
+            value[inner] += 1j * rng.normal(size=value[inner].shape)
+        fields[name] = jnp.asarray(value)
+    return fields
+
+
+def drift(grid, boundaries=None, polarisation=None, random=False):
+    """Returns the largest relative change of the energy along a run."""
+    names = em._components.components(grid.ndim, polarisation).names
+    medium = random_medium(grid.shape, names) if random else None
+    sim = em.Simulation(
+        grid, medium, boundaries, polarisation=polarisation, steps=STEPS, courant=0.9
+    )
+    energies = np.asarray(yee_energies(sim, random_fields(sim), 100))
+    assert energies[0] > 0
+    return float(np.max(np.abs(energies / energies[0] - 1)))
+
+
+def cubes(*shape):
+    return Grid.uniform(shape, WIDTH)
+
+
+def graded(*shape):
+    """Cells of random widths: the energy does not need a smooth grading."""
+    rng = np.random.default_rng(3)
+    return Grid.graded(
+        [WIDTH * np.r_[0, np.cumsum(rng.uniform(0.7, 1.3, n))] for n in shape]
+    )
+
+
+BLOCH = em.Boundaries(em.Bloch(1.1e6), em.Bloch(-2.3e6), em.Bloch(0.7e6))
+LOW = em.Boundaries(*3 * [(em.PMC(), em.PEC())])
+HIGH = em.Boundaries(*3 * [(em.PEC(), em.PMC())])
+PERIODIC = em.Boundaries.all(em.Periodic())
+
+CASES = {
+    "1-D PEC": (cubes(60), None, None, False),
+    "1-D PEC, random": (cubes(60), None, None, True),
+    "1-D PMC low, random": (cubes(60), LOW, None, True),
+    "1-D PMC high, random": (cubes(60), HIGH, None, True),
+    "2-D Ez PEC": (cubes(20, 17), None, "Ez", False),
+    "2-D Ez PMC high, random, graded": (graded(20, 17), HIGH, "Ez", True),
+    "2-D Ez Bloch, random": (cubes(20, 17), BLOCH, "Ez", True),
+    "2-D Hz PEC": (cubes(20, 17), None, "Hz", False),
+    "2-D Hz PMC low, random, graded": (graded(20, 17), LOW, "Hz", True),
+    "2-D Hz PMC high, random": (cubes(20, 17), HIGH, "Hz", True),
+    "2-D Hz periodic, random": (cubes(20, 17), PERIODIC, "Hz", True),
+    "3-D PEC": (cubes(9, 8, 7), None, None, False),
+    "3-D PMC low, random, graded": (graded(9, 8, 7), LOW, None, True),
+    "3-D PMC high, random": (cubes(9, 8, 7), HIGH, None, True),
+    "3-D periodic, random": (cubes(9, 8, 7), PERIODIC, None, True),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_yee_energy_is_conserved(case):
+    change = drift(*CASES[case])
+    print(f"drift {change:.2g}")
+    assert change <= DRIFT
