@@ -49,7 +49,7 @@ $(STAMP): pyproject.toml constraints/py311.txt constraints/py313.txt
 	@touch $@
 
 demo: $(STAMP)
-	$(PY) examples/demo.py
+	$(PY) -m examples.demo
 
 test: $(STAMP)
 	$(PYTEST) -n $(WORKERS)
@@ -63,7 +63,7 @@ check: $(STAMP)
 	$(MAKE) types
 	$(MAKE) test
 	$(MAKE) docs
-	$(PY) examples/demo.py --small
+	$(PY) -m examples.demo --small
 
 bench: $(STAMP)
 	$(PY) -m benchmarks.fdtd --json benchmarks/results/fdtd.json

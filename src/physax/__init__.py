@@ -2,7 +2,11 @@
 
 from importlib import import_module
 
-from ._checks import ArgumentError as ArgumentError, PhysaxError as PhysaxError
+from ._checks import (
+    ArgumentError as ArgumentError,
+    PhysaxError as PhysaxError,
+    PhysaxWarning as PhysaxWarning,
+)
 
 
 __version__ = "0.1.0"

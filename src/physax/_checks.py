@@ -1,6 +1,7 @@
 """Checks on values: loud on the host, harmless under `jit` and on many devices."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import jax
 import jax.core
@@ -21,15 +22,27 @@ class PhysaxWarning(UserWarning):
     """Something that may be intended but usually is not."""
 
 
+def at_once(x: ArrayLike) -> AbstractContextManager:
+    """Returns a context in which arithmetic on a known `x` is done now, even in `jit`.
+
+    What is built from constants inside a traced function then stays known, and can be
+    checked and placed on the host.
+    """
+    if isinstance(x, jax.core.Tracer):
+        return nullcontext()
+    return jax.ensure_compile_time_eval()
+
+
 def as_array(x: Num[ArrayLike, "*shape"]) -> Num[Array, "*shape"]:
     """Returns `x` as an array of definite dtype.
 
     A Python number gets the default precision without JAX's weak type, under which
     1.0 and `jnp.float32(1.0)` would compile twice.
     """
-    if isinstance(x, jax.Array):
-        return x.astype(x.dtype) if x.weak_type else x
-    return jnp.asarray(np.asarray(x))
+    with at_once(x):
+        if isinstance(x, jax.Array):
+            return x.astype(x.dtype) if x.weak_type else x
+        return jnp.asarray(np.asarray(x))
 
 
 def check(
@@ -63,7 +76,8 @@ def check(
 def positive(x: Num[ArrayLike, "*shape"], name: str) -> Num[Array, "*shape"]:
     """Returns `x` as an array, checking that every entry is positive."""
     x = as_array(x)
-    return check(x, x > 0, f"`{name}` must be positive")
+    with at_once(x):
+        return check(x, x > 0, f"`{name}` must be positive")
 
 
 def between(name: str, low: float, high: float) -> Callable[[ArrayLike], Array]:
@@ -71,9 +85,10 @@ def between(name: str, low: float, high: float) -> Callable[[ArrayLike], Array]:
 
     def convert(x):
         x = as_array(x)
-        return check(
-            x, (x > low) & (x < high), f"`{name}` must lie in ({low:g}, {high:g})"
-        )
+        with at_once(x):
+            return check(
+                x, (x > low) & (x < high), f"`{name}` must lie in ({low:g}, {high:g})"
+            )
 
     return convert
 
@@ -83,6 +98,7 @@ def at_least(name: str, low: float) -> Callable[[ArrayLike], Array]:
 
     def convert(x):
         x = as_array(x)
-        return check(x, x >= low, f"`{name}` must be at least {low:g}")
+        with at_once(x):
+            return check(x, x >= low, f"`{name}` must be at least {low:g}")
 
     return convert

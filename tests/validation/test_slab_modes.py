@@ -1,6 +1,7 @@
 """The slab mode solver: tabulated indices, order, gradients, degenerate spectra."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -10,7 +11,7 @@ import pytest
 
 from physax import em
 from physax.grid import Grid, smooth_edges
-from physax.units import SPEED_OF_LIGHT
+from physax.units import ETA_0, SPEED_OF_LIGHT
 from tests.validation.stepping import slope
 
 
@@ -45,20 +46,30 @@ class Slab:
             (duals, widths) if self.polarisation == "Ez" else (widths, duals)
         )
 
-    def mode(self, order, epsilon=None, ends=em.PEC()):
+    def mode(self, order, epsilon=None, ends=em.PEC()):  # noqa: B008
         """Returns a mode, of another permittivity at the nodes and centres if given."""
-        nodes, centres = (self.at_nodes, self.at_centres) if epsilon is None else epsilon
-        one = jnp.ones_like(nodes)
-        properties = (nodes, one, one) if self.polarisation == "Ez" else (one, nodes, centres)
-        return em.slab_mode(
-            *properties,
-            self.widths,
-            self.gaps,
-            self.frequency,
-            polarisation=self.polarisation,
-            order=order,
-            ends=ends,
+        epsilon = (self.at_nodes, self.at_centres) if epsilon is None else epsilon
+        return _solve(
+            *epsilon, self.widths, self.gaps, self.frequency, self.polarisation, order, ends
         )
+
+    def index(self, order):
+        return float(self.mode(order).effective_index)
+
+
+@partial(jax.jit, static_argnums=(5, 6, 7))
+def _solve(nodes, centres, widths, gaps, frequency, polarisation, order, ends):
+    one = jnp.ones_like(nodes)
+    electric = polarisation == "Ez"
+    return em.slab_mode(
+        *((nodes, one, one) if electric else (one, nodes, centres)),
+        widths,
+        gaps,
+        frequency,
+        polarisation=polarisation,
+        order=order,
+        ends=ends,
+    )
 
 
 def uniform_edges(row, cell=0.005, margin=1.0):
@@ -67,48 +78,70 @@ def uniform_edges(row, cell=0.005, margin=1.0):
 
 
 def graded_edges(row, cell=0.005):
-    """Cells of 5 nm in the slab and around it, growing to 0.2 um far outside."""
-    half = row["width"] / 2 + 0.1
-    low = smooth_edges(
-        -30.0, 30.0, coarse=0.2, fine=cell, region=(-half, half), ratio=1.05
+    """Fine cells in the slab and around it, 80 times as wide far outside.
+
+    Coarser grids have every width in proportion, so that errors are in proportion too.
+    """
+    half, scale = row["width"] / 2 + 0.05, cell / 0.005
+    return smooth_edges(
+        -20.0,
+        20.0,
+        coarse=0.4 * scale,
+        fine=cell,
+        region=(-half, half),
+        ratio=1.1**scale,
     )
-    return low
+
+
+def name_of(row):
+    return "{n_core:.4g}/{n_clad:g} w {width:g} {pol} at {wavelength:.4g}".format(**row)
 
 
 @pytest.mark.x64
-@pytest.mark.parametrize("row", ROWS, ids=lambda r: f"{r['n_core']:g}/{r['n_clad']:g} w {r['width']:g} {r['pol']} {r['wavelength']:.4g}")
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ROWS, ids=name_of)
 def test_effective_index_is_that_of_the_table(row):
-    # A mode close to its cut-off reaches tens of micrometres into the cladding.
-    slab = Slab(row, graded_edges(row))
-    errors = []
+    # A mode close to its cut-off reaches tens of micrometres into the cladding, hence
+    # the grading. Yee's transverse dispersion, (k dx)^2 / 24, alone is 8e-4 for the
+    # second TM mode of the first slab at 5 nm; cells of 10 and 5 nm tell it apart.
+    fine, coarse = (Slab(row, graded_edges(row, cell)) for cell in (0.005, 0.01))
+    direct, extrapolated = [], []
     for order, exact in enumerate(row["neff"], 1):
-        mode = slab.mode(order)
-        errors.append(float(mode.effective_index) - exact)
-        assert mode.guided
-    print("errors", *(f"{e:+.1e}" for e in errors))
-    assert np.max(np.abs(errors)) < 1e-4
-    assert not slab.mode(len(row["neff"]) + 1).guided
+        at_5, at_10 = (slab.index(order) for slab in (fine, coarse))
+        direct.append(at_5 - exact)
+        extrapolated.append((4 * at_5 - at_10) / 3 - exact)
+    print("5 nm", *(f"{e:+.1e}" for e in direct), end="; ")
+    print("extrapolated", *(f"{e:+.1e}" for e in extrapolated))
+    assert np.max(np.abs(direct)) < 1e-3
+    assert np.max(np.abs(extrapolated)) < 1e-4
 
 
-@pytest.mark.parametrize("row", [ROWS[0], ROWS[1]], ids=["TE", "TM"])
-def test_effective_index_on_a_uniform_grid_of_5_nm(row):
-    slab = Slab(row, uniform_edges(row, margin=0.6))
-    for order, exact in enumerate(row["neff"], 1):
-        found = float(slab.mode(order).effective_index)
-        print(f"error {found - exact:+.1e}")
-        assert found == pytest.approx(exact, abs=1e-4)
+def test_modes_beyond_the_last_are_not_called_guided():
+    row = ROWS[0]
+    slab = Slab(row, uniform_edges(row, 0.02))
+    assert [bool(slab.mode(order).guided) for order in (1, 2, 3)] == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "row, order, limit", [(0, 1, 1e-4), (0, 2, 1e-4), (1, 1, 1.3e-4), (1, 2, 8e-4)]
+)
+def test_effective_index_on_a_uniform_grid_of_5_nm(row, order, limit):
+    # float32 adds some 3e-5.
+    slab = Slab(ROWS[row], uniform_edges(ROWS[row], margin=0.5))
+    error = slab.index(order) - ROWS[row]["neff"][order - 1]
+    print(f"error {error:+.1e}")
+    assert abs(error) < limit
 
 
 @pytest.mark.x64
 @pytest.mark.parametrize("row", [ROWS[0], ROWS[1]], ids=["TE", "TM"])
 @pytest.mark.parametrize("order", [1, 2])
 def test_effective_index_is_of_second_order(row, order):
-    sizes = (0.02, 0.01, 0.005)
+    sizes = (0.04, 0.02, 0.01)
     errors = []
     for cell in sizes:
-        slab = Slab(row, uniform_edges(row, cell))
-        index = slab.mode(order).effective_index
-        errors.append(abs(float(index) - row["neff"][order - 1]))
+        slab = Slab(row, uniform_edges(row, cell, 0.6))
+        errors.append(abs(slab.index(order) - row["neff"][order - 1]))
     print(f"order {slope(sizes, errors):.4f}")
     assert slope(sizes, errors) == pytest.approx(2, abs=0.1)
 
@@ -129,6 +162,8 @@ def hellmann_feynman(slab, mode):
     norm = 2 * n * jnp.sum(u**2 * w / centres)
     change = jnp.diff(u, prepend=0.0)
     along = change**2 / (slab.gaps * nodes**2) / k0**2
+    # Beyond the line u is zero, behind one more gap like the last.
+    along = along.at[-1].add(u[-1] ** 2 / (slab.gaps[-1] * nodes[-1] ** 2) / k0**2)
     return along / norm, n**2 * u**2 * w / centres**2 / norm
 
 
@@ -139,7 +174,6 @@ def test_gradient_of_the_index_is_hellmann_feynmans(row, order):
     slab = Slab(row, uniform_edges(row, 0.01, 0.5))
     epsilon = (slab.at_nodes, slab.at_centres)
 
-    @jax.jit
     def index(epsilon):
         return slab.mode(order, epsilon).effective_index
 
@@ -204,8 +238,6 @@ def test_profile_derivative_agrees_with_differences(pol):
 
 def test_mode_carries_one_watt_per_metre():
     # P = sum E H* w / 2 with H = eta0 H / eta0.
-    from physax.units import ETA_0
-
     for row in ROWS[:2]:
         slab = Slab(row, uniform_edges(row, 0.01, 0.5))
         mode = slab.mode(1)
@@ -217,6 +249,9 @@ def test_batched_solve_equals_single_solves():
     row = ROWS[0]
     slab = Slab(row, uniform_edges(row, 0.02, 0.5))
     scales = jnp.asarray([0.9, 1.0, 1.1])
-    solve = lambda s: slab.mode(1, (slab.at_nodes * s, slab.at_centres)).effective_index  # noqa: E731
+
+    def solve(scale):
+        return slab.mode(1, (slab.at_nodes * scale, slab.at_centres)).effective_index
+
     batch = jax.vmap(solve)(scales)
     assert jnp.allclose(batch, jnp.stack([solve(s) for s in scales]), rtol=1e-5)

@@ -190,15 +190,21 @@ class PlaneWave(AbstractSource):
         seen = jnp.sin(omega * setup.dt / 2) * 2 / setup.dt
         width = SPEED_OF_LIGHT * setup.dt / metric
         total = index * seen / SPEED_OF_LIGHT
-        across = jnp.zeros_like(total)
+        across, along = jnp.zeros_like(total), jnp.zeros_like(total)
         for a, phase in enumerate(setup.phases):
             if phase is not None and a != self.axis:
                 cell = setup.grid.cell_widths(a)[0]
                 turn = jnp.angle(phase ** (1 / setup.grid.shape[a]))
-                across = across + (2 * jnp.sin(turn / 2) / cell) ** 2
-        normal = jnp.sqrt(jnp.maximum(total**2 - across, 1e-6 * total**2))
+                square = (2 * jnp.sin(turn / 2) / cell) ** 2
+                across = across + square
+                along = along + square * (AXES[a] == self.component[1])
+        # No smaller: near grazing incidence the sheet would need a huge current.
+        floor = 1e-6 * total**2
+        normal = jnp.sqrt(jnp.maximum(total**2 - across, floor))
         half = jnp.arcsin(jnp.clip(normal * width / 2, -1.0, 1.0))
-        drive = 2 * metric * (normal / total) * index * jnp.cos(half) * self.amplitude
+        # A sheet of current along c makes E_c in proportion to (k^2 - k_c^2) / k k_n.
+        tilt = total * normal / jnp.maximum(total**2 - along, floor)
+        drive = 2 * metric * tilt * index * jnp.cos(half) * self.amplitude
         box = tuple(
             (place.source, place.source + 1) if a == self.axis else (0, 1)
             for a in range(setup.grid.ndim)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, as_array, at_once
 
 
 AXES = ("x", "y", "z")
@@ -21,7 +21,8 @@ def _as_float(x: Num[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
     x = as_array(x)
     # An integer spacing must give the result of the equal float, and `jnp.asarray(1.0)`
     # is weakly typed: it would compile a second time. Converting ends both.
-    return x.astype(x.dtype if jnp.issubdtype(x.dtype, jnp.floating) else float)
+    with at_once(x):
+        return x.astype(x.dtype if jnp.issubdtype(x.dtype, jnp.floating) else float)
 
 
 def _checked_widths(widths: Sequence[ArrayLike]) -> tuple[Array, ...]:
@@ -283,4 +284,8 @@ def _like(
 ) -> tuple[Float[Array, ""], ...]:
     """Gives the origin the precision of the widths."""
     dtype = jnp.result_type(*widths)
-    return tuple(as_array(low).astype(dtype) for low in origin)
+    arrays = []
+    for low in origin:
+        with at_once(low):
+            arrays.append(as_array(low).astype(dtype))
+    return tuple(arrays)

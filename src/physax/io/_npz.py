@@ -95,13 +95,15 @@ def load_npz(path: str | os.PathLike) -> Any:
             `save_npz`, or holds 64-bit numbers while JAX has them off.
         FileNotFoundError: If there is no such file.
     """
-    try:
-        with Path(path).open("rb") as file, zipfile.ZipFile(file) as archive:
-            header, members = _read(archive, os.fstat(file.fileno()).st_size)
-    except _UNREADABLE as error:
-        raise PhysaxFileError(path, f"It is no sound npz file: {error}.") from error
-    except EncodingError as error:
-        raise PhysaxFileError(path, str(error)) from error
+    # A file that cannot be opened says so itself.
+    with Path(path).open("rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                header, members = _read(archive, os.fstat(file.fileno()).st_size)
+        except _UNREADABLE as error:
+            raise PhysaxFileError(path, f"It is no sound npz file: {error}.") from error
+        except EncodingError as error:
+            raise PhysaxFileError(path, str(error)) from error
     try:
         arrays = [
             _array(entry, data)
@@ -112,13 +114,15 @@ def load_npz(path: str | os.PathLike) -> Any:
         raise PhysaxFileError(path, str(error)) from error
 
 
-# What the standard library raises on damaged archives; the last two are for features
-# that we never use, a password and unknown ways to compress.
+# What the standard library raises on damaged archives. An OSError comes of seeking to
+# before the start; the last two are for features that we never use, a password and
+# unknown ways to compress.
 _UNREADABLE = (
     zipfile.BadZipFile,
     zlib.error,
     struct.error,
     EOFError,
+    OSError,
     ValueError,
     OverflowError,
     RuntimeError,

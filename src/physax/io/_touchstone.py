@@ -33,7 +33,7 @@ _PAIRS_PER_LINE = 4
 def write_touchstone(
     path: str | os.PathLike,
     sparameters: SParameters,
-    reference_impedance: float = 50.0,
+    reference_impedance: float | int = 50,
 ) -> None:
     """Writes S-parameters as a Touchstone file of version 1, frequencies ascending.
 

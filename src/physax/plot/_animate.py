@@ -19,11 +19,11 @@ def animate(
     path: str | os.PathLike,
     *,
     part: str = "real",
-    plane: tuple[str, float] | None = None,
+    plane: tuple[str, float | int] | None = None,
     outline: Simulation | None = None,
     every: int = 1,
     frames_per_second: int = 15,
-    dpi: float = 100.0,
+    dpi: float | int = 100,
 ) -> Path:
     """Writes the snapshots of a `TimeMonitor` as an animated GIF.
 

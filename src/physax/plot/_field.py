@@ -74,9 +74,9 @@ def field(
     index: int = 0,
     *,
     part: str = "abs",
-    plane: tuple[str, float] | None = None,
+    plane: tuple[str, float | int] | None = None,
     outline: Simulation | None = None,
-    largest: float | None = None,
+    largest: float | int | None = None,
     axes: Axes | None = None,
 ) -> Axes:
     """Draws a field component as an image, or as a curve where it lies on a line.

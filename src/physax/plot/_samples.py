@@ -23,7 +23,7 @@ def edges_around(points: np.ndarray) -> np.ndarray:
 def cut(
     values: np.ndarray,
     points: list[np.ndarray],
-    plane: tuple[str, float] | None,
+    plane: tuple[str, float | int] | None,
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Takes the samples nearest to a plane, and drops axes of a single sample.
 

@@ -28,7 +28,7 @@ def simulation(
     sim: Simulation,
     axes: Axes | None = None,
     *,
-    plane: tuple[str, float] | None = None,
+    plane: tuple[str, float | int] | None = None,
     component: str | None = None,
 ) -> Axes:
     """Draws what will be simulated: permittivity, sources, monitors and faces.
@@ -178,7 +178,7 @@ def _draw_walls(axes: Axes, sim: Simulation, shown: list[int], limits) -> list[t
     return kinds
 
 
-def _touches(mark: Mark, plane: tuple[str, float], sim: Simulation) -> bool:
+def _touches(mark: Mark, plane: tuple[str, float | int], sim: Simulation) -> bool:
     axis = AXES.index(plane[0])
     cell = float(np.max(np.asarray(sim.grid.cell_widths(axis))))
     return bool(mark.low[axis] - cell <= plane[1] <= mark.high[axis] + cell)
@@ -272,7 +272,7 @@ def _add_legend(
             entries.append(Line2D([], [], ls=style, color="k", lw=3, label=name))
     if everywhere:
         label = f"everywhere: {', '.join(everywhere)}"
-        entries.append(Line2D([], [], color=_MONITOR, ls="none", label=label))
+        entries.append(Line2D([], [], color=_MONITOR, ls="--", label=label))
     if entries:
         axes.legend(
             handles=entries,

@@ -1,0 +1,159 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from PIL import Image
+
+from physax import ArgumentError
+from physax.em import Medium, Simulation, SpectralFields, TimeSeries
+from physax.grid import Field, Grid
+from physax.plot import animate, field
+from physax.units import MICRO, NANO, SPEED_OF_LIGHT
+
+
+GRID = Grid.uniform((40, 30), 20 * NANO)
+X, Y = GRID.edges(0)[:-1], GRID.edges(1)[:-1]
+
+
+def spectrum(values):
+    frequencies = SPEED_OF_LIGHT / jnp.asarray([1.5e-6, 1.6e-6])
+    return SpectralFields(frequencies, {"Ez": values}, {"Ez": (X, Y)})
+
+
+def wave():
+    phase = 2 * jnp.pi * X / (0.4 * MICRO)
+    values = 3e-9 * jnp.exp(1j * phase)[:, None] * jnp.ones(len(Y))
+    return spectrum(jnp.stack([values, 2 * values]))
+
+
+def test_image_lies_around_the_samples_in_nanometres():
+    axes = field(wave())
+    (image,) = axes.images
+    assert image.get_extent() == pytest.approx((-10, 790, -10, 590), rel=1e-4)
+    assert image.get_array().shape == (30, 40)
+    assert np.allclose(image.get_array(), 3e-9, rtol=1e-5, atol=0)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x (nm)", "y (nm)")
+    assert axes.child_axes[0].get_ylabel() == "|Ez| (V s/m)"
+    assert axes.get_title() == "1500 nm, 199.86 THz"
+
+
+def test_real_part_has_colours_symmetric_about_zero():
+    axes = field(wave(), "Ez", 1, part="real")
+    (image,) = axes.images
+    assert np.allclose(image.get_array()[0, 0], 6e-9, rtol=1e-5, atol=0)
+    low, high = image.get_clim()
+    assert low == -high
+    assert high == pytest.approx(6e-9, rel=1e-5)
+    assert axes.child_axes[0].get_ylabel() == "Re Ez (V s/m)"
+    assert axes.get_title().startswith("1600 nm")
+
+
+def test_phase_runs_from_minus_pi_to_pi():
+    axes = field(wave(), part="phase")
+    assert axes.images[0].get_clim() == pytest.approx((-np.pi, np.pi))
+    assert axes.child_axes[0].get_ylabel() == "arg Ez (rad)"
+
+
+def test_colours_end_where_asked():
+    assert field(wave(), largest=1e-9).images[0].get_clim() == (0, 1e-9)
+    clim = field(wave(), part="imag", largest=1e-9).images[0].get_clim()
+    assert clim == (-1e-9, 1e-9)
+
+
+def test_samples_on_a_line_are_a_curve():
+    line = SpectralFields(
+        jnp.asarray([2e14]), {"Hx": jnp.ones((1, 1, 30)) * 1j}, {"Hx": (X[:1], Y)}
+    )
+    axes = field(line)
+    x, y = axes.lines[0].get_data()
+    assert np.allclose(x, np.asarray(Y) / NANO, rtol=1e-5)
+    assert np.all(y == 1)
+    assert axes.get_xlabel() == "y (nm)"
+    assert axes.get_ylabel() == "|η₀Hx| (V s/m)"
+
+
+def test_a_volume_is_cut():
+    values = jnp.arange(4.0) * jnp.ones((1, 3, 5, 4)) + 0j
+    points = tuple(jnp.arange(float(n)) * 1e-3 for n in (3, 5, 4))
+    fields = SpectralFields(jnp.asarray([2e14]), {"Ex": values}, {"Ex": points})
+    axes = field(fields, plane=("z", 3e-3))
+    assert np.all(axes.images[0].get_array() == 3)
+    assert axes.get_xlabel() == "x (mm)"
+    axes = field(fields, plane=("x", 0))
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("y (mm)", "z (mm)")
+
+
+def test_a_field_on_its_grid_is_drawn():
+    axes = field(Field(jnp.ones((40, 30)), (0.5, 0.5), GRID))
+    assert axes.images[0].get_extent() == pytest.approx((0, 800, 0, 600), rel=1e-4)
+
+
+def test_outline_follows_the_material():
+    inside = (X > 0.2 * MICRO)[:, None] & jnp.ones(30, bool)
+    sim = Simulation(
+        GRID, Medium(jnp.where(inside, 9.0, 1.0)), polarisation="Ez", steps=1
+    )
+    axes = field(wave(), outline=sim)
+    vertices = axes.collections[0].get_paths()[0].vertices
+    # Half way between the middles of cells 10 and 11.
+    assert np.allclose(vertices[:, 0], 220, atol=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"component": "Hz"}, r"`component` must be one of \('Ez',\), but is 'Hz'"),
+        ({"index": 2}, "`index` must be one of 2 frequencies, but is 2"),
+        ({"part": "log"}, "`part` must be one of"),
+        ({"plane": ("z", 0.0)}, "`plane` must name one of the axes"),
+    ],
+)
+def test_bad_arguments_are_refused(options, message):
+    with pytest.raises(ArgumentError, match=message):
+        field(wave(), **options)
+
+
+def test_a_point_is_refused():
+    point = SpectralFields(
+        jnp.asarray([2e14]), {"Ez": jnp.ones((1, 1, 1)) + 0j}, {"Ez": (X[:1], Y[:1])}
+    )
+    with pytest.raises(ArgumentError, match="must have more than one sample"):
+        field(point)
+
+
+def snapshots(times=4):
+    values = jnp.arange(1.0, times + 1)[:, None, None] * jnp.ones((40, 30))
+    return TimeSeries({"Ez": values}, {"Ez": jnp.arange(times) * 1e-15}, {"Ez": (X, Y)})
+
+
+def test_a_snapshot_names_its_time():
+    axes = field(snapshots(), index=-1, part="real")
+    assert axes.get_title() == "3.0 fs"
+    assert axes.child_axes[0].get_ylabel() == "Re Ez (V/m)"
+
+
+def test_animation_has_a_frame_for_each_snapshot(tmp_path):
+    path = animate(snapshots(), "Ez", tmp_path / "wave.gif", every=2, dpi=50)
+    assert path == tmp_path / "wave.gif"
+    with Image.open(path) as film:
+        assert film.format == "GIF"
+        assert film.n_frames == 2
+        assert film.size[0] == 320
+        frames = []
+        for number in range(2):
+            film.seek(number)
+            frames.append(np.asarray(film.convert("RGB"), float))
+    # The field grows, so the middle of the picture gets darker red; the colour bar,
+    # at the right, stays.
+    middle = (slice(80, 120), slice(100, 160))
+    assert frames[1][middle].mean() < frames[0][middle].mean() - 20
+
+
+def test_bad_animations_are_refused(tmp_path):
+    with pytest.raises(ArgumentError, match=r"`path` must end in '\.gif'"):
+        animate(snapshots(), "Ez", tmp_path / "a.mp4")
+    with pytest.raises(ArgumentError, match="must be at least 1, but are 0 and 15"):
+        animate(snapshots(), "Ez", tmp_path / "a.gif", every=0)
+    line = TimeSeries({"Ez": jnp.ones((2, 40, 1))}, {"Ez": X[:2]}, {"Ez": (X, Y[:1])})
+    with pytest.raises(ArgumentError, match="must lie on an area"):
+        animate(line, "Ez", tmp_path / "a.gif")
+    assert not list(tmp_path.iterdir())

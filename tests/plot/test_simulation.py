@@ -1,0 +1,239 @@
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from physax import ArgumentError
+from physax.em import (
+    CPML,
+    PEC,
+    PMC,
+    Boundaries,
+    Dipole,
+    EnergyMonitor,
+    FieldMonitor,
+    FluxMonitor,
+    GaussianPulse,
+    Medium,
+    ModeMonitor,
+    ModeSource,
+    PlaneWave,
+    Port,
+    Simulation,
+)
+from physax.grid import Grid
+from physax.plot import simulation
+from physax.units import MICRO
+
+
+PULSE = GaussianPulse(1.9e14, 1e13)
+FREQUENCIES = jnp.asarray([1.9e14], float)
+RED, BLUE = to_hex("tab:red"), to_hex("tab:blue")
+INF = float("inf")
+
+
+def flat(**options):
+    """A 2-D waveguide of 4 um by 3 um, centred, with all kinds of marks."""
+    grid = Grid.centred((80, 60), 0.05 * MICRO)
+    core = jnp.abs(grid.centres(1)) < 0.3 * MICRO
+    permittivity = jnp.broadcast_to(jnp.where(core, 12.0, 2.0), grid.shape)
+    port = Port((-1 * MICRO, 0.0), 2 * MICRO, "+x", offset=0.2 * MICRO)
+    defaults = {
+        "medium": Medium(permittivity),
+        "boundaries": Boundaries(x=CPML(10), y=(PMC(), PEC())),
+        "sources": {
+            "in": ModeSource(port, PULSE),
+            "dipole": Dipole("Ez", (0.5 * MICRO, 0.5 * MICRO), PULSE),
+        },
+        "monitors": {
+            "west": ModeMonitor(port, FREQUENCIES),
+            "up": FluxMonitor("y", (0.0, 1 * MICRO), (2 * MICRO, 0.0), FREQUENCIES),
+            "box": FieldMonitor(("Ez",), (0.0, 0.0), (MICRO, MICRO), FREQUENCIES),
+            "all": FieldMonitor(("Ez",), (0.0, 0.0), (INF, INF), FREQUENCIES),
+            "energy": EnergyMonitor(),
+        },
+    }
+    return Simulation(
+        grid, polarisation="Ez", steps=1, **(defaults | options)
+    )
+
+
+@pytest.fixture(scope="module")
+def axes():
+    axes = simulation(flat())
+    axes.figure.draw_without_rendering()
+    return axes
+
+
+def texts(axes):
+    return {text.get_text(): text for text in axes.texts}
+
+
+def lines_of(axes, colour):
+    found = [line for line in axes.lines if to_hex(line.get_color()) == colour]
+    return [np.stack(line.get_data(), 1) for line in found]
+
+
+def test_permittivity_fills_the_grid_in_micrometres(axes):
+    (image,) = axes.images
+    assert image.get_extent() == pytest.approx((-2, 2, -1.5, 1.5), rel=1e-5)
+    assert image.get_array().shape == (60, 80)
+    # Rows of the picture are y: the core is there in each of them alike.
+    assert np.array_equal(np.unique(image.get_array()[30]), [12])
+    assert image.origin == "lower"
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x (µm)", "y (µm)")
+    assert axes.get_aspect() == 1
+    (bar,) = axes.child_axes
+    assert bar.get_ylabel() == "relative permittivity"
+
+
+def test_sources_are_red_and_point_the_way_they_send(axes):
+    port, dipole = lines_of(axes, RED)
+    assert port == pytest.approx(np.array([[-1, -1], [-1, 1]]), abs=1e-5)
+    assert dipole == pytest.approx(np.array([[0.5, 0.5]]), abs=1e-5)
+    arrows = [a for a in axes.texts if a.arrow_patch and a.xyann[0] == pytest.approx(-1)]
+    (arrow,) = arrows
+    assert arrow.xy[0] > arrow.xyann[0]
+    assert arrow.xy[1] == pytest.approx(0, abs=1e-5)
+    assert to_hex(arrow.arrow_patch.get_edgecolor()) == RED
+    assert to_hex(texts(axes)["dipole"].get_color()) == RED
+
+
+def test_monitors_are_blue_where_they_measure(axes):
+    # The mode is measured half a cell before the node that lies 0.2 um from the port.
+    west, up = lines_of(axes, BLUE)
+    assert west[:, 0] == pytest.approx(-0.825, abs=1e-5)
+    # The flux counts at a node.
+    assert up[:, 1] == pytest.approx(1, abs=0.026)
+    boxes = [
+        p
+        for p in axes.patches
+        if isinstance(p, Rectangle) and to_hex(p.get_edgecolor()) == BLUE
+    ]
+    (box,) = boxes
+    assert box.get_bbox().extents == pytest.approx((-0.5, -0.5, 0.5, 0.5), abs=0.03)
+    assert {"west", "up", "box"} <= texts(axes).keys()
+
+
+def test_layers_are_hatched_and_walls_black(axes):
+    hatched = [p for p in axes.patches if p.get_hatch()]
+    spans = sorted((p.get_x(), p.get_x() + p.get_width()) for p in hatched)
+    assert np.array(spans) == pytest.approx(np.array([[-2, -1.5], [1.5, 2]]), abs=1e-5)
+    pmc, pec = (line for line in axes.lines if line.get_color() == "k")
+    assert (pmc.get_linestyle(), pmc.get_ydata()[0]) == ("--", pytest.approx(-1.5))
+    assert (pec.get_linestyle(), pec.get_ydata()[0]) == ("-", pytest.approx(1.5))
+
+
+def test_legend_explains_and_names_what_is_everywhere(axes):
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == [
+        *("source", "monitor", "absorbing layer", "PEC", "PMC"),
+        "everywhere: all",
+    ]
+
+
+def test_components_are_drawn_around_their_points():
+    ez = jnp.full((80, 60), 3.0).at[0].set(5.0)
+    sim = flat(medium=Medium({"Ez": ez}))
+    axes = simulation(sim)
+    (image,) = axes.images
+    # Nodes start at the edge of the grid, and their cells half a cell before it.
+    assert image.get_extent()[0] == pytest.approx(-2.025, rel=1e-5)
+    assert axes.get_xlim() == pytest.approx((-2, 2), rel=1e-5)
+    assert np.all(image.get_array()[:, 0] == 5)
+    assert axes.child_axes[0].get_ylabel() == "relative permittivity at Ez"
+
+
+def test_a_uniform_medium_is_drawn():
+    axes = simulation(flat(medium=None))
+    assert axes.images[0].get_clim() == (0.5, 1.5)
+
+
+def test_graded_cells_have_their_own_borders():
+    edges = np.array([0, 1, 2, 3, 5, 7, 10, 13, 16.0]) * MICRO
+    sim = Simulation(Grid.graded((edges, edges)), polarisation="Hz", steps=1)
+    (mesh,) = simulation(sim).collections
+    assert np.allclose(mesh.get_coordinates()[0, :, 0], edges / MICRO)
+
+
+def test_one_dimension_is_a_line():
+    grid = Grid.uniform((100,), 0.02 * MICRO)
+    sim = Simulation(
+        grid,
+        Medium(jnp.where(grid.centres(0) > MICRO, 4.0, 1.0)),
+        Boundaries(x=(CPML(10), PEC())),
+        steps=1,
+        sources={"wave": PlaneWave("-x", "Ez", (MICRO,), (1.2 * MICRO,), PULSE)},
+        monitors={"T": FluxMonitor("x", (0.5 * MICRO,), (0.0,), FREQUENCIES)},
+    )
+    axes = simulation(sim)
+    assert axes.get_xlabel() == "x (µm)"
+    assert axes.get_ylabel() == "relative permittivity"
+    stairs = axes.patches[0]
+    assert np.allclose(stairs.get_data().values, [1] * 50 + [4] * 50)
+    assert {"wave", "T"} <= texts(axes).keys()
+    backward = [a for a in axes.texts if a.arrow_patch and a.xy[0] < a.xyann[0]]
+    assert len(backward) == 1
+
+
+def solid():
+    grid = Grid.centred((20, 24, 28), 0.1 * MICRO)
+    z = jnp.arange(28.0)
+    return Simulation(
+        grid,
+        Medium(jnp.broadcast_to(1 + z, grid.shape)),
+        steps=1,
+        sources={"d": Dipole("Ez", (0.0, 0.0, 0.0), PULSE)},
+        monitors={
+            "far": FieldMonitor(
+                ("Ez",), (0.0, 0.0, 1 * MICRO), (MICRO, MICRO, 0.0), FREQUENCIES
+            )
+        },
+    )
+
+
+def test_a_volume_is_cut_where_asked():
+    axes = simulation(solid(), plane=("z", 0.95 * MICRO))
+    (image,) = axes.images
+    assert image.get_extent() == pytest.approx((-1, 1, -1.2, 1.2), rel=1e-5)
+    assert np.all(image.get_array() == 1 + 23)
+    assert "z = 0.950 µm" in texts(axes)
+    axes = simulation(solid(), plane=("y", 0))
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x (µm)", "z (µm)")
+    assert axes.images[0].get_array().shape == (28, 20)
+
+
+def test_what_the_cut_misses_is_faint():
+    names = texts(simulation(solid()))
+    assert names["far"].get_alpha() < names["d"].get_alpha() == 1
+    # The moment of the dipole points out of the picture.
+    assert r"$\odot$" in names
+
+
+def test_given_axes_are_used_and_pyplot_stays_clean():
+    axes = Figure().add_subplot()
+    assert simulation(flat(), axes) is axes
+    simulation(flat())
+    assert plt.get_fignums() == []
+
+
+def test_the_picture_can_be_saved(tmp_path):
+    simulation(flat()).figure.savefig(tmp_path / "a.png")
+    assert (tmp_path / "a.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "message"),
+    [
+        (flat, {"plane": ("z", 0.0)}, "`plane` must be None in 2-D"),
+        (flat, {"component": "Ex"}, r"`component` must be one of \('Ez',\)"),
+        (solid, {"plane": ("w", 0.0)}, "`plane` must name one of the axes"),
+        (solid, {"plane": ("z", 1.0)}, "`plane` must lie between -1.4e-06 and 1.4e-06"),
+    ],
+)
+def test_bad_arguments_are_refused(make, options, message):
+    with pytest.raises(ArgumentError, match=message):
+        simulation(make(), **options)
