@@ -44,7 +44,11 @@ def physax_trace(
             x=(em.CPML(cells), em.CPML(cells) if layer is None else layer),
             y=em.Bloch(along) if case.k_parallel else em.Periodic(),
         ),
-        sources={"sheet": em.Dipole("Ez", (source * _CELL, 0.0), pulse)},
+        sources={
+            "sheet": em.Dipole(
+                component="Ez", position=(source * _CELL, 0.0), pulse=pulse
+            )
+        },
         monitors={"edge": em.TimeMonitor(("Ez",), (observed * _CELL, 0.0), (0, 0))},
         polarisation="Ez",
         dt=COURANT * _CELL / SPEED_OF_LIGHT,

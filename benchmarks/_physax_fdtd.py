@@ -58,7 +58,7 @@ def physax_runner(case: str, n: int, steps: int, *, monitors: bool = False) -> P
         return time.perf_counter() - clock
 
     run()
-    temp = compiled.memory_analysis().temp_size_in_bytes
+    temp = temporary_bytes(compiled)
     return Prepared(run, compile_s, temp, em.state_bytes(sim))
 
 
@@ -77,8 +77,13 @@ def physax_advance(case: str, n: int, steps: int) -> Prepared:
         jax.block_until_ready(em.advance(sim, state, *bounds))
         return time.perf_counter() - clock
 
-    temp = compiled.memory_analysis().temp_size_in_bytes
+    temp = temporary_bytes(compiled)
     return Prepared(run, compile_s, temp, em.state_bytes(sim))
+
+
+def temporary_bytes(compiled) -> int:
+    """Returns the temporary memory of a compiled program."""
+    return compiled.memory_analysis().temp_size_in_bytes
 
 
 def workload(case: str, n: int, steps: int, *, monitors: bool) -> em.Simulation:
@@ -88,15 +93,22 @@ def workload(case: str, n: int, steps: int, *, monitors: bool) -> em.Simulation:
     epsilon = np.random.default_rng(0).uniform(1, 4, (n,) * ndim).astype(np.float32)
     frequency = SPEED_OF_LIGHT / (1 * MICRO)
     pulse = em.GaussianPulse(frequency, frequency / 10)
-    sources: dict = {"dipole": em.Dipole("Ez", (0.0,) * ndim, pulse)}
+    sources: dict = {
+        "dipole": em.Dipole(component="Ez", position=(0.0,) * ndim, pulse=pulse)
+    }
     watched = {}
     half = n * cell / 2
     if monitors:
         port = em.Port((-half / 2, 0.0), 4 * MICRO, "+x")
-        sources = {"mode": em.ModeSource(port, pulse)}
+        sources = {"mode": em.ModeSource(port=port, pulse=pulse)}
         band = frequency * np.linspace(0.9, 1.1, 20, dtype=np.float32)
         watched = {
-            str(x): em.FieldMonitor(("Ez", "Hy"), (x * half, 0.0), (0.0, half), band)
+            str(x): em.FieldMonitor(
+                components=("Ez", "Hy"),
+                centre=(x * half, 0.0),
+                size=(0.0, half),
+                frequencies=jnp.asarray(band),
+            )
             for x in (0.0, 0.5)
         }
     return em.Simulation(

@@ -1,10 +1,10 @@
 """The main job: published devices beside another code, then a device of our own.
 
 `python -m examples.demo [--small] [--output FOLDER]` simulates four published
-inverse-designed devices and prints our complex S-parameters beside the published ones;
-designs a mode converter by gradient from a grey start; and writes pictures: each device,
-|field| in it, spectra ours and published, and the convergence of the design. Under four
-minutes on two cores; `--small` is a minute's worth of the same.
+inverse-designed devices and prints our complex S-parameters beside the published ones,
+designs a mode converter by gradient from a grey start, and writes pictures: each
+device, the modulus of the field in it, spectra ours and published, and the convergence
+of the design. Under four minutes on two cores; `--small` is a part of the same.
 """
 
 import argparse
@@ -29,11 +29,12 @@ def draw_spectra(design: Design, s: np.ndarray, path: Path) -> None:
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
     waves = design.wavelengths / NANO
     for j in range(s.shape[1]):
-        style = {"color": f"C{j}"}
+        colour = f"C{j}"
         name = f"$|S_{{{j + 1}1}}|^2$"
-        axes.plot(waves, np.abs(s[:, j]) ** 2, label=f"{name} physax", **style)
+        axes.plot(waves, np.abs(s[:, j]) ** 2, label=f"{name} physax", color=colour)
         published = np.abs(design.s[:, j]) ** 2
-        axes.plot(waves, published, "o", mfc="none", label=f"{name} published", **style)
+        label = f"{name} published"
+        axes.plot(waves, published, "o", mfc="none", label=label, color=colour)
     axes.set_xlabel("wavelength (nm)")
     axes.set_ylabel("fraction of the power")
     axes.set_ylim(-0.02, 1.02)
@@ -48,13 +49,19 @@ def draw_device(problem: dict, density, wavelength: float, steps: int, path: Pat
     quiet = published_designs.simulation(problem, density, steps)
     entry = published_designs.ports(problem)["1"]
     frequency = SPEED_OF_LIGHT / wavelength
-    everywhere = (float("inf"),) * 2
+    source = em.ModeSource(port=entry, pulse=em.band_pulse(frequency, frequency))
+    monitor = em.FieldMonitor(
+        components=("Ez",),
+        centre=entry.centre,
+        size=(float("inf"),) * 2,
+        frequencies=jnp.array(frequency),
+    )
     sim = em.Simulation(
         quiet.grid,
         quiet.medium,
         quiet.boundaries,
-        sources={"port 1": em.ModeSource(entry, em.band_pulse(frequency, frequency))},
-        monitors={"Ez": em.FieldMonitor(("Ez",), entry.centre, everywhere, frequency)},
+        sources={"port 1": source},
+        monitors={"Ez": monitor},
         steps=steps,
         dt=quiet.dt,
         polarisation="Ez",
@@ -95,8 +102,9 @@ def design_converter(output: Path, *, small: bool) -> None:
         f"Designed a mode converter in {iterations} iterations from a grey start: "
         f"transmission into the second mode {best}."
     )
-    axes = plot.convergence(history, label="least transmission (smooth minimum)")
-    axes.figure.savefig(output / "convergence.png", dpi=150)
+    figure, axes = plt.subplots(layout="constrained")
+    plot.convergence(history, label="least transmission (smooth minimum)", axes=axes)
+    figure.savefig(output / "convergence.png", dpi=150)
     middle = float(mode_converter.WAVELENGTHS[1])
     path = output / "designed_converter.png"
     draw_device(problem.geometry, jnp.asarray(density), middle, problem.steps, path)

@@ -1,9 +1,9 @@
 """Designs a waveguide mode converter by gradient, from a grey start.
 
-`python -m examples.mode_converter [--iterations N] [--cells NM]`. The device is that of
-`published_designs`: light enters in the first mode of a 400 nm waveguide and shall leave
-in the second. The density of a 1.6 um box is free; a filter keeps features wide, a
-projection drives it to black and white.
+`python -m examples.mode_converter [--iterations N] [--cells NM]`. The device is that
+of `published_designs`: light enters in the first mode of a 400 nm waveguide and shall
+leave in the second. The density of a 1.6 um box is free; a filter keeps features wide,
+a projection drives it to black and white.
 """
 
 import argparse

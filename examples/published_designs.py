@@ -145,7 +145,8 @@ def comparison(design: Design, s: np.ndarray) -> Table:
     told = ", ".join(f"|d|S{j + 1}1|^2| <= {w:.1e}" for j, w in enumerate(worst))
     power = (np.abs(s) ** 2).sum(axis=1).max()
     table = Table(
-        title=f"{design.name}\n{told}, sum of powers <= {power:.6f}", title_justify="left"
+        title=f"{design.name}\n{told}, sum of powers <= {power:.6f}",
+        title_justify="left",
     )
     for title in ("nm", "", "physax", "published", "|S|^2 physax", "published"):
         table.add_column(title, justify="right")

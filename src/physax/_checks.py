@@ -7,7 +7,7 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Bool, Num
+from jaxtyping import Array, ArrayLike, Bool, Num, PyTree
 
 
 class PhysaxError(Exception):
@@ -22,13 +22,13 @@ class PhysaxWarning(UserWarning):
     """Something that may be intended but usually is not."""
 
 
-def at_once(x: ArrayLike) -> AbstractContextManager:
+def at_once(x: PyTree[ArrayLike]) -> AbstractContextManager:
     """Returns a context in which arithmetic on a known `x` is done now, even in `jit`.
 
     What is built from constants inside a traced function then stays known, and can be
     checked and placed on the host.
     """
-    if isinstance(x, jax.core.Tracer):
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(x)):
         return nullcontext()
     return jax.ensure_compile_time_eval()
 

@@ -65,7 +65,8 @@ def iterate(
         ArgumentError: If an option does not go with traced bounds, if `every` is
             missing or not positive, or `start` is not a multiple of it with `save`.
     """
-    if every is None and (between or done or save) or every is not None and every < 1:
+    needed = between is not None or done is not None or save is not None
+    if (every is None and needed) or (every is not None and every < 1):
         raise ArgumentError(
             "`every` must be at least 1 with `between`, `done` or `save`, but is "
             f"{every}."

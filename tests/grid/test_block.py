@@ -92,9 +92,7 @@ def cut(sizes, shape, periodic=(False, False), phase=(None, None)):
     local = tuple(n // k for n, k in zip(shape, sizes, strict=True))
     block = Block(local, ("x", "y"), sizes, periodic, phase)
     everywhere = PartitionSpec("x", "y")
-    wrap = partial(
-        jax.shard_map, mesh=made, in_specs=everywhere, out_specs=everywhere
-    )
+    wrap = partial(jax.shard_map, mesh=made, in_specs=everywhere, out_specs=everywhere)
     return block, lambda function: jax.jit(wrap(function))
 
 
@@ -138,7 +136,9 @@ def test_box_across_borders_is_read_in_parts_and_written_once(sizes):
     block, on_all = cut(sizes, shape)
     added = on_all(lambda v: block.add(v, box, what))(values)
     np.testing.assert_array_equal(added, alone(shape).add(values, box, what))
-    read = on_all(lambda v: jax.lax.psum(block.read(v, box), ("x", "y")) + 0 * v[:1, :1])
+    read = on_all(
+        lambda v: jax.lax.psum(block.read(v, box), ("x", "y")) + 0 * v[:1, :1]
+    )
     got = read(values)[:6, :1]
     np.testing.assert_array_equal(got, values[1:7, 2:3])
 

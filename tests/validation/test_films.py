@@ -77,7 +77,7 @@ def powers():
         sim = em.Simulation(
             grid,
             em.Medium(epsilon, conductivity=sigma),
-            em.Boundaries.all(em.CPML(100, reflection=1e-8)),
+            em.Boundaries.all(em.CPML(100, reflection=1e-8, alpha_max=0.0)),
             sources={"wave": wave},
             monitors=monitors,
             steps=28_000,
@@ -156,9 +156,11 @@ def test_skin_depth_of_a_conductor():
     # k = k0 sqrt(1 + i sigma / (w eps0)): the field falls to 1/e in 552.473 nm.
     omega = 2 * np.pi * SPEED_OF_LIGHT / MICRO
     exact = np.sqrt(1 + 1e4j / (omega * EPSILON_0))
-    assert MICRO / (2 * np.pi * exact.imag) == pytest.approx(552.473e-9, rel=1e-6)
+    assert 1e3 / (2 * np.pi * exact.imag) == pytest.approx(552.473, abs=1e-3)
     found = complex_wavenumber(40)
-    print(f"skin depth {found.imag / exact.imag - 1:+.1e}, phase {found / exact - 1:.1e}")
+    print(
+        f"skin depth {found.imag / exact.imag - 1:+.1e}, phase {found / exact - 1:.1e}"
+    )
     # (k dx)^2 / 24 is 1e-3 here.
     assert found.imag == pytest.approx(exact.imag, rel=2e-3)
     assert found.real == pytest.approx(exact.real, rel=2e-3)
@@ -220,7 +222,7 @@ def peaks(frequencies, spectrum):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("crystal, peak_count", [(0, 10), (1, 5), (2, 6)])
+@pytest.mark.parametrize(("crystal", "peak_count"), [(0, 10), (1, 5), (2, 6)])
 def test_band_edges_of_a_crystal(crystal_spectra, crystal, peak_count):
     frequencies, spectra = crystal_spectra
     edges = np.array(DATA["band_edges_1d"]["rows"][crystal]["edges"])

@@ -44,17 +44,18 @@ def build(reference, background):
             "+x" if port["towards"] > 0 else "-x",
             port["mode"],
             port["offset"] * cell,
+            compensate=False,
         )
         for port in problem["ports"]
     ]
-    pulse = em.GaussianPulse(frequency, frequency / 30)
+    pulse = em.GaussianPulse(frequency, frequency / 10)
     return em.Simulation(
         Grid.uniform(problem["shape"], cell),
         em.Medium(jnp.asarray(background, float)),
         em.Boundaries.all(em.CPML(problem["pml_cells"])),
         polarisation="Ez",
         dt=dt,
-        steps=6000,
+        steps=3600,
         sources={"in": em.ModeSource(ports[0], pulse)},
         monitors={
             "port 1": em.ModeMonitor(ports[0], frequency),
@@ -86,17 +87,15 @@ def test_gradient_of_a_mode_converter_agrees_with_another_adjoint(case):
     value, gradient = run(density)
     wide = density.dtype == jnp.float64
     expected = arrays["grad_abs_s21_squared"]
-    print(value, abs(arrays['S'][1])**2)
     assert abs(value - abs(arrays["S"][1]) ** 2) <= (1e-5 if wide else 1e-4)
     error = np.linalg.norm(gradient - expected) / np.linalg.norm(expected)
-    print(error)
     assert error <= (1e-4 if wide else 1e-3)
     if not wide:
         return
     # A central difference: its own error is of third order, its rounding 1e-12 / h.
     direction = jnp.asarray(np.random.default_rng(2).normal(size=density.shape))
     h = 1e-4
-    values = [run(density + sign * h * direction)[0] for sign in (1, -1)]
+    forward = jax.jit(transmission)
+    values = [forward(density + sign * h * direction) for sign in (1, -1)]
     slope = (values[0] - values[1]) / (2 * h)
-    print(slope, jnp.sum(gradient*direction))
     assert abs(slope - jnp.sum(gradient * direction)) <= 1e-8 * abs(slope)

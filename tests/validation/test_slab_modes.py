@@ -50,7 +50,13 @@ class Slab:
         """Returns a mode, of another permittivity at the nodes and centres if given."""
         epsilon = (self.at_nodes, self.at_centres) if epsilon is None else epsilon
         return _solve(
-            *epsilon, self.widths, self.gaps, self.frequency, self.polarisation, order, ends
+            *epsilon,
+            self.widths,
+            self.gaps,
+            self.frequency,
+            self.polarisation,
+            order,
+            ends,
         )
 
     def index(self, order):
@@ -123,11 +129,12 @@ def test_modes_beyond_the_last_are_not_called_guided():
 
 
 @pytest.mark.parametrize(
-    "row, order, limit", [(0, 1, 1e-4), (0, 2, 1e-4), (1, 1, 1.3e-4), (1, 2, 8e-4)]
+    ("row", "order", "limit"),
+    [(0, 1, 1e-4), (0, 2, 1e-4), (1, 1, 1.3e-4), (1, 2, 8e-4)],
 )
 def test_effective_index_on_a_uniform_grid_of_5_nm(row, order, limit):
     # float32 adds some 3e-5.
-    slab = Slab(ROWS[row], uniform_edges(ROWS[row], margin=0.5))
+    slab = Slab(ROWS[row], uniform_edges(ROWS[row], margin=0.8))
     error = slab.index(order) - ROWS[row]["neff"][order - 1]
     print(f"error {error:+.1e}")
     assert abs(error) < limit
@@ -167,6 +174,10 @@ def hellmann_feynman(slab, mode):
     return along / norm, n**2 * u**2 * w / centres**2 / norm
 
 
+def moved(epsilon, way, step):
+    return jax.tree.map(lambda e, d: e + step * d, epsilon, way)
+
+
 @pytest.mark.x64
 @pytest.mark.parametrize("row", [ROWS[0], ROWS[1]], ids=["TE", "TM"])
 @pytest.mark.parametrize("order", [1, 2])
@@ -186,11 +197,8 @@ def test_gradient_of_the_index_is_hellmann_feynmans(row, order):
     rng = np.random.default_rng(0)
     way = tuple(jnp.asarray(rng.normal(size=part.shape)) for part in epsilon)
     step = 1e-4
-    shifted = (
-        index(jax.tree.map(lambda e, d: e + s * step * d, epsilon, way))
-        for s in (1, -1)
-    )
-    numeric = float(next(shifted) - next(shifted)) / (2 * step)
+    up, down = (index(moved(epsilon, way, s * step)) for s in (1, -1))
+    numeric = float(up - down) / (2 * step)
     directional = sum(float(jnp.sum(g * d)) for g, d in zip(slope, way, strict=True))
     print(f"against differences {directional / numeric - 1:.1e}")
     assert directional == pytest.approx(numeric, rel=1e-6)
@@ -228,10 +236,7 @@ def test_profile_derivative_agrees_with_differences(pol):
     way = tuple(jnp.asarray(rng.normal(size=part.shape)) for part in epsilon)
     _, found = jax.jvp(profile, (epsilon,), (way,))
     step = 1e-5
-    up, down = (
-        profile(jax.tree.map(lambda e, d: e + s * step * d, epsilon, way))
-        for s in (1, -1)
-    )
+    up, down = (profile(moved(epsilon, way, s * step)) for s in (1, -1))
     numeric = (up - down) / (2 * step)
     assert jnp.max(jnp.abs(found - numeric)) < 1e-7 * jnp.max(jnp.abs(numeric))
 

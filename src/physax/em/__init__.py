@@ -21,6 +21,7 @@ from ._flux import FluxMonitor as FluxMonitor, SpectralFlux as SpectralFlux
 from ._materials import Material as Material
 from ._medium import Medium as Medium
 from ._memory import state_bytes as state_bytes
+from ._mirror import mirror_sign as mirror_sign, unfold as unfold
 from ._mode_monitor import ModeAmplitudes as ModeAmplitudes, ModeMonitor as ModeMonitor
 from ._modes import SlabMode as SlabMode, slab_mode as slab_mode
 from ._monitors import (
@@ -44,6 +45,7 @@ from ._run import (
     advance as advance,
     initial_state as initial_state,
     run as run,
+    warm_up as warm_up,
     yee_energy as yee_energy,
 )
 from ._s_parameters import SParameters as SParameters, s_parameters as s_parameters

@@ -112,5 +112,3 @@ def layer_cells(boundaries: Boundaries, axis: int) -> tuple[int, int]:
         low.cells if isinstance(low, CPML) else 0,
         high.cells if isinstance(high, CPML) else 0,
     )
-
-

@@ -32,7 +32,7 @@ class Correction(NamedTuple):
 
 
 class Face(NamedTuple):
-    """A face of the total-field region: the axis, which end, and the node it lies on."""
+    """A face of the total-field region: its axis, which end, and its node."""
 
     axis: int
     high: bool
@@ -52,7 +52,7 @@ def _transverse(frame: Frame, term: CurlTerm, region: Box) -> list[tuple[int, in
 def corrections(
     frame: Frame, region: Box, faces: list[Face], *, electric: bool
 ) -> Iterator[Correction]:
-    """Lists what the rows next to the faces lack of the incident wave, or have too much.
+    """Lists what the rows next to the faces lack, or have too much, of the wave.
 
     Electric samples on the nodes of the region and magnetic ones inside it hold the
     total field, all others the scattered field. A row that differences across a face

@@ -16,10 +16,10 @@ from ._setup import Setup
 class FluxMonitor(AbstractSpectralMonitor):
     r"""Power through a plane (3-D), a line (2-D) or a point (1-D), up its axis.
 
-    $P(f) = \frac12 \mathrm{Re} \int E \times H^* \cdot dA$ of the spectra, in
-    J/Hz/... as they come; quotients of two fluxes of one pulse are powers. H is averaged
-    over the two planes beside the node nearest to the monitor, so that in a lossless
-    region the flux is the same through every plane, to rounding.
+    $P(f) = \frac12 \mathrm{Re} \int E \times H^* \cdot dA$ of the spectra;
+    quotients of two fluxes of one pulse are fractions of power. H is averaged over the
+    two planes beside the node nearest to the monitor, so that in a lossless region the
+    flux is the same through every plane, to rounding.
 
     Attributes:
         axis: `"x"`, `"y"` or `"z"`: the normal.

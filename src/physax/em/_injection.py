@@ -31,13 +31,14 @@ class Injection(eqx.Module):
 
 def read_row(row: Row, block: Block, box: Box) -> Row:
     """Returns a material row at the samples of a box."""
-    inertia, loss = (
-        block.read(v, box, fill) if v is not None and v.ndim else v
-        # A sample of another block gets inertia 1: its value is dropped, but must not
-        # be a quotient by zero.
-        for v, fill in ((row.inertia, 1.0), (row.loss, 0.0))
-    )
-    return Row(inertia, loss, row.gain, row.decay)
+
+    def read(value: Array, fill: float) -> Array:
+        return block.read(value, box, fill) if value.ndim else value
+
+    # A sample of another block gets inertia 1: its value is dropped, but must not be a
+    # quotient by zero.
+    loss = None if row.loss is None else read(row.loss, 0.0)
+    return Row(read(row.inertia, 1.0), loss, row.gain, row.decay)
 
 
 def inject(

@@ -145,4 +145,3 @@ def _rows(face, grid, axis, dt, size, parts, thick, high_end, half) -> Rows:
     if face.kappa_max is not None:
         g = jnp.where(inside, factors.inv_kappa - 1, 0)
     return Rows(jnp.where(inside, factors.b, 0), jnp.where(inside, factors.c, 0), g)
-

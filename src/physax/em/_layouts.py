@@ -8,13 +8,13 @@ import numpy as np
 from jax.sharding import NamedSharding
 
 from ..runtime import pack_state, unpack_state
-from ._state import Program, State, rest, specs
+from ._state import Program, State, required_layout, rest, specs
 from ._step import psi_name
 
 
 def place_state(program: Program, state: State) -> State:
     """Puts a padded state onto the devices of the program's layout."""
-    mesh = program.layout.mesh
+    mesh = required_layout(program).mesh
     shardings = jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs(program)[1])
     return jax.tree.map(jax.lax.with_sharding_constraint, state, shardings)
 
@@ -44,9 +44,7 @@ def _crop(values: np.ndarray, shape: tuple[int, ...], skip: int = -1) -> np.ndar
 
 def _grow(values: np.ndarray, shape: tuple[int, ...], skip: int = -1) -> np.ndarray:
     """Adds zeros up to a shape, along all axes but one."""
-    more = [
-        (0, 0 if a == skip else n - values.shape[a]) for a, n in enumerate(shape)
-    ]
+    more = [(0, 0 if a == skip else n - values.shape[a]) for a, n in enumerate(shape)]
     return np.pad(values, more)
 
 
@@ -63,7 +61,8 @@ def packing(program: Program, whole: State) -> tuple[Callable, Callable]:
     slabs = _slab_positions(program)
     padded = jax.eval_shape(rest, program)
     shardings = jax.tree.map(
-        lambda spec: NamedSharding(program.layout.mesh, spec), specs(program)[1]
+        lambda spec: NamedSharding(required_layout(program).mesh, spec),
+        specs(program)[1],
     )
     stored = next(iter(whole.fields.values())).shape
 
@@ -93,4 +92,3 @@ def packing(program: Program, whole: State) -> tuple[Callable, Callable]:
         return jax.device_put(state, shardings)
 
     return pack, unpack
-

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
+from functools import reduce
 
 import jax.core
 import jax.numpy as jnp
@@ -12,23 +13,13 @@ from .._checks import ArgumentError, PhysaxWarning
 from ..grid import Grid
 from ..units import SPEED_OF_LIGHT
 from ._components import Components
-from ._medium import Medium, at_component
+from ._medium import Medium, Property, at_component
 from ._sources import AbstractSource
 
 
-def _extreme(value, names: tuple[str, ...], reduce) -> Array:
+def _smallest(value: Property, names: tuple[str, ...]) -> Array:
     entries = [jnp.asarray(at_component(value, name)) for name in names]
-    return reduce(jnp.stack([reduce(entry) for entry in entries]))
-
-
-def _index(medium: Medium, names: tuple[str, ...], reduce) -> Array:
-    """Returns the square root of the extreme permittivity times permeability."""
-    electric = tuple(n for n in names if n[0] == "E")
-    magnetic = tuple(n for n in names if n[0] == "H")
-    return jnp.sqrt(
-        _extreme(medium.permittivity, electric, reduce)
-        * _extreme(medium.permeability, magnetic, reduce)
-    )
+    return jnp.min(jnp.stack([jnp.min(entry) for entry in entries]))
 
 
 def largest_step(grid: Grid, medium: Medium, parts: Components) -> Float[Array, ""]:
@@ -49,8 +40,33 @@ def largest_step(grid: Grid, medium: Medium, parts: Components) -> Float[Array, 
     inverse = jnp.zeros((), grid.widths[0].dtype)
     for axis in range(grid.ndim):
         inverse = inverse + 1 / jnp.min(grid.widths[axis]) ** 2
-    index = _index(medium, parts.names, jnp.min)
+    index = jnp.sqrt(
+        _smallest(medium.permittivity, parts.electric)
+        * _smallest(medium.permeability, parts.magnetic)
+    )
     return index / (SPEED_OF_LIGHT * jnp.sqrt(inverse))
+
+
+def _entries(value: Property) -> list[Array]:
+    return list(value.values()) if isinstance(value, dict) else [value]
+
+
+def _largest(entries: list[Array]) -> np.ndarray:
+    """Returns the largest entry of any component, cell by cell where they differ."""
+    return np.asarray(reduce(np.maximum, map(np.asarray, entries)))
+
+
+def _worst(grid: Grid, index: np.ndarray) -> tuple[float, float]:
+    """Returns index and width in metres of the cell that is optically longest."""
+    found = []
+    for axis, width in enumerate(map(np.asarray, grid.widths)):
+        # On a graded grid the dense parts may have the small cells.
+        others = tuple(a for a in range(grid.ndim) if a != axis)
+        row = np.max(index, axis=others) if width.ndim and index.ndim else np.max(index)
+        row, width = np.broadcast_arrays(row, width)
+        where = np.unravel_index(np.argmax(row * width), row.shape)
+        found.append((float(row[where]), float(width[where])))
+    return max(found, key=lambda pair: pair[0] * pair[1])
 
 
 # Below the first number of cells per wavelength the answer means nothing, below the
@@ -71,24 +87,22 @@ def check_resolution(
     Raises:
         ArgumentError: Below 4 cells per wavelength at the frequency of a pulse.
     """
-    values = [medium.permittivity, medium.permeability]
-    leaves = [v for x in values for v in (x.values() if isinstance(x, dict) else [x])]
-    widths = [grid.widths[axis] for axis in range(grid.ndim)]
-    if any(isinstance(v, jax.core.Tracer) for v in (*leaves, *widths)):
+    electric, magnetic = _entries(medium.permittivity), _entries(medium.permeability)
+    if any(
+        isinstance(v, jax.core.Tracer) for v in (*electric, *magnetic, *grid.widths)
+    ):
         return
-    largest = [
-        max(float(jnp.max(v)) for v in (x.values() if isinstance(x, dict) else [x]))
-        for x in values
-    ]
-    index = float(np.sqrt(largest[0] * largest[1]))
-    cell = max(float(jnp.max(width)) for width in widths)
+    if not sources:
+        return
+    densest = np.sqrt(_largest(electric) * _largest(magnetic))
+    index, cell = _worst(grid, np.asarray(densest))
     for name, source in sources.items():
         frequency = source.pulse.frequency
         if isinstance(frequency, jax.core.Tracer):
             continue
         cells = SPEED_OF_LIGHT / float(jnp.max(frequency)) / index / cell
         told = (
-            f"cells per wavelength in the densest medium (index {index:.3g}) at the "
+            f"cells per wavelength where the medium has index {index:.3g}, at the "
             f"frequency of source {name!r}"
         )
         if cells < _REFUSE:

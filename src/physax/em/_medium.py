@@ -1,20 +1,22 @@
 """The material properties that a simulation steps with, at the points of each field."""
 
+import warnings
 from collections.abc import Mapping
+from typing import Any, overload
 
 import equinox as eqx
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, PhysaxWarning, as_array
 
 
 Property = Float[Array, "..."] | dict[str, Float[Array, "..."]]
 
 
-def _checked(name: str, low: float, *, strict: bool):
+def _checked(name: str, *, positive: bool):
     """Makes a converter that refuses bad values with the index of the first."""
 
     def convert_one(value, where):
@@ -22,25 +24,33 @@ def _checked(name: str, low: float, *, strict: bool):
         if not jnp.issubdtype(value.dtype, jnp.inexact):
             value = value.astype(float)
         if isinstance(value, jax.core.Tracer):
-            good = (value > low) if strict else (value >= low)
-            return jnp.where(good, value, jnp.nan)
+            return jnp.where(value > 0, value, jnp.nan) if positive else value
         if jnp.iscomplexobj(value):
             raise ArgumentError(
                 f"`{name}`{where} must be real, but has dtype {value.dtype}. Give loss "
                 "as `conductivity`."
             )
         host = np.asarray(value)
-        bad = ~np.isfinite(host) | ((host <= low) if strict else (host < low))
+        bad = ~np.isfinite(host)
+        if positive:
+            bad |= host <= 0
         if bad.any():
             index = tuple(int(i) for i in np.argwhere(bad)[0])
-            limit = f"{'positive' if strict else f'at least {low:g}'} and finite"
+            limit = "positive and finite" if positive else "finite"
             raise ArgumentError(
                 f"`{name}`{where} must be {limit}, but is {host[index]:g}"
                 + (f" in cell {index}." if index else ".")
             )
+        if not positive and host.size and host.min() < 0:
+            warnings.warn(
+                f"`{name}`{where} is negative ({host.min():g}): the medium amplifies, "
+                "and the fields may grow without bound. Make it positive for a loss.",
+                PhysaxWarning,
+                stacklevel=5,
+            )
         return value
 
-    def convert(value):
+    def convert(value: Any) -> Any:
         if value is None:
             return None
         if isinstance(value, Mapping):
@@ -62,25 +72,25 @@ class Medium(eqx.Module):
     Attributes:
         permittivity: Relative permittivity, positive.
         permeability: Relative permeability, positive.
-        conductivity: Electric conductivity in S/m, at least 0; `None` for none.
-        magnetic_conductivity: Magnetic conductivity in ohm/m, at least 0; `None` for
-            none.
+        conductivity: Electric conductivity in S/m; `None` for none. Negative: gain,
+            of which a `PhysaxWarning` tells.
+        magnetic_conductivity: Magnetic conductivity in ohm/m, likewise.
 
     Raises:
         ArgumentError: If a value is out of range or not finite; names the first cell.
     """
 
     permittivity: Property = eqx.field(
-        converter=_checked("permittivity", 0.0, strict=True), default=1.0
+        converter=_checked("permittivity", positive=True), default=1.0
     )
     permeability: Property = eqx.field(
-        converter=_checked("permeability", 0.0, strict=True), default=1.0
+        converter=_checked("permeability", positive=True), default=1.0
     )
     conductivity: Property | None = eqx.field(
-        converter=_checked("conductivity", 0.0, strict=False), default=None
+        converter=_checked("conductivity", positive=False), default=None
     )
     magnetic_conductivity: Property | None = eqx.field(
-        converter=_checked("magnetic_conductivity", 0.0, strict=False), default=None
+        converter=_checked("magnetic_conductivity", positive=False), default=None
     )
 
 
@@ -93,7 +103,11 @@ PROPERTIES = {
 """For each property the letter of the components it belongs to."""
 
 
-def at_component(value: Property | None, component: str) -> ArrayLike | None:
+@overload
+def at_component(value: Property, component: str) -> Array: ...
+@overload
+def at_component(value: None, component: str) -> None: ...
+def at_component(value: Property | None, component: str) -> Array | None:
     """Returns the entry of a property that a component sees."""
     return value[component] if isinstance(value, dict) else value
 

@@ -1,7 +1,8 @@
 """What a run will need of memory, known before anything is compiled."""
 
+from math import prod
+
 import jax
-import numpy as np
 
 from ._simulation import Simulation
 from ._state import build_program, rest
@@ -24,7 +25,7 @@ def state_bytes(sim: Simulation) -> int:
     """
     shapes = _at_rest.eval_shape(sim)
     return sum(
-        int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes)
+        # In Python's integers: NumPy's overflow for what no memory holds.
+        prod(leaf.shape) * leaf.dtype.itemsize
+        for leaf in jax.tree.leaves(shapes)
     )
-
-

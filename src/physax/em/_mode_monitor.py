@@ -2,7 +2,7 @@
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Complex, Float, Array
+from jaxtyping import Array, Complex, Float
 
 from ..units import ETA_0
 from ._components import stagger

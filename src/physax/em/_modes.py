@@ -70,10 +70,10 @@ def slab_mode(
 
     With $u$ the field out of the plane (E or H) the equation is
     $k_0^2 o u + \partial (\partial u / a) = \tilde\beta^2 u / c$ with the differences
-    of the Yee grid, `own` $o$, `along` $a$ and `across` $c$. For `"Ez"` these are the permittivity
-    of Ez and the permeabilities of H along and across the direction of travel; for
-    `"Hz"` the permeability of Hz and the two permittivities. On a grid that continues
-    along the direction of travel with cells $\Delta$ the phase advances by
+    of the Yee grid, `own` $o$, `along` $a$ and `across` $c$. For `"Ez"` these are the
+    permittivity of Ez and the permeabilities of H along and across the direction of
+    travel; for `"Hz"` the permeability of Hz and the two permittivities. On a grid that
+    continues along that direction with cells $\Delta$ the phase advances by
     $\beta \Delta$ a cell, $\tilde\beta = (2 / \Delta) \sin(\beta \Delta / 2)$.
     Differentiable.
 

@@ -69,7 +69,13 @@ class AbstractMonitor(eqx.Module):
 
 def as_frequencies(values) -> Float[Array, " freqs"]:
     """Returns frequencies as a list of positive numbers in Hz."""
-    return jnp.atleast_1d(positive(values, "frequencies"))
+    values = positive(values, "frequencies")
+    if values.ndim > 1 or values.size == 0:
+        raise ArgumentError(
+            "`frequencies` must be one number or a list of at least one, but has shape "
+            f"{values.shape}."
+        )
+    return jnp.atleast_1d(values)
 
 
 class AbstractSpectralMonitor(AbstractMonitor):

@@ -15,7 +15,7 @@ from ._clock import Clock
 from ._components import AXES
 from ._cpml import CPML
 from ._faces import Correction, Face, corrections, metric_at
-from ._frame import Frame, Point, check_point
+from ._frame import Point, check_point
 from ._injection import Injection, inject, read_row
 from ._layers import Axis, build_axis
 from ._medium import Medium
@@ -163,10 +163,8 @@ class PlaneWave(AbstractSource):
                 metric = SPEED_OF_LIGHT * setup.dt / across[a]
                 axes.append(Axis(metric, metric, None, None))
         phases = tuple(
-            None
-            if a == axis or setup.phases[a] is None
-            else setup.phases[a] ** (1 / setup.grid.shape[a])
-            for a in range(ndim)
+            None if a == axis or phase is None else phase ** (1 / setup.grid.shape[a])
+            for a, phase in enumerate(setup.phases)
         )
         block = Block(
             shape,
@@ -297,6 +295,7 @@ class IncidentLine(eqx.Module):
                 continue
             cells = jnp.arange(*box[a])
             turn = jnp.exp(1j * jnp.angle(phase) * cells).astype(line.dtype)
-            value = value * turn.reshape([-1 if b == a else 1 for b in range(line.ndim)])
+            value = value * turn.reshape(
+                [-1 if b == a else 1 for b in range(line.ndim)]
+            )
         return value
-

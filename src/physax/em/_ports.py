@@ -132,9 +132,11 @@ def port_mode(
     widths, gaps = (dual, cells) if electric else (cells, dual)
     seen = jnp.sin(jnp.pi * frequency * setup.dt) / (jnp.pi * setup.dt)
     dtype = jnp.result_type(own, widths)
-    lines = [v.astype(dtype) for v in (own, along, across, widths[low:high])]
     return slab_mode(
-        *lines,
+        own.astype(dtype),
+        along.astype(dtype),
+        across.astype(dtype),
+        widths[low:high].astype(dtype),
         gaps[low:high].astype(dtype),
         jnp.asarray(seen, dtype),
         polarisation=own_name,
@@ -184,4 +186,3 @@ def phase_per_cell(
     seen = jnp.sin(jnp.pi * frequency * setup.dt) / (jnp.pi * setup.dt)
     k0 = 2 * jnp.pi * seen / SPEED_OF_LIGHT
     return 2 * jnp.arcsin(jnp.clip(mode.effective_index * k0 * width / 2, -1.0, 1.0))
-

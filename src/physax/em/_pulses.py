@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import as_array, check, positive
+from .._checks import as_array, at_once, check, positive
 from ._clock import Clock
 
 
@@ -149,7 +149,7 @@ class CustomPulse(AbstractPulse):
         return as_array(float("inf")) if self.band is None else self.band
 
 
-def band_pulse(low: float, high: float) -> GaussianPulse:
+def band_pulse(low: Num[ArrayLike, ""], high: Num[ArrayLike, ""]) -> GaussianPulse:
     """Makes a Gaussian pulse that covers a band.
 
     Args:
@@ -160,7 +160,9 @@ def band_pulse(low: float, high: float) -> GaussianPulse:
     Returns:
         A pulse whose spectrum at the ends is at least 0.6 of its peak.
     """
-    low, high = positive(low, "low"), positive(high, "high")
-    high = check(high, high >= low, "`high` must be at least `low`")
-    centre = (low + high) / 2
-    return GaussianPulse(centre, jnp.maximum((high - low) / 2, centre / 10))
+    first, last = positive(low, "low"), positive(high, "high")
+    with at_once((first, last)):
+        last = check(last, last >= first, "`high` must be at least `low`")
+        centre = (first + last) / 2
+        width = jnp.maximum((last - first) / 2, centre / 10)
+    return GaussianPulse(frequency=centre, bandwidth=width)

@@ -5,6 +5,7 @@ from functools import partial
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Int
 
 from .._loop import iterate
@@ -14,13 +15,22 @@ from ..runtime import (
     Checkpointing,
     DriveResult,
     Progress,
+    all_finite,
     check_memory,
     drive,
     fingerprint,
 )
 from ._layouts import packing, place_state
 from ._memory import state_bytes
-from ._simulate import Decay, Result, decayed, finish, on_devices, warn_if_alive, watch_every
+from ._simulate import (
+    Decay,
+    Result,
+    fallen,
+    finish,
+    on_devices,
+    warn_if_alive,
+    watch_every,
+)
 from ._simulation import Simulation, with_steps
 from ._state import State, build_program, energy, look, rest, step
 from ._time_monitors import EnergyMonitor, TimeMonitor
@@ -49,7 +59,7 @@ def initial_state(
     Args:
         sim: The simulation.
         layout: How the grid is cut over devices.
-        watch: Not used; taken so that calls look like those of `advance`.
+        watch: As for `advance`.
 
     Returns:
         The state.
@@ -73,8 +83,8 @@ def advance(
 ) -> State:
     """Advances a state from one step to another; one program for any number of steps.
 
-    The memory of the state passed in is reused. Call it with `start == stop` to compile
-    ahead of time.
+    The memory of the state passed in is reused. See `warm_up` for compiling all that
+    `run` needs ahead of time.
 
     Args:
         sim: The simulation; its number of steps matters to time monitors only.
@@ -100,13 +110,56 @@ def advance(
 
 @partial(jax.jit, static_argnames=("layout", "until"))
 def _has_decayed(sim: Simulation, state: State, layout, until: Decay) -> Array:
-    program = build_program(sim, layout, until.check_every)
-    return decayed(program, state, until.threshold)
+    # Outside `shard_map` this sums over whole arrays, whatever the layout.
+    now = energy(build_program(sim, layout, until.check_every), state.fields)
+    return fallen(now, state.peak, until.threshold)
 
 
 @partial(jax.jit, static_argnames=("layout", "watch"))
 def _finish(sim: Simulation, state: State, layout, watch: int | None) -> Result:
     return finish(build_program(sim, layout, watch), state)
+
+
+def _lengthless(sim: Simulation) -> Simulation:
+    """Returns the simulation without its length, if nothing in it depends on that."""
+    # Time monitors have one place for each record: their size follows the length.
+    timed = any(
+        isinstance(m, TimeMonitor | EnergyMonitor) for m in sim.monitors.values()
+    )
+    return sim if timed else with_steps(sim, 0)
+
+
+def warm_up(
+    sim: Simulation, *, until: Decay | None = None, layout: Layout | None = None
+) -> None:
+    """Compiles all that `run` needs, so that the run itself compiles nothing.
+
+    Without time and energy monitors this holds for runs of any length.
+
+    Args:
+        sim: The simulation; other numbers in it compile nothing either.
+        until: As for `run`.
+        layout: As for `run`.
+
+    Raises:
+        MemoryLimitError: If the run needs more memory than there is.
+    """
+    _check_state(sim, layout)
+    problem = _lengthless(sim)
+    options = {"layout": layout, "watch": watch_every(sim, until)}
+    state = initial_state(problem, **options)
+    # Bounds as `drive` gives them: Python integers would be another program.
+    bounds = jax.device_put((np.int32(0), np.int32(0)))
+    state = advance(problem, state, *bounds, **options)
+    all_finite(state)
+    if until is not None:
+        _rule(problem, layout, until)(state)
+    jax.block_until_ready(_finish(problem, state, **options))
+
+
+def _check_state(sim: Simulation, layout: Layout | None) -> None:
+    count = 1 if layout is None else layout.mesh.size
+    check_memory(state_bytes(sim), "the state of this simulation", count=count)
 
 
 def run(
@@ -130,7 +183,8 @@ def run(
 
     Args:
         sim: The simulation.
-        state: The state to go on from; at rest by default.
+        state: The state to go on from; at rest by default. Gone afterwards. A
+            checkpoint comes first.
         start: The step that `state` is of.
         until: Stops early when the fields have decayed.
         layout: How the grid is cut over devices. A checkpoint may be resumed under
@@ -150,25 +204,19 @@ def run(
         RunError: With `throw`, if the fields diverged or a signal ended the run.
         CheckpointError: If a checkpoint cannot be written, or is of another problem.
     """
-    # Time monitors have one place for each record: their size follows the length.
-    timed = any(
-        isinstance(m, TimeMonitor | EnergyMonitor) for m in sim.monitors.values()
-    )
-    problem = sim if timed else with_steps(sim, 0)
-    count = 1 if layout is None else layout.mesh.size
-    check_memory(state_bytes(sim), "the state of this simulation", count=count)
+    _check_state(sim, layout)
+    problem = _lengthless(sim)
     watch = watch_every(sim, until)
     options = {"layout": layout, "watch": watch}
-    if state is None:
-        state = initial_state(problem, **options)
+    begin: State = initial_state(problem, **options) if state is None else state
     if checkpoint is not None:
         checkpoint = _complete(checkpoint, problem, layout, watch)
     if progress is True:
-        cells = float(jnp.size(next(iter(state.fields.values())))) / 1e6
+        cells = float(jnp.size(next(iter(begin.fields.values())))) / 1e6
         progress = Progress("FDTD", "Mcell-steps", cells)
     outcome = drive(
         lambda state, first, last: advance(problem, state, first, last, **options),
-        state,
+        begin,
         start=start,
         stop=sim.steps,
         chunk=chunk,
@@ -180,7 +228,7 @@ def run(
     )
     if throw and outcome.status in (Status.DIVERGED, Status.INTERRUPTED):
         raise_for(outcome.status, outcome.detail)
-    result = _finish(problem, outcome.state, layout, watch)
+    result = _finish(problem, outcome.state, **options)
     if outcome.status == Status.DIVERGED:
         result = eqx.tree_at(
             lambda r: r.status, result, jnp.asarray(int(Status.DIVERGED))

@@ -5,7 +5,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Complex, Float
+from jaxtyping import Array, ArrayLike, Complex, Float
 
 from .._checks import ArgumentError, positive
 from ..grid import Layout
@@ -42,6 +42,14 @@ class SParameters(eqx.Module):
 
     def __call__(self, output: str, input: str) -> Complex[Array, " wavelengths"]:
         """Returns one parameter over wavelength, by names of ports."""
+        for kind, name, known in (
+            ("output", output, self.ports),
+            ("input", input, self.inputs),
+        ):
+            if name not in known:
+                raise ArgumentError(
+                    f"`{kind}` must be one of {known}, but is {name!r}."
+                )
         return self.values[:, self.ports.index(output), self.inputs.index(input)]
 
     @property
@@ -72,7 +80,7 @@ def run_frequencies(
 def s_parameters(
     sim: Simulation,
     ports: Mapping[str, Port],
-    wavelengths: Float[Array, " wavelengths"] | Sequence[float],
+    wavelengths: Float[ArrayLike, "..."] | Sequence[float],
     *,
     inputs: Sequence[str] | None = None,
     pulse: AbstractPulse | None = None,
@@ -118,6 +126,8 @@ def s_parameters(
             "excited one after the other."
         )
     inputs = tuple(ports) if inputs is None else tuple(inputs)
+    if not inputs:
+        raise ArgumentError("`inputs` must name at least one port, but is empty.")
     for name in inputs:
         if name not in ports:
             raise ArgumentError(
@@ -129,22 +139,35 @@ def s_parameters(
                 f"`offset` of the input port {name!r} must be positive, so that the "
                 f"incident wave can be measured, but is {ports[name].offset:g} m."
             )
-    wavelengths = jnp.atleast_1d(positive(wavelengths, "wavelengths"))
+    waves = positive(jnp.asarray(wavelengths), "wavelengths")
+    if waves.ndim > 1 or waves.size == 0:
+        raise ArgumentError(
+            "`wavelengths` must be one number or a list of at least one, but has shape "
+            f"{waves.shape}."
+        )
+    waves = jnp.atleast_1d(waves)
     frequencies = run_frequencies(
-        wavelengths, sim.dt, match_frequency_domain=match_frequency_domain
+        waves, sim.dt, match_frequency_domain=match_frequency_domain
     )
     if pulse is None:
         pulse = band_pulse(jnp.min(frequencies), jnp.max(frequencies))
     monitors: dict[str, Any] = {
-        f"port {name}": ModeMonitor(port, frequencies) for name, port in ports.items()
+        f"port {name}": ModeMonitor(port=port, frequencies=frequencies)
+        for name, port in ports.items()
     }
+    for name in sim.monitors:
+        if name in monitors or name == "in":
+            raise ArgumentError(
+                f"`sim` must not have a monitor of the name {name!r}, which is taken "
+                "for a port. Choose another."
+            )
     columns, results = [], {}
     for name in inputs:
         driven = Simulation(
             sim.grid,
             sim.medium,
             sim.boundaries,
-            sources={"in": ModeSource(ports[name], pulse)},
+            sources={"in": ModeSource(port=ports[name], pulse=pulse)},
             monitors={**sim.monitors, **monitors},
             steps=sim.steps,
             dt=sim.dt,
@@ -158,4 +181,4 @@ def s_parameters(
         )
         results[name] = result
     values = jnp.stack(columns, axis=-1)
-    return SParameters(values, wavelengths, tuple(ports), inputs, results)
+    return SParameters(values, waves, tuple(ports), inputs, results)

@@ -5,6 +5,7 @@ from math import ceil
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import ArrayLike, Float
 
 from .._checks import ArgumentError
 from ..grid import Grid
@@ -35,7 +36,7 @@ _PASSAGES = 8
 def scene(
     structures: Sequence[Structure],
     size: Sequence[float],
-    wavelengths: Sequence[float],
+    wavelengths: Float[ArrayLike, "..."] | Sequence[float],
     *,
     centre: Sequence[float] | None = None,
     background: Material | None = None,
@@ -100,7 +101,9 @@ def scene(
     medium = rasterise(structures, grid, background, components=names)
     sources = dict(sources or {})
     if steps is None:
-        dt = 0.99 * float(largest_step(grid, Medium(), components(grid.ndim, polarisation)))
+        dt = 0.99 * float(
+            largest_step(grid, Medium(), components(grid.ndim, polarisation))
+        )
         pulses = [float(one.pulse.duration()) for one in sources.values()]
         passage = index * float(np.hypot.reduce(size)) / SPEED_OF_LIGHT
         steps = ceil((max(pulses, default=0.0) + _PASSAGES * passage) / dt / 100) * 100
@@ -140,7 +143,9 @@ def describe(sim: Simulation) -> str:
     )
     names = components(grid.ndim, sim.polarisation).names
     dt = float(sim.dt)
-    limit = float(largest_step(grid, sim.medium, components(grid.ndim, sim.polarisation)))
+    limit = float(
+        largest_step(grid, sim.medium, components(grid.ndim, sim.polarisation))
+    )
     electric = [n for n in names if n[0] == "E"]
     eps = [at_component(sim.medium.permittivity, n) for n in electric]
     low, high = (float(f(jnp.stack([f(e) for e in eps]))) for f in (jnp.min, jnp.max))

@@ -6,7 +6,9 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.core
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
@@ -167,7 +169,12 @@ def _run(
 
 def decayed(program: Program, state: State, threshold: float) -> Array:
     """Whether the energy has fallen below a fraction of its peak."""
-    return total_energy(program, state.fields) <= threshold * state.peak
+    return fallen(total_energy(program, state.fields), state.peak, threshold)
+
+
+def fallen(now: Array, peak: Array, threshold: float) -> Array:
+    """Whether an energy is below a fraction of its peak, once there was any."""
+    return (peak > 0) & (now <= threshold * peak)
 
 
 def _shared(state: State):
@@ -236,7 +243,8 @@ def finish(program: Program, state: State) -> Result:
     for field in state.fields.values():
         # Not all(isfinite): that would store its flags before it reduces them.
         sound = sound & jnp.isfinite(jnp.sum(field))
-    status = jnp.where(sound, int(Status.SUCCESSFUL), int(Status.DIVERGED))
+    codes = jnp.asarray([Status.DIVERGED, Status.SUCCESSFUL], jnp.int32)
+    status = codes[sound.astype(jnp.int32)]
     residual = jnp.asarray(jnp.nan, state.peak.dtype)
     if program.watch is not None:
         left = energy(program, state.fields)
@@ -261,14 +269,15 @@ def warn_if_alive(sim: Simulation, result: Result) -> None:
         for name, monitor in sim.monitors.items()
         if isinstance(monitor, AbstractSpectralMonitor)
     ]
-    residual = result.residual
-    if not spectral or isinstance(residual, jax.core.Tracer):
+    if not spectral or isinstance(result.residual, jax.core.Tracer):
         return
-    if bool(jnp.any(residual > _ALIVE)):
+    # On the host: an operation on a JAX array would be one more program to compile.
+    residual = np.asarray(result.residual)
+    if np.any(residual > _ALIVE):
         warnings.warn(
-            f"The fields had not decayed when the run ended: {float(jnp.max(residual)):.1e} "
-            f"of the largest energy was left, so the spectra of {spectral} are cut off. "
-            "Take more `steps`.",
+            "The fields had not decayed when the run ended: "
+            f"{np.nanmax(residual):.1e} of the largest energy was left, so the spectra "
+            f"of {spectral} are cut off. Take more `steps`.",
             PhysaxWarning,
             stacklevel=3,
         )

@@ -2,6 +2,8 @@
 
 import dataclasses
 from collections.abc import Hashable, Mapping
+from numbers import Integral
+from typing import Any
 
 import equinox as eqx
 import jax.core
@@ -80,7 +82,7 @@ class Simulation(eqx.Module):
             dt: Time step in seconds; by default `courant` times the largest stable one.
             courant: Fraction of the largest stable step in vacuum, at most 1.
             polarisation: In 2-D, `"Ez"` or `"Hz"`.
-            precision: float32, or float64 if the permittivity is.
+            precision: float32 by default, or float64 if JAX's 64-bit types are on.
 
         Raises:
             ArgumentError: If a value is out of range or the parts do not fit.
@@ -93,9 +95,7 @@ class Simulation(eqx.Module):
         self.polarisation = polarisation
         self.precision = _default_precision() if precision is None else precision
         parts = components(grid.ndim, polarisation)
-        if not isinstance(steps, int) or steps < 1:
-            raise ArgumentError(f"`steps` must be an integer >= 1, but is {steps}.")
-        self.steps = steps
+        self.steps = _whole(steps)
         check_boundaries(self.boundaries, grid)
         check_medium(self.medium, parts.names, grid.shape)
         limit = largest_step(grid, self.medium, parts)
@@ -106,15 +106,20 @@ class Simulation(eqx.Module):
                 )
             vacuum = largest_step(grid, Medium(), parts)
             dt = courant * jnp.minimum(limit, vacuum)
-        self.dt = positive(dt, "dt")
+        self.dt = _one_number(positive(dt, "dt"))
         _check_step(self.dt, limit)
         frame = build_frame(grid, self.boundaries, parts)
         self.places = tuple(_locate(self.sources, self.monitors, frame))
         check_resolution(self.sources, grid, self.medium)
 
-    def place(self, name: str) -> Hashable:
+    def place(self, name: str) -> Any:
         """Returns what `locate` found for a source or a monitor."""
         return dict(self.places)[name]
+
+    @property
+    def component_names(self) -> tuple[str, ...]:
+        """The components that are stepped, electric first."""
+        return components(self.grid.ndim, self.polarisation).names
 
     @property
     def complex_fields(self) -> bool:
@@ -128,6 +133,23 @@ def _default_precision() -> Precision:
     return Precision(*("float64",) * 3) if wide else Precision()
 
 
+def _whole(steps: int) -> int:
+    if not isinstance(steps, Integral) or steps < 1:
+        raise ArgumentError(
+            f"`steps` must be an integer and at least 1, but is {steps!r}."
+        )
+    return int(steps)
+
+
+def _one_number(dt: Array) -> Array:
+    if dt.ndim:
+        raise ArgumentError(
+            f"`dt` must be one number, but has shape {dt.shape}. Batch over time steps "
+            "with `vmap`."
+        )
+    return dt
+
+
 def _check_step(dt: Array, limit: Array) -> None:
     """Refuses a time step above the stability limit, as far as both are known."""
     if isinstance(dt, jax.core.Tracer) or isinstance(limit, jax.core.Tracer):
@@ -136,7 +158,8 @@ def _check_step(dt: Array, limit: Array) -> None:
     if float(dt) > float(limit) * (1 + 4 * float(jnp.finfo(dt.dtype).eps)):
         raise ArgumentError(
             f"`dt` must be at most {float(limit):.6g} s, the Courant limit of this "
-            f"grid and medium, but is {float(dt):.6g} s."
+            f"grid and medium, but is {float(dt):.6g} s. Leave `dt` out to have it "
+            "chosen."
         )
 
 

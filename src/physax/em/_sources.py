@@ -1,8 +1,7 @@
 """Sources: dipoles, guided modes and Gaussian beams."""
 
 from abc import abstractmethod
-from collections.abc import Hashable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,7 +10,7 @@ from jaxtyping import Array, Float
 from .._checks import ArgumentError, as_array, at_least, positive
 from ..grid import Box
 from ..units import ETA_0, SPEED_OF_LIGHT
-from ._components import AXES, stagger
+from ._components import stagger
 from ._faces import Face, corrections, metric_at
 from ._frame import Frame, Point, check_point
 from ._injection import Injection
@@ -26,11 +25,11 @@ class AbstractSource(eqx.Module):
     pulse: eqx.AbstractVar[AbstractPulse]
 
     @abstractmethod
-    def locate(self, frame: Frame, what: str) -> Hashable:
+    def locate(self, frame: Frame, what: str) -> Any:
         """Finds the samples on the host; refuses places outside the grid."""
 
     @abstractmethod
-    def injections(self, place: Hashable, setup: Setup) -> list[Injection]:
+    def injections(self, place: Any, setup: Setup) -> list[Injection]:
         """Returns the currents, given what `locate` found."""
 
 
@@ -96,7 +95,9 @@ class Dipole(AbstractSource):
             # The node of a magnetic wall behind the last cell has that cell's width.
             widths = jnp.pad(widths, (0, 1), mode="edge")[low:high]
             row = jnp.asarray(place.weights[axis], widths.dtype) / widths
-            density = density * row.reshape([-1 if a == axis else 1 for a in range(ndim)])
+            density = density * row.reshape(
+                [-1 if a == axis else 1 for a in range(ndim)]
+            )
         zero = jnp.zeros((), density.dtype)
         return [Injection(self.component, place.box, -density, zero, self.pulse)]
 
@@ -173,9 +174,7 @@ class ModeSource(AbstractSource):
 
     port: Port
     pulse: AbstractPulse
-    power: Float[Array, ""] = eqx.field(
-        converter=at_least("power", 0.0), default=1.0
-    )
+    power: Float[Array, ""] = eqx.field(converter=at_least("power", 0.0), default=1.0)
     frequency: Float[Array, ""] | None = eqx.field(
         converter=lambda x: None if x is None else positive(x, "frequency"),
         default=None,
@@ -222,9 +221,7 @@ class GaussianBeam(AbstractSource):
     waist: Float[Array, ""] = eqx.field(converter=lambda x: positive(x, "waist"))
     distance: Float[Array, ""] = eqx.field(converter=as_array, default=0.0)
     tilt: Float[Array, ""] = eqx.field(converter=as_array, default=0.0)
-    power: Float[Array, ""] = eqx.field(
-        converter=at_least("power", 0.0), default=1.0
-    )
+    power: Float[Array, ""] = eqx.field(converter=at_least("power", 0.0), default=1.0)
 
     def locate(self, frame, what):
         box = port_line(self.port, frame, what)

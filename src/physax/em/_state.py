@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec
 from jaxtyping import Array, Float, Int
 
 from .._checks import ArgumentError
-from ..grid import AXES, Block, Layout, pad
+from ..grid import AXES, Block, Layout
 from ..units import EPSILON_0, SPEED_OF_LIGHT
 from ._boundaries import Bloch, Periodic
 from ._clock import Clock
@@ -313,9 +313,16 @@ def energy(program: Program, fields: Arrays, later: Arrays | None = None) -> Arr
     return EPSILON_0 / 2 * total
 
 
+def required_layout(program: Program) -> Layout:
+    """Returns the layout of a program that is known to have one."""
+    if program.layout is None:
+        raise ArgumentError("`layout` must be given to cut a program, but is None.")
+    return program.layout
+
+
 def specs(program: Program) -> tuple[Program, State]:
     """Returns how each leaf of the program and its state is cut by the layout."""
-    layout = program.layout
+    layout = required_layout(program)
     ndim = program.stepper.components.ndim
     whole, everywhere = layout.spec(ndim), PartitionSpec()
     block = program.stepper.block

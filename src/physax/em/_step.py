@@ -41,8 +41,8 @@ class Row(eqx.Module):
         """Returns what a curl adds to the field in some cells."""
         if self.gain is not None:
             return self.gain * curl
-        m, s = (_cut(value, where) for value in (self.inertia, self.loss))
-        return curl / m if s is None else curl / (m + s)
+        m = _cut(self.inertia, where)
+        return curl / (m if self.loss is None else m + _cut(self.loss, where))
 
     def update(self, field: Array, curl: Array) -> Array:
         """Returns the next field."""
@@ -53,8 +53,8 @@ class Row(eqx.Module):
         return field + curl / m if s is None else ((m - s) * field + curl) / (m + s)
 
 
-def _cut(value: Array | None, where) -> Array | None:
-    return value if value is None or value.ndim == 0 else value[where]
+def _cut(value: Array, where) -> Array:
+    return value[where] if value.ndim else value
 
 
 def build_row(medium: Medium, component: str, step_length: Num[Array, ""]) -> Row:
@@ -63,7 +63,8 @@ def build_row(medium: Medium, component: str, step_length: Num[Array, ""]) -> Ro
     kinds = ("permittivity", "conductivity")
     if not electric:
         kinds = ("permeability", "magnetic_conductivity")
-    m, s = (at_component(getattr(medium, kind), component) for kind in kinds)
+    m: Array = at_component(getattr(medium, kinds[0]), component)
+    s: Array | None = at_component(getattr(medium, kinds[1]), component)
     if s is not None:
         s = s * (ETA_0 if electric else 1 / ETA_0) * step_length / 2
     if m.ndim or (s is not None and s.ndim):

@@ -1,0 +1,219 @@
+"""Derivatives of runs are right: Taylor, transposes, differences, both modes."""
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax import em
+from physax.em._state import build_program, rest, step
+from physax.grid import Grid
+from tests.em.scenes import CELL, SCENES, at, random_permittivity
+
+
+SHAPE = (26, 22)
+FREQUENCIES = jnp.array([2.5e14, 3e14])
+
+
+def base():
+    """Lossy, absorbing on all faces, with cells of their own width along x."""
+    eps = random_permittivity(SHAPE)
+    widths = (CELL * jnp.ones(SHAPE[0]), jnp.asarray(CELL))
+    grid = Grid(widths, (jnp.zeros(()), jnp.zeros(())), SHAPE)
+    return em.Simulation(
+        grid,
+        em.Medium(eps, conductivity=2e3 * eps),
+        em.Boundaries.all(em.CPML(5)),
+        polarisation="Ez",
+        steps=100,
+        courant=0.9,
+        sources={
+            "dipole": em.Dipole("Ez", at(11, 9.4), em.GaussianPulse(3e14, 3e14), 1e-6)
+        },
+        monitors={
+            "time": em.TimeMonitor(("Ez", "Hx"), at(14, 12), at(3, 0), every=3),
+            "fields": em.FieldMonitor(("Hy",), at(15, 12), at(4, 4), FREQUENCIES),
+        },
+    )
+
+
+LEAVES = {
+    "permittivity": lambda s: s.medium.permittivity,
+    "conductivity": lambda s: s.medium.conductivity,
+    "amplitude": lambda s: s.sources["dipole"].moment,
+    "frequency": lambda s: s.sources["dipole"].pulse.frequency,
+    "bandwidth": lambda s: s.sources["dipole"].pulse.bandwidth,
+    "dt": lambda s: s.dt,
+    "widths": lambda s: s.grid.widths[0],
+    "monitor": lambda s: s.monitors["fields"].frequencies,
+}
+
+
+def moved(sim, amounts):
+    """Scales each leaf by one plus an amount times a direction of its own."""
+    random = np.random.default_rng(3)
+    for name, where in LEAVES.items():
+        leaf = where(sim)
+        direction = jnp.asarray(random.uniform(0.3, 1.0, leaf.shape), leaf.dtype)
+        new = leaf * (1 + amounts[name] * direction)
+        sim = eqx.tree_at(where, sim, new)
+    return sim
+
+
+def objective(result):
+    """A number of order one."""
+    fields, time = result.monitors["fields"].values, result.monitors["time"].values
+    spectral = jnp.sum(jnp.abs(fields["Hy"] * 1e11) ** 2)
+    return spectral + jnp.sum((time["Ez"] / 1e4) ** 2 + time["Hx"] / 1e4)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    sim = base()
+
+    def value(amounts):
+        return objective(em.simulate(moved(sim, amounts)))
+
+    zero = {name: jnp.zeros(()) for name in LEAVES}
+    forward = jax.jit(value)
+    slopes = jax.jit(jax.grad(value))(zero)
+
+    def along(name, h):
+        return forward(zero | {name: jnp.asarray(h)})
+
+    return forward(zero), slopes, along
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("name", LEAVES)
+def test_taylor_remainder_is_of_second_order(problem, name):
+    value, slopes, along = problem
+    sizes = np.array([1e-2, 1e-3, 1e-4, 1e-5]) / (10 if name != "amplitude" else 1)
+    left = [abs(along(name, h) - value - h * slopes[name]) for h in sizes]
+    orders = np.diff(np.log10(left)) / np.diff(np.log10(sizes))
+    np.testing.assert_allclose(orders, 2.0, atol=0.05)
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("name", LEAVES)
+def test_gradient_agrees_with_central_differences(problem, name):
+    _, slopes, along = problem
+    # Richardson's combination of two: error h^4, rounding 1e-16 / h.
+    h = 1e-4
+    wide, narrow = (
+        (along(name, k * h) - along(name, -k * h)) / (2 * k * h) for k in (2, 1)
+    )
+    np.testing.assert_allclose((4 * narrow - wide) / 3, slopes[name], rtol=1e-8)
+
+
+@pytest.mark.f32
+@pytest.mark.parametrize("name", LEAVES)
+def test_single_precision_gradient_agrees_with_central_differences(problem, name):
+    _, slopes, along = problem
+    h = 1e-2
+    wide, narrow = (
+        (along(name, k * h) - along(name, -k * h)) / (2 * k * h) for k in (2, 1)
+    )
+    np.testing.assert_allclose((4 * narrow - wide) / 3, slopes[name], rtol=1e-3)
+
+
+def relative_tangent(tree, seed):
+    """Random changes, each of the size of what it changes, or of one where that is 0."""
+    random = np.random.default_rng(seed)
+
+    def one(x):
+        size = jnp.max(jnp.abs(x), initial=0.0)
+        values = random.normal(size=x.shape)
+        return jnp.asarray(values, x.dtype) * jnp.where(size > 0, size, 1)
+
+    return jax.tree.map(one, tree)
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("of", ["state", "program"])
+def test_transpose_of_the_step_is_exact(scene, of):
+    program = build_program(SCENES[scene]())
+    numbers, static = eqx.partition(program, eqx.is_inexact_array)
+    state = relative_tangent(rest(program), 0)
+
+    def once(x):
+        if of == "state":
+            return step(program, x, jnp.asarray(20), taped=True)
+        return step(eqx.combine(x, static), state, jnp.asarray(20), taped=True)
+
+    x = state if of == "state" else numbers
+    tangent, shape = relative_tangent(x, 1), jax.eval_shape(once, x)
+    zeros = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shape)
+    cotangent = relative_tangent(zeros, 2)
+
+    @jax.jit
+    def both(x, tangent, cotangent):
+        pushed = jax.jvp(once, (x,), (tangent,))[1]
+        return pushed, jax.vjp(once, x)[1](cotangent)[0]
+
+    pushed, pulled = both(x, tangent, cotangent)
+    # Without conjugates: the transpose of complex arithmetic in JAX is bilinear.
+    dot = lambda a, b: sum(  # noqa: E731
+        np.sum(np.real(np.asarray(p) * np.asarray(q)))
+        for p, q in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    )
+    norm = lambda a: np.sqrt(  # noqa: E731
+        sum(np.sum(np.abs(np.asarray(p)) ** 2) for p in jax.tree.leaves(a))
+    )
+    left, right = dot(pushed, cotangent), dot(tangent, pulled)
+    assert abs(left - right) <= 1e-12 * norm(pushed) * norm(cotangent)
+    assert norm(pushed) > 0
+
+
+@pytest.mark.x64
+def test_all_adjoints_and_forward_mode_agree():
+    sim = base()
+    eps = sim.medium.permittivity
+    direction = jnp.asarray(np.random.default_rng(4).normal(size=eps.shape))
+
+    def value(eps, adjoint=None):
+        new = eqx.tree_at(lambda s: s.medium.permittivity, sim, eps)
+        return objective(em.simulate(new, adjoint=adjoint))
+
+    forward = jax.jit(lambda e, d: jax.jvp(value, (e,), (d,))[1])(eps, direction)
+    for adjoint in (em.Stored(), em.Checkpointed(), em.Checkpointed(7)):
+        slope = jax.jit(jax.grad(partial(value, adjoint=adjoint)))(eps)
+        got = jnp.sum(slope * direction)
+        np.testing.assert_allclose(got, forward, rtol=1e-10)
+
+
+def test_gradient_by_a_conductivity_of_zero_is_finite_and_right():
+    sim = base()
+    nothing = jnp.zeros(SHAPE)
+    where = lambda s: s.medium.conductivity  # noqa: E731
+    value = jax.jit(lambda c: objective(em.simulate(eqx.tree_at(where, sim, c))))
+    slope = jax.jit(jax.grad(lambda c: value(c)))(nothing)
+    assert jnp.all(jnp.isfinite(slope))
+    h = 10.0
+    expected = (value(nothing + h) - value(nothing - h)) / (2 * h)
+    np.testing.assert_allclose(jnp.sum(slope), expected, rtol=1e-3)
+
+
+def test_gradient_of_a_run_that_stops_early_is_that_of_its_steps():
+    # A dipole in a box of absorbers: the energy is gone long before the last step.
+    sim = base()
+    until = em.Decay(threshold=1e-3, check_every=50)
+    sim = eqx.tree_at(lambda s: s.medium.conductivity, sim, replace_fn=lambda c: 50 * c)
+    sim = eqx.tree_at(lambda s: s.dt, sim, sim.dt)
+
+    def value(scale, until):
+        new = eqx.tree_at(
+            lambda s: s.medium.permittivity, sim, sim.medium.permittivity * scale
+        )
+        result = em.simulate(new, until=until)
+        return objective(result)
+
+    one = jnp.ones(())
+    stopped = jax.jit(jax.grad(partial(value, until=until)))(one)
+    full = jax.jit(jax.grad(partial(value, until=None)))(one)
+    # What is left at the stop has a thousandth of the energy, 3 % of the amplitude.
+    np.testing.assert_allclose(stopped, full, rtol=0.1)

@@ -1,0 +1,70 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax import ArgumentError, em
+from physax.em import mirror_sign, unfold
+from physax.grid import Grid
+from physax.units import MICRO, NANO, SPEED_OF_LIGHT
+
+
+FREQUENCY = SPEED_OF_LIGHT / MICRO
+CELL = 50 * NANO
+
+
+def run(grid, low, moment, polarisation, component):
+    pulse = em.GaussianPulse(FREQUENCY, FREQUENCY / 5)
+    monitor = em.FieldMonitor(
+        em.Simulation(grid, steps=1, polarisation=polarisation).component_names,
+        (0.0, 0.0),
+        (float("inf"),) * 2,
+        FREQUENCY,
+    )
+    sim = em.Simulation(
+        grid,
+        boundaries=em.Boundaries(x=(low, em.CPML(8)), y=em.CPML(8)),
+        sources={"dipole": em.Dipole(component, (0.0, 0.0), pulse, moment)},
+        monitors={"all": monitor},
+        steps=600,
+        polarisation=polarisation,
+    )
+    return sim, em.simulate(sim).monitors["all"]
+
+
+@pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
+def test_unfolded_half_is_the_whole(polarisation):
+    # A current on a mirror stands for itself and its image: the moment is the same.
+    component = polarisation if polarisation == "Ez" else "Ey"
+    whole = Grid.uniform((60, 30), CELL, (-30 * CELL, -15 * CELL))
+    half = Grid.uniform((30, 30), CELL, (0.0, -15 * CELL))
+    _, expected = run(whole, em.CPML(8), 1.0, polarisation, component)
+    sim, found = run(half, em.PMC(), 1.0, polarisation, component)
+    found = unfold(found, sim)
+    for name, values in found.values.items():
+        reference = expected.values[name]
+        # The layer at the low face of the whole begins half a cell before node 0: it is
+        # its high layer's mirror image about -1/4 cell, so compare far from it.
+        x = np.asarray(found.coordinates[name][0])
+        y = np.asarray(expected.coordinates[name][0])
+        keep = np.abs(x) < 20.2 * CELL
+        same = np.abs(y) < 20.2 * CELL
+        scale = jnp.max(jnp.abs(reference))
+        error = jnp.max(jnp.abs(values[:, keep] - reference[:, same])) / scale
+        assert np.allclose(x[keep], y[same], atol=1e-3 * CELL)
+        # What is left are the reflections, of 1e-4, of two layers half a cell apart.
+        assert error < 2e-3
+
+
+def test_signs_are_those_of_images():
+    assert mirror_sign("Ez", 0, em.PMC()) == 1
+    assert mirror_sign("Ex", 0, em.PMC()) == -1
+    assert mirror_sign("Hx", 0, em.PMC()) == 1
+    assert mirror_sign("Hz", 0, em.PMC()) == -1
+    assert mirror_sign("Ez", 0, em.PEC()) == -1
+
+
+def test_nothing_to_unfold_is_refused():
+    grid = Grid.uniform((20, 20), CELL, (-10 * CELL, -10 * CELL))
+    sim, fields = run(grid, em.CPML(8), 1.0, "Ez", "Ez")
+    with pytest.raises(ArgumentError, match="must have a PEC or PMC at a low face"):
+        unfold(fields, sim)
