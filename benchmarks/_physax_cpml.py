@@ -49,7 +49,7 @@ def physax_trace(
                 component="Ez", position=(source * _CELL, 0.0), pulse=pulse
             )
         },
-        monitors={"edge": em.TimeMonitor(("Ez",), (observed * _CELL, 0.0), (0, 0))},
+        monitors={"edge": em.TimeMonitor(("Ez",), (observed * _CELL, 0.0), (0.0, 0.0))},
         polarisation="Ez",
         dt=COURANT * _CELL / SPEED_OF_LIGHT,
         steps=case.steps,

@@ -1,4 +1,7 @@
-"""The Python blocks of the documentation run, each page as one script."""
+"""The Python blocks of the documentation run, each page as one script.
+
+A page is simulated at the size it shows, so pages show small things.
+"""
 
 import re
 from pathlib import Path
@@ -10,32 +13,60 @@ import pytest
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
-PAGES = [
+QUICK = ["docs/runtime.md"]
+SLOW = [
     "README.md",
-    "docs/getting-started.md",
-    "docs/fdtd.md",
     "docs/coming-from-beamz.md",
+    "docs/fdtd.md",
+    "docs/geometry.md",
+    "docs/getting-started.md",
+    "docs/pictures-and-files.md",
 ]
+# These need eight devices.
+MANY = ["docs/devices.md"]
+# The last block of this page is a sketch, with names that it does not define.
+SKETCHES = ["docs/grid.md"]
 
 
-def blocks(page: Path):
-    """Returns code and first line of each Python block."""
+def blocks(page):
+    """Yields code and first line of each Python block."""
     text = page.read_text(encoding="utf-8")
     for found in _BLOCK.finditer(text):
         yield found[1], text.count("\n", 0, found.start(1))
 
 
-# One precision is enough to see that the pages are right.
+def write_layout(folder):
+    """Writes the file that the page on geometry reads."""
+    gdstk = pytest.importorskip("gdstk")
+    library = gdstk.Library()
+    library.new_cell("DEVICE").add(gdstk.rectangle((-1, -0.2), (1, 0.2), layer=1))
+    library.write_gds(folder / "device.gds")
+
+
+# One precision is enough to see that a page is right.
 @pytest.mark.f32
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *QUICK,
+        *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW),
+        *(pytest.param(name, marks=pytest.mark.devices) for name in MANY),
+    ],
+)
 def test_page_runs_as_a_script(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PHYSAX_PROGRESS", "0")
     matplotlib.use("Agg", force=True)
+    if name == "docs/geometry.md":
+        write_layout(tmp_path)
     scope = {"__name__": "page"}
-    found = list(blocks(ROOT / name))
-    assert found
-    for code, line in found:
+    for code, line in blocks(ROOT / name):
         # Empty lines in front make tracebacks point into the page.
         exec(compile("\n" * line + code, ROOT / name, "exec"), scope)
+
+
+@pytest.mark.f32
+def test_every_page_with_python_is_run():
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    found = {str(page.relative_to(ROOT)) for page in pages if any(blocks(page))}
+    assert found == {*QUICK, *SLOW, *MANY, *SKETCHES}

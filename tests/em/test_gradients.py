@@ -14,6 +14,13 @@ from physax.grid import Grid
 from tests.em.scenes import CELL, SCENES, at, random_permittivity
 
 
+# The layers are thin, and the runs short, on purpose.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*should have layers of at least 8 cells"),
+    pytest.mark.filterwarnings("ignore:The fields had not decayed"),
+]
+
+
 SHAPE = (26, 22)
 FREQUENCIES = jnp.array([2.5e14, 3e14])
 
@@ -87,17 +94,24 @@ def problem():
     return forward(zero), slopes, along
 
 
+# The largest change from which a remainder falls cleanly: the pulse turns by many
+# radians, while the loss is a small part of the whole.
+LARGEST = dict.fromkeys(LEAVES, 1e-3) | {"conductivity": 1e-1, "bandwidth": 3e-4}
+
+
 @pytest.mark.x64
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEAVES)
 def test_taylor_remainder_is_of_second_order(problem, name):
     value, slopes, along = problem
-    sizes = np.array([1e-2, 1e-3, 1e-4, 1e-5]) / (10 if name != "amplitude" else 1)
+    sizes = LARGEST[name] * np.array([1.0, 0.1, 0.01])
     left = [abs(along(name, h) - value - h * slopes[name]) for h in sizes]
     orders = np.diff(np.log10(left)) / np.diff(np.log10(sizes))
     np.testing.assert_allclose(orders, 2.0, atol=0.05)
 
 
 @pytest.mark.x64
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEAVES)
 def test_gradient_agrees_with_central_differences(problem, name):
     _, slopes, along = problem
@@ -110,6 +124,7 @@ def test_gradient_agrees_with_central_differences(problem, name):
 
 
 @pytest.mark.f32
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEAVES)
 def test_single_precision_gradient_agrees_with_central_differences(problem, name):
     _, slopes, along = problem
@@ -121,7 +136,7 @@ def test_single_precision_gradient_agrees_with_central_differences(problem, name
 
 
 def relative_tangent(tree, seed):
-    """Random changes, each of the size of what it changes, or of one where that is 0."""
+    """Returns random changes, of the size of what they change, or of size 1."""
     random = np.random.default_rng(seed)
 
     def one(x):
@@ -133,27 +148,23 @@ def relative_tangent(tree, seed):
 
 
 @pytest.mark.x64
+@pytest.mark.slow
 @pytest.mark.parametrize("scene", SCENES)
-@pytest.mark.parametrize("of", ["state", "program"])
-def test_transpose_of_the_step_is_exact(scene, of):
+def test_transpose_of_the_step_is_exact(scene):
     program = build_program(SCENES[scene]())
     numbers, static = eqx.partition(program, eqx.is_inexact_array)
-    state = relative_tangent(rest(program), 0)
 
-    def once(x):
-        if of == "state":
-            return step(program, x, jnp.asarray(20), taped=True)
-        return step(eqx.combine(x, static), state, jnp.asarray(20), taped=True)
+    def once(numbers, state):
+        return step(eqx.combine(numbers, static), state, jnp.asarray(20), taped=True)
 
-    x = state if of == "state" else numbers
-    tangent, shape = relative_tangent(x, 1), jax.eval_shape(once, x)
-    zeros = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shape)
-    cotangent = relative_tangent(zeros, 2)
+    x = numbers, relative_tangent(rest(program), 0)
+    tangent = relative_tangent(x, 1)
+    # What comes out is of the shape of the state.
+    cotangent = relative_tangent(rest(program), 2)
 
     @jax.jit
     def both(x, tangent, cotangent):
-        pushed = jax.jvp(once, (x,), (tangent,))[1]
-        return pushed, jax.vjp(once, x)[1](cotangent)[0]
+        return jax.jvp(once, x, tangent)[1], jax.vjp(once, *x)[1](cotangent)
 
     pushed, pulled = both(x, tangent, cotangent)
     # Without conjugates: the transpose of complex arithmetic in JAX is bilinear.
@@ -170,6 +181,7 @@ def test_transpose_of_the_step_is_exact(scene, of):
 
 
 @pytest.mark.x64
+@pytest.mark.slow
 def test_all_adjoints_and_forward_mode_agree():
     sim = base()
     eps = sim.medium.permittivity
@@ -186,6 +198,7 @@ def test_all_adjoints_and_forward_mode_agree():
         np.testing.assert_allclose(got, forward, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_gradient_by_a_conductivity_of_zero_is_finite_and_right():
     sim = base()
     nothing = jnp.zeros(SHAPE)
@@ -198,22 +211,21 @@ def test_gradient_by_a_conductivity_of_zero_is_finite_and_right():
     np.testing.assert_allclose(jnp.sum(slope), expected, rtol=1e-3)
 
 
-def test_gradient_of_a_run_that_stops_early_is_that_of_its_steps():
-    # A dipole in a box of absorbers: the energy is gone long before the last step.
-    sim = base()
-    until = em.Decay(threshold=1e-3, check_every=50)
-    sim = eqx.tree_at(lambda s: s.medium.conductivity, sim, replace_fn=lambda c: 50 * c)
-    sim = eqx.tree_at(lambda s: s.dt, sim, sim.dt)
+@pytest.mark.slow
+def test_gradient_of_a_run_that_stops_early_is_right():
+    # A hundred times the loss: the fields are gone after half of the steps.
+    sim = eqx.tree_at(
+        lambda s: s.medium.conductivity, base(), replace_fn=lambda c: 100 * c
+    )
 
     def value(scale, until):
-        new = eqx.tree_at(
-            lambda s: s.medium.permittivity, sim, sim.medium.permittivity * scale
-        )
-        result = em.simulate(new, until=until)
-        return objective(result)
+        eps = sim.medium.permittivity * scale
+        new = eqx.tree_at(lambda s: s.medium.permittivity, sim, eps)
+        return objective(em.simulate(new, until=until))
 
-    one = jnp.ones(())
-    stopped = jax.jit(jax.grad(partial(value, until=until)))(one)
-    full = jax.jit(jax.grad(partial(value, until=None)))(one)
-    # What is left at the stop has a thousandth of the energy, 3 % of the amplitude.
-    np.testing.assert_allclose(stopped, full, rtol=0.1)
+    stopped = jax.jit(partial(value, until=em.Decay(1e-2, check_every=20)))
+    h = 1e-2
+    expected = (stopped(1 + h) - stopped(1 - h)) / (2 * h)
+    slope = jax.jit(jax.grad(stopped))(jnp.ones(()))
+    np.testing.assert_allclose(slope, expected, rtol=2e-3)
+    assert stopped(1.0) != value(1.0, None)

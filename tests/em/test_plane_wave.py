@@ -57,7 +57,7 @@ def test_empty_box_leaks_nothing(case):
     names = tuple(sorted({w[3:] for w in waves}))
     sim = em.Simulation(
         Grid.centred((CELLS[ndim],) * ndim, CELL),
-        boundaries=em.Boundaries.all(em.CPML(6)),
+        boundaries=em.Boundaries.all(em.CPML(8)),
         sources={w: em.PlaneWave(w[:2], w[3:], *box, PULSE, 2.0) for w in waves},
         monitors={
             "all": em.TimeMonitor(names, (0.0,) * ndim, (EVERYWHERE,) * ndim),
@@ -93,7 +93,7 @@ def test_box_leaks_nothing_on_a_graded_grid(direction):
     wave = em.PlaneWave(direction, "Ez", (0.0,), (2 * MICRO,), PULSE)
     sim = em.Simulation(
         Grid.graded([edges]),
-        boundaries=em.Boundaries.all(em.CPML(6)),
+        boundaries=em.Boundaries.all(em.CPML(8)),
         sources={"wave": wave},
         monitors={"all": em.TimeMonitor(("Ez",), (0.0,), (EVERYWHERE,))},
         steps=1200,

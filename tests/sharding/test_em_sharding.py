@@ -14,6 +14,13 @@ from physax.runtime import mesh
 from tests.em.scenes import CELL, SCENES
 
 
+# The layers are thin, and the runs short, on purpose.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*should have layers of at least 8 cells"),
+    pytest.mark.filterwarnings("ignore:The fields had not decayed"),
+]
+
+
 MESHES = [
     ("1-D", (8,)),
     ("Ez", (2, 1)),
@@ -48,8 +55,12 @@ def replaced(sim, eps, moment):
 
 def squares(result):
     """A loss that every monitor and the last fields enter, each at unit scale."""
+    monitors = dict(result.monitors)
+    if jnp.result_type(float) == jnp.float32:
+        # Small differences of large products: their slopes have fewer sound digits.
+        monitors = {k: m for k, m in monitors.items() if k not in ("flux", "modes")}
     total = 0.0
-    for x in jax.tree.leaves((result.monitors, result.fields)):
+    for x in jax.tree.leaves((monitors, result.fields)):
         scale = jax.lax.stop_gradient(jnp.max(jnp.abs(x)))
         total = total + jnp.sum(jnp.abs(x / jnp.where(scale > 0, scale, 1)) ** 2)
     return total

@@ -37,20 +37,19 @@ def box_monitors(name, half, frequencies):
     return out
 
 
-def run(polarisation, index, cells=20, steps=6000, sizes=SIZES, pulse=PULSE):
+def run(polarisation, index, cells=20, steps=6000):
     """Returns the monitors of a run, one program for every index.
 
     Args:
         polarisation: `"Ez"` or `"Hz"`.
-        index: Complex refractive index of the cylinder; 1 for none.
+        index: Complex refractive index of the cylinder at the frequency of the pulse; 1
+            for none.
         cells: Cells per radius.
         steps: Time steps at 20 cells per radius.
-        sizes: Size parameters at which the fluxes are measured.
-        pulse: Time dependence; its frequency is where the conductivity gives the index.
     """
     grid = Grid.centred((int(2 * HALF * cells),) * 2, RADIUS / cells)
     epsilon = complex(index) ** 2
-    sigma = epsilon.imag * 2 * np.pi * pulse.frequency * EPSILON_0
+    sigma = epsilon.imag * 2 * np.pi * PULSE.frequency * EPSILON_0
     rod = em.Structure(em.Circle((0.0, 0.0), RADIUS), em.Material(epsilon.real, 1.0, 1.0))
     names = COMPONENTS[polarisation]
     # Painted with a conductivity of 1 S/m, then scaled: also where there is none the
@@ -64,7 +63,7 @@ def run(polarisation, index, cells=20, steps=6000, sizes=SIZES, pulse=PULSE):
         {k: np.broadcast_to(v, grid.shape) + 0.0 for k, v in ones.items()},
         conductivity={k: sigma * v for k, v in medium.conductivity.items()},
     )
-    f = frequency(np.array(sizes))
+    f = frequency(np.array(SIZES))
     ends = (0.0, 0.0), (2 * BOX * RADIUS,) * 2
     component = "Ez" if polarisation == "Ez" else "Ey"
     monitors = box_monitors("scattered", OUTER, f) | box_monitors("total", INNER, f)
@@ -76,7 +75,7 @@ def run(polarisation, index, cells=20, steps=6000, sizes=SIZES, pulse=PULSE):
         grid,
         medium,
         em.Boundaries.all(em.CPML(cells * 3 // 5)),
-        sources={"wave": em.PlaneWave("+x", component, *ends, pulse)},
+        sources={"wave": em.PlaneWave("+x", component, *ends, PULSE)},
         monitors=monitors,
         polarisation=polarisation,
         dt=0.7 * RADIUS / cells / SPEED_OF_LIGHT,
@@ -95,15 +94,15 @@ def net(monitors, name):
 
 
 @functools.cache
-def empty(polarisation, cells=20, sizes=SIZES, pulse=PULSE):
+def empty(polarisation, cells=20):
     """Returns the monitors of a run without cylinder."""
-    return run(polarisation, 1.0, cells, 6000, sizes, pulse)[0]
+    return run(polarisation, 1.0, cells)[0]
 
 
-def efficiencies(polarisation, index, cells=20, steps=6000, sizes=SIZES, pulse=PULSE):
+def efficiencies(polarisation, index, cells=20, steps=6000):
     """Returns the efficiencies of scattering and extinction, and the energy left."""
-    found, residual = run(polarisation, index, cells, steps, sizes, pulse)
-    incident = np.asarray(empty(polarisation, cells, sizes, pulse)["total left"].flux)
+    found, residual = run(polarisation, index, cells, steps)
+    incident = np.asarray(empty(polarisation, cells)["total left"].flux)
     per_radius = incident / (2 * INNER)  # power through one radius of the front
     scattered = net(found, "scattered") / (2 * per_radius)
     absorbed = -net(found, "total") / (2 * per_radius)

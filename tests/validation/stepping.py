@@ -59,5 +59,5 @@ def courant_steps(length, cells, time, courant, ndim):
 
 
 def slope(sizes, errors):
-    """Returns the order at which errors fall, from the last two refinements."""
+    """Returns the order at which errors fall, from the last two sizes."""
     return log(errors[-2] / errors[-1]) / log(sizes[-2] / sizes[-1])

@@ -80,7 +80,7 @@ CAVITIES = {
 @pytest.mark.parametrize("name", CAVITIES)
 def test_cavity_is_of_second_order(name):
     cavity = CAVITIES[name]
-    sizes = (12, 24, 48) if cavity.ndim == 3 else (24, 48, 96)
+    sizes = (24, 48) if cavity.ndim == 3 else (48, 96)
     time = 2.3 * 2 * np.pi / cavity.omega
     errors = []
     for cells in sizes:
@@ -106,7 +106,7 @@ def bent(s):
     ("modes", "polarisation"), [((3,), None), ((2, 1), "Ez"), ((1, 2), "Hz")]
 )
 def test_smoothly_graded_cavity_is_of_second_order(modes, polarisation):
-    cavity, sizes = Cavity(modes, polarisation), (24, 48, 96)
+    cavity, sizes = Cavity(modes, polarisation), (48, 96)
     time = 2.3 * 2 * np.pi / cavity.omega
     errors = []
     for cells in sizes:
@@ -123,7 +123,7 @@ def test_smoothly_graded_cavity_is_of_second_order(modes, polarisation):
 @pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
 def test_smooth_edges_keep_second_order(polarisation):
     # As its docstring asks: half the widths, and the square root of the ratio.
-    cavity, sizes = Cavity((2, 2), polarisation), (1, 2, 4)
+    cavity, sizes = Cavity((2, 2), polarisation), (1, 2)
     time = 2.3 * 2 * np.pi / cavity.omega
     errors = []
     for size in sizes:
@@ -180,7 +180,7 @@ def test_slab_transmission_is_of_second_order():
     # Airy's formula: T = 1 / (1 + F sin^2 d), F = (n - 1/n)^2 / 4.
     phase = 2 * np.pi * INDEX * THICKNESS / 1e-6
     exact = 1 / (1 + (INDEX - 1 / INDEX) ** 2 / 4 * np.sin(phase) ** 2)
-    sizes = (60, 120, 240)
+    sizes = (60, 120)
     errors = [abs(slab_transmission(cells) - exact) for cells in sizes]
     order = -slope(sizes, errors)
     print(f"order {order:.4f}, errors {errors}")

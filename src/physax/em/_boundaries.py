@@ -1,9 +1,11 @@
 """What lies at the faces of the grid: walls, absorbing layers, or another period."""
 
+import warnings
+
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, PhysaxWarning, as_array
 from ..grid import Grid
 from ._cpml import CPML
 
@@ -84,8 +86,12 @@ class Boundaries(eqx.Module):
         return (self.x, self.y, self.z)[axis]
 
 
+# Thinner layers reflect more than 1e-4 of the amplitude.
+_FEW = 8
+
+
 def check_boundaries(boundaries: Boundaries, grid: Grid) -> None:
-    """Refuses absorbing layers that do not fit into the grid.
+    """Refuses absorbing layers that do not fit into the grid, and warns of thin ones.
 
     Args:
         boundaries: The faces.
@@ -103,6 +109,14 @@ def check_boundaries(boundaries: Boundaries, grid: Grid) -> None:
                 f"layers, but they take {total} of {grid.shape[axis]} cells. Use "
                 "thinner layers or a larger grid."
             )
+        for layer in layers:
+            if layer.cells < _FEW:
+                warnings.warn(
+                    f"`boundaries` along {name} should have layers of at least {_FEW} "
+                    f"cells, but one has {layer.cells}: it reflects visibly.",
+                    PhysaxWarning,
+                    stacklevel=4,
+                )
 
 
 def layer_cells(boundaries: Boundaries, axis: int) -> tuple[int, int]:

@@ -69,7 +69,7 @@ class AbstractMonitor(eqx.Module):
 
 def as_frequencies(values) -> Float[Array, " freqs"]:
     """Returns frequencies as a list of positive numbers in Hz."""
-    values = positive(values, "frequencies")
+    values = positive(jnp.asarray(values), "frequencies")
     if values.ndim > 1 or values.size == 0:
         raise ArgumentError(
             "`frequencies` must be one number or a list of at least one, but has shape "

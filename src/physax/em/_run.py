@@ -1,5 +1,6 @@
 """Runs a simulation in chunks: with progress, checkpoints and a watch."""
 
+from collections.abc import Callable
 from functools import partial
 
 import equinox as eqx
@@ -120,6 +121,9 @@ def _finish(sim: Simulation, state: State, layout, watch: int | None) -> Result:
     return finish(build_program(sim, layout, watch), state)
 
 
+_SHARED_CHUNK = 200
+
+
 def _lengthless(sim: Simulation) -> Simulation:
     """Returns the simulation without its length, if nothing in it depends on that."""
     # Time monitors have one place for each record: their size follows the length.
@@ -172,7 +176,7 @@ def run(
     checkpoint: Checkpointing | None = None,
     progress: Progress | bool = True,
     chunk: int | None = None,
-    on_chunk=None,
+    on_chunk: Callable | None = None,
     throw: bool = True,
 ) -> RunResult:
     """Runs a simulation from the host, chunk by chunk.
@@ -192,7 +196,9 @@ def run(
         checkpoint: Where and how often to write checkpoints. Its fingerprint and
             packing are filled in.
         progress: Whether and how to show progress.
-        chunk: Steps between looks at the clock; chosen by the rate by default.
+        chunk: Steps between looks at the clock; chosen by the rate by default, but 200
+            under a layout: there the devices' parts of a monitor are summed after each
+            chunk, and where that is decides over the last bits.
         on_chunk: Called with step, state and `ChunkInfo` after each chunk.
         throw: Whether to raise if the run diverged.
 
@@ -208,6 +214,8 @@ def run(
     problem = _lengthless(sim)
     watch = watch_every(sim, until)
     options = {"layout": layout, "watch": watch}
+    if chunk is None and layout is not None:
+        chunk = _SHARED_CHUNK
     begin: State = initial_state(problem, **options) if state is None else state
     if checkpoint is not None:
         checkpoint = _complete(checkpoint, problem, layout, watch)

@@ -13,6 +13,7 @@ from ..units import SPEED_OF_LIGHT
 from ._boundaries import Boundaries
 from ._components import components
 from ._cpml import CPML
+from ._frame import check_point
 from ._limits import largest_step
 from ._materials import Material
 from ._medium import Medium, at_component
@@ -76,6 +77,8 @@ def scene(
         ArgumentError: If a number is out of range or the parts do not fit.
     """
     size = [float(length) for length in size]
+    if not 1 <= len(size) <= 3:
+        raise ArgumentError(f"`size` must have 1 to 3 entries, but has {len(size)}.")
     waves = np.atleast_1d(np.asarray(wavelengths, float))
     if not (waves.size and np.all(waves > 0) and np.all(np.isfinite(waves))):
         raise ArgumentError(f"`wavelengths` must be positive, but are {waves}.")
@@ -86,10 +89,20 @@ def scene(
     index = max(_index(material) for material in materials)
     if spacing is None:
         spacing = float(waves.min()) / index / _CELLS
-    cells = ceil(waves.max() / _index(background) / 2 / spacing)
+    if not (spacing > 0 and np.isfinite(spacing)):
+        raise ArgumentError(
+            f"`spacing` must be positive and finite, but is {spacing:g} m."
+        )
+    # Whole numbers of cells should not become one more by rounding.
+    cells = ceil(waves.max() / _index(background) / 2 / spacing - 1e-6)
     layer = CPML(max(_LEAST_LAYER, cells))
     faces = Boundaries.all(layer) if boundaries is None else boundaries
-    middle = [0.0] * len(size) if centre is None else [float(x) for x in centre]
+    middle = check_point(
+        (0.0,) * len(size) if centre is None else tuple(centre),
+        len(size),
+        "centre",
+        "the scene",
+    )
     shape, origin = [], []
     for axis, (length, x) in enumerate(zip(size, middle, strict=True)):
         low, high = (f.cells if isinstance(f, CPML) else 0 for f in faces.axis(axis))

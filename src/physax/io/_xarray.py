@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,11 +21,7 @@ from ..units import SPEED_OF_LIGHT
 from ._gds import MissingPackageError
 
 
-if TYPE_CHECKING:
-    import xarray
-
-
-def to_xarray(result: Any) -> "xarray.Dataset":
+def to_xarray(result: Any) -> Any:
     """Turns a result into a labelled dataset of xarray.
 
     Dimensions are `frequency`, `wavelength`, `time`, `x`, `y`, `z`, `output` and
@@ -38,7 +34,7 @@ def to_xarray(result: Any) -> "xarray.Dataset":
         result: The result of a monitor, `SParameters` or a `grid.Field`.
 
     Returns:
-        The dataset, with copies of the arrays on the host. Spectra also have
+        The `xarray.Dataset`, with copies of the arrays on the host. Spectra also have
         `wavelength` as a coordinate.
 
     Raises:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -43,7 +44,7 @@ class Benchmark(eqx.Module):
     repeats: int
 
 
-def benchmark(fn: Callable, *args, repeats: int = 10, **static) -> Benchmark:
+def benchmark(fn: Callable, *args: Any, repeats: int = 10, **static: Any) -> Benchmark:
     """Compiles a function and times its runs, each to the end.
 
     One run that is not counted goes first. A function that donates its arguments gets

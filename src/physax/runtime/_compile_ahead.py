@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
 
 
-def compile_ahead(fn: Callable, *args, **static) -> Callable:
+def compile_ahead(fn: Callable, *args: Any, **static: Any) -> Callable:
     """Compiles a function for arguments like these, without running it.
 
     Args:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import types
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -59,7 +60,9 @@ class Fingerprint(eqx.Module):
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def fingerprint(tree, *, ignore: tuple[type, ...] = (), **extra: object) -> Fingerprint:
+def fingerprint(
+    tree: Any, *, ignore: tuple[type, ...] = (), **extra: object
+) -> Fingerprint:
     """Takes the fingerprint of a problem.
 
     It covers structure, types, shapes, dtypes, static values, the code of functions

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -36,7 +37,7 @@ class MemoryUse(eqx.Module):
         return self.argument + self.output + self.temporary - self.alias
 
 
-def memory(fn: Callable, *args, **static) -> MemoryUse:
+def memory(fn: Callable, *args: Any, **static: Any) -> MemoryUse:
     """Compiles a function and asks XLA for the memory it takes; runs nothing.
 
     Args:

@@ -1,5 +1,7 @@
 """Takes a state apart into named arrays, and puts it together again."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,7 @@ from .._checks import ArgumentError
 from ._checkpoint_file import CheckpointError
 
 
-def pack_state(state) -> dict[str, np.ndarray]:
+def pack_state(state: Any) -> dict[str, np.ndarray]:
     """Copies a state to the host, as arrays named by their place in it.
 
     Args:
@@ -40,7 +42,7 @@ def pack_state(state) -> dict[str, np.ndarray]:
     return arrays
 
 
-def unpack_state(arrays: dict[str, np.ndarray], like):
+def unpack_state(arrays: dict[str, np.ndarray], like: Any) -> Any:
     """Puts a state together from its named arrays.
 
     Args:

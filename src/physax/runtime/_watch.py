@@ -1,6 +1,7 @@
 """Tells whether a state is still sound."""
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,7 +16,7 @@ def _finite(leaves: list[Array]) -> Array:
     return jnp.all(jnp.stack(flags)) if flags else jnp.array(True)
 
 
-def all_finite(state) -> Bool[Array, ""]:
+def all_finite(state: Any) -> Bool[Array, ""]:
     """Tells whether no floating point value of a state is NaN or infinite.
 
     Args:
@@ -28,7 +29,7 @@ def all_finite(state) -> Bool[Array, ""]:
     return _finite(leaves)
 
 
-def locate_fault(state) -> str:
+def locate_fault(state: Any) -> str:
     """Says where the first value of a state that is not finite stands.
 
     Args:

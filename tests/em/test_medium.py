@@ -1,0 +1,128 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax import em
+from physax._checks import ArgumentError, PhysaxWarning
+from physax.grid import Grid
+
+
+SHAPE = (6, 5)
+POSITIVE = ["permittivity", "permeability"]
+LOSSES = ["conductivity", "magnetic_conductivity"]
+
+
+@pytest.mark.parametrize("name", POSITIVE)
+@pytest.mark.parametrize("bad", [0.0, -1.0, float("nan"), float("inf")])
+def test_first_bad_cell_is_named(name, bad):
+    values = np.ones(SHAPE)
+    values[3, 2] = values[5, 4] = bad
+    message = rf"`{name}` must be positive and finite, but is .* in cell \(3, 2\)\."
+    with pytest.raises(ArgumentError, match=message):
+        em.Medium(**{name: values})
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("bad", [float("nan"), float("-inf")])
+def test_conductivity_must_be_finite(name, bad):
+    values = np.zeros(SHAPE)
+    values[0, 4] = bad
+    message = rf"`{name}` must be finite, but is .* in cell \(0, 4\)\."
+    with pytest.raises(ArgumentError, match=message):
+        em.Medium(**{name: values})
+
+
+def test_component_and_cell_are_named():
+    values = np.ones(SHAPE)
+    values[1, 1] = np.nan
+    message = r"`permittivity`\['Ey'\] must be positive .* nan in cell \(1, 1\)"
+    with pytest.raises(ArgumentError, match=message):
+        em.Medium({"Ex": np.ones(SHAPE), "Ey": values})
+
+
+@pytest.mark.parametrize("name", POSITIVE)
+@pytest.mark.parametrize("bad", [0, -2.5])
+def test_number_must_be_positive(name, bad):
+    with pytest.raises(
+        ArgumentError, match=rf"`{name}` must be positive .* is {bad}\."
+    ):
+        em.Medium(**{name: bad})
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_gain_is_warned_of(name):
+    values = np.zeros(SHAPE)
+    values[2, 2] = -3.0
+    with pytest.warns(PhysaxWarning, match=rf"`{name}` is negative \(-3\)"):
+        medium = em.Medium(**{name: values})
+    assert getattr(medium, name)[2, 2] == -3
+
+
+def test_gain_makes_a_field_grow():
+    # A uniform field in a periodic cell: dE/dt = -sigma E / epsilon, exactly.
+    grid = Grid.uniform((4,), 1e-8)
+    pulse = em.GaussianPulse(1e15, 3e14)
+    where = em.Boundaries(x=em.Periodic())
+    with pytest.warns(PhysaxWarning, match="negative"):
+        medium = em.Medium(conductivity=-1e4)
+    final = {}
+    for steps in (900, 1000):
+        sim = em.Simulation(
+            grid,
+            medium,
+            where,
+            sources={"in": em.Dipole("Ez", (1e-8,), pulse)},
+            steps=steps,
+        )
+        final[steps] = np.mean(em.simulate(sim).fields["Ez"])
+    rate = 1e4 / 8.8541878e-12
+    growth = np.exp(rate * 100 * float(sim.dt))
+    # (1 + a) / (1 - a) stands for exp(2 a), with a third of a^3 more; a = 0.019.
+    assert final[1000] / final[900] == pytest.approx(growth, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", POSITIVE + LOSSES)
+def test_complex_values_are_refused(name):
+    with pytest.raises(ArgumentError, match=rf"`{name}` must be real.*`conductivity`"):
+        em.Medium(**{name: np.ones(SHAPE, complex)})
+
+
+@pytest.mark.parametrize("value", [12, np.full(SHAPE, 12), jnp.full(SHAPE, 12)])
+def test_integers_become_floats(value):
+    permittivity = em.Medium(value).permittivity
+    assert isinstance(permittivity, jax.Array)
+    assert permittivity.dtype == jnp.zeros(()).dtype
+    assert jnp.all(permittivity == 12)
+
+
+def test_traced_bad_values_become_nan():
+    def run(x):
+        return em.Medium(x).permittivity
+
+    assert jnp.isnan(jax.jit(run)(jnp.array([1.0, -1.0]))).tolist() == [False, True]
+    assert jax.grad(lambda x: em.Medium(x).permittivity)(2.0) == 1
+
+
+def test_array_of_another_shape_is_refused():
+    message = (
+        r"`permittivity` must .* shape \(6, 5\) of the grid, but has shape \(5, 6\)"
+    )
+    with pytest.raises(ArgumentError, match=message):
+        em.Simulation(
+            Grid.uniform(SHAPE, 1e-8),
+            em.Medium(np.ones((5, 6))),
+            polarisation="Ez",
+            steps=1,
+        )
+
+
+def test_component_that_is_missing_is_named():
+    message = r"`permittivity` must have an entry for each of \('Ex', 'Ey'\).*\['Ey'\]"
+    with pytest.raises(ArgumentError, match=message):
+        em.Simulation(
+            Grid.uniform(SHAPE, 1e-8),
+            em.Medium({"Ex": 2.0}),
+            polarisation="Hz",
+            steps=1,
+        )

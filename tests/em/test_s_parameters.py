@@ -1,0 +1,202 @@
+"""Scattering parameters of a straight waveguide, and of one with a scatterer."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax import em
+from physax._checks import ArgumentError
+from physax.grid import Grid
+from physax.runtime import no_recompile
+from physax.units import SPEED_OF_LIGHT
+
+
+CELL = 40e-9
+SHAPE = (84, 60)
+WAVE = 1.55e-6
+# A core of 10 cells, dense enough to hold the mode well inside the ports.
+GUIDE = np.ones(SHAPE)
+GUIDE[:, 25:35] = 6.0
+
+
+def at(*cells):
+    return tuple(CELL * cell for cell in cells)
+
+
+def ports(**options):
+    size, offset = 36 * CELL, 4 * CELL
+    return {
+        "left": em.Port(at(20, 30), size, "+x", offset=offset, **options),
+        "right": em.Port(at(64, 30), size, "-x", offset=offset, **options),
+    }
+
+
+def guide(eps=GUIDE, steps=2400, **options):
+    return em.Simulation(
+        Grid.uniform(SHAPE, CELL),
+        em.Medium(jnp.asarray(eps, float)),
+        em.Boundaries.all(em.CPML(12)),
+        polarisation=options.pop("polarisation", "Ez"),
+        steps=steps,
+        **options,
+    )
+
+
+def scatterer():
+    """An asymmetric block in the core."""
+    eps = GUIDE.copy()
+    eps[36:44, 28:38] = 2.0
+    eps[44:50, 22:28] = 8.0
+    return eps
+
+
+@pytest.fixture(scope="module")
+def straight():
+    return em.s_parameters(guide(), ports(), WAVE)
+
+
+@pytest.fixture(scope="module")
+def scattered():
+    return em.s_parameters(guide(scatterer()), ports(), WAVE)
+
+
+@pytest.mark.slow
+def test_straight_waveguide_transmits_everything_and_reflects_nothing(straight):
+    # What is reflected comes from the absorbing layers: less than 1e-3 in amplitude.
+    for name, other in (("left", "right"), ("right", "left")):
+        assert abs(abs(straight(other, name)[0]) - 1) < 1e-4
+        assert abs(straight(name, name)[0]) ** 2 < 1e-6
+
+
+@pytest.mark.slow
+def test_phase_has_the_time_sign_and_the_index_of_the_mode(straight):
+    # exp(i beta x): both planes lie half a cell before their nodes, 24 and 60.
+    index = straight.results["left"].monitors["port left"].effective_index[0]
+    dt = guide().dt
+    seen = np.sin(np.pi * SPEED_OF_LIGHT / WAVE * dt) / (np.pi * dt)
+    beta = 2 * np.arcsin(index * np.pi * seen / SPEED_OF_LIGHT * CELL) / CELL
+    turn = straight("right", "left")[0] / np.exp(1j * beta * 36 * CELL)
+    # The line ends 13 cells beside the core, where the mode has fallen to exp(-4): the
+    # index of the mode on it is wrong by up to the square of that, times 12 radians.
+    assert abs(np.angle(turn)) < 12 * np.exp(-8)
+
+
+@pytest.mark.slow
+def test_parameters_are_reciprocal_and_lose_power_only(scattered):
+    there, back = scattered("right", "left")[0], scattered("left", "right")[0]
+    assert 0.1 < abs(there) < 0.99
+    # A fifth of the power is radiated, and some of that crosses the ports.
+    assert abs(there - back) < 1e-3
+    assert np.all(np.sum(scattered.power, axis=1) <= 1 + 1e-5)
+    # The block is not its own mirror image.
+    assert abs(scattered("left", "left")[0] - scattered("right", "right")[0]) > 0.01
+
+
+@pytest.mark.slow
+def test_ports_keep_their_order_and_names(scattered):
+    turned = dict(reversed(ports().items()))
+    # Not even where the other direction goes in: one program and a stack of results.
+    with no_recompile(allow=2):
+        one = em.s_parameters(guide(scatterer()), turned, WAVE, inputs=["left"])
+    assert one.ports == ("right", "left")
+    assert one.inputs == ("left",)
+    assert one.values.shape == (1, 2, 1)
+    assert scattered.values.shape == (1, 2, 2)
+    both = np.array([scattered("right", "left"), scattered("left", "left")])
+    # The order of the monitors may change the rounding of the run.
+    np.testing.assert_allclose(one.values[0, :, 0], both[:, 0], atol=1e-5)
+    assert set(one.results) == {"left"}
+
+
+@pytest.mark.slow
+def test_uncompensated_ports_show_the_error_of_averaging(straight):
+    # (beta dx)^2 / 16 in amplitude, to leading order.
+    bare = em.s_parameters(guide(), ports(compensate=False), WAVE, inputs=["left"])
+    index = straight.results["left"].monitors["port left"].effective_index[0]
+    expected = (2 * np.pi / WAVE * index * CELL) ** 2 / 16
+    assert float(abs(bare("left", "left")[0])) == pytest.approx(
+        float(expected), rel=0.1
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.x64
+def test_gradient_agrees_with_finite_differences():
+    # Short of the decay: the derivative of what was computed is exact all the same.
+    sim = guide(scatterer(), steps=300)
+    bump = jnp.zeros(SHAPE).at[38:42, 29:33].set(1.0)
+
+    @jax.jit
+    def transmission(strength):
+        changed = em.Medium(sim.medium.permittivity + strength * bump)
+        one = em.Simulation(
+            sim.grid,
+            changed,
+            sim.boundaries,
+            polarisation="Ez",
+            steps=sim.steps,
+            dt=sim.dt,
+        )
+        pulse = em.GaussianPulse(SPEED_OF_LIGHT / WAVE, 8e13)
+        # Spectra cut off, but one function of the medium.
+        s = em.s_parameters(one, ports(), WAVE, inputs=["left"], pulse=pulse)
+        return s.power[0, 1, 0]
+
+    slope = jax.jit(jax.grad(transmission))(0.3)
+    h = 1e-4
+    difference = (transmission(0.3 + h) - transmission(0.3 - h)) / (2 * h)
+    assert abs(slope) > 1e-3
+    # Central differences: h^2 from the third derivative, 1e-16 / h from rounding.
+    assert slope == pytest.approx(difference, rel=1e-6)
+
+
+def test_frequency_of_a_frequency_domain_solver():
+    from physax.em._s_parameters import run_frequencies
+
+    dt, wavelengths = jnp.asarray(5e-17), jnp.array([1.0e-6, 1.5e-6])
+    f = run_frequencies(wavelengths, dt, match_frequency_domain=True)
+    # What the discrete derivative makes of these is the frequency asked for.
+    seen = jnp.sin(jnp.pi * f * dt) / (jnp.pi * dt)
+    np.testing.assert_allclose(seen, SPEED_OF_LIGHT / wavelengths, rtol=1e-6)
+
+
+def test_bad_calls_are_refused():
+    sim = guide(steps=10)
+    driven = guide(
+        steps=10,
+        sources={"in": em.Dipole("Ez", at(42, 30), em.GaussianPulse(2e14, 4e13))},
+    )
+    watched = guide(
+        steps=10,
+        monitors={"port left": em.FluxMonitor("x", at(42, 30), at(0, 9), 2e14)},
+    )
+    flat = {"left": em.Port(at(20, 30), 36 * CELL, "+x")}
+    cases = [
+        ((sim, {}, WAVE), {}, "`ports` must name at least one port, but is empty"),
+        ((driven, ports(), WAVE), {}, r"`sim` must have no sources, but has \['in'\]"),
+        (
+            (watched, ports(), WAVE),
+            {},
+            "must not have a monitor of the name 'port left'",
+        ),
+        ((sim, ports(), WAVE), {"inputs": ["top"]}, "`inputs` must be .* 'top'"),
+        ((sim, ports(), WAVE), {"inputs": []}, "`inputs` must name at least one port"),
+        ((sim, ports(), []), {}, "`wavelengths` must be one number or a list of at"),
+        ((sim, ports(), [1e-6, -1e-6]), {}, "`wavelengths` must be positive, but is"),
+        ((sim, flat, WAVE), {}, "`offset` of the input port 'left' must be positive"),
+    ]
+    for args, options, message in cases:
+        with pytest.raises(ArgumentError, match=message):
+            em.s_parameters(*args, **options)
+
+
+def test_unknown_parameter_is_refused():
+    made = em.SParameters(
+        jnp.ones((1, 2, 1), complex), jnp.ones(1), ("a", "b"), ("a",), {}
+    )
+    assert made("b", "a") == 1
+    with pytest.raises(ArgumentError, match=r"`output` must be one of .* but is 'c'"):
+        made("c", "a")
+    with pytest.raises(ArgumentError, match=r"`input` must be one of .* but is 'b'"):
+        made("a", "b")

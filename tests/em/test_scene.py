@@ -1,0 +1,161 @@
+"""Scenes from shapes: the defaults that the docstring promises, and the printout."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax import em
+from physax._checks import ArgumentError
+from physax.units import SPEED_OF_LIGHT
+
+
+SIZES = {1: (4e-6,), 2: (3e-6, 2e-6), 3: (1.2e-6, 1.0e-6, 0.8e-6)}
+POLARISATIONS = {1: None, 2: "Ez", 3: None}
+GLASS = em.Material(permittivity=2.25)
+
+
+def block(ndim, half=0.25e-6, centre=0.1e-6):
+    """A block of a known size, its middle off the origin."""
+    low, high = (centre - half,) * ndim, (centre + half,) * ndim
+    sizes = tuple(b - a for a, b in zip(low, high, strict=True))
+    return em.Structure(em.Box((centre,) * ndim, sizes), GLASS)
+
+
+def made(ndim=2, structures=None, wavelengths=(1.5e-6,), **options):
+    return em.scene(
+        [block(ndim)] if structures is None else structures,
+        SIZES[ndim],
+        wavelengths,
+        polarisation=POLARISATIONS[ndim],
+        **options,
+    )
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_defaults_are_those_of_the_docstring(ndim):
+    sim = made(ndim, wavelengths=(1.5e-6, 1.2e-6))
+    # A twentieth of the shortest wavelength in the densest medium, of index 1.5.
+    spacing = 1.2e-6 / 1.5 / 20
+    assert all(float(w) == pytest.approx(spacing, rel=1e-6) for w in sim.grid.widths)
+    # Half the longest wavelength in the background.
+    layer = int(np.ceil(1.5e-6 / 2 / spacing))
+    for axis in range(ndim):
+        assert [face.cells for face in sim.boundaries.axis(axis)] == [layer, layer]
+        inner = round(SIZES[ndim][axis] / spacing)
+        assert sim.grid.shape[axis] == inner + 2 * layer
+        # The middle of the scene is the origin.
+        middle = sim.grid.origin[axis] + sim.grid.size(axis) / 2
+        assert abs(float(middle)) < 1e-3 * spacing
+    limit = spacing / SPEED_OF_LIGHT / np.sqrt(ndim)
+    assert float(sim.dt) == pytest.approx(0.99 * limit, rel=1e-5)
+    passage = 1.5 * np.hypot.reduce(SIZES[ndim]) / SPEED_OF_LIGHT
+    assert 8 * passage <= sim.steps * float(sim.dt) < 8 * passage + 101 * float(sim.dt)
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_structures_lie_where_they_should(ndim):
+    sim = made(ndim)
+    eps = sim.medium.permittivity["Ez"]
+    filled = (np.asarray(eps) - 1) / 1.25
+    spacing = float(sim.grid.widths[0])
+    # Volume average: the volume and the first moment are exact to rounding.
+    assert filled.sum() * spacing**ndim == pytest.approx(0.5e-6**ndim, rel=1e-4)
+    for axis in range(ndim):
+        half = 0.5 if (axis, ndim) == (2, 3) else 0.0
+        x = np.asarray(sim.grid.coordinates(axis, half))
+        rest = tuple(a for a in range(ndim) if a != axis)
+        # A border cell counts at its sample, half a cell off at most.
+        centre = (filled.sum(axis=rest) * x).sum() / filled.sum()
+        assert centre == pytest.approx(0.1e-6, abs=0.1 * spacing)
+
+
+def test_pulse_counts_towards_the_run_time():
+    pulse = em.GaussianPulse(2e14, 1e13)
+    driven = made(sources={"in": em.Dipole("Ez", (0.0, 0.0), pulse)})
+    extra = (driven.steps - made().steps) * float(driven.dt)
+    assert extra == pytest.approx(float(pulse.duration()), abs=101 * float(driven.dt))
+
+
+def test_what_is_given_is_kept():
+    faces = em.Boundaries(x=em.Periodic(), y=(em.PMC(), em.CPML(15)))
+    sim = made(
+        boundaries=faces,
+        spacing=50e-9,
+        steps=123,
+        centre=(1e-6, -2e-6),
+        background=GLASS,
+    )
+    # No layers along x; one above y.
+    assert sim.grid.shape == (60, 40 + 15)
+    assert sim.steps == 123
+    assert float(sim.grid.origin[0]) == pytest.approx(-0.5e-6, abs=1e-12)
+    assert float(sim.grid.origin[1]) == pytest.approx(-3e-6, abs=1e-12)
+    assert float(jnp.max(sim.grid.widths[1])) == pytest.approx(50e-9)
+
+
+def test_layer_has_at_least_10_cells():
+    sim = made(spacing=200e-9)
+    assert sim.boundaries.x[0].cells == 10
+
+
+def test_scene_runs_and_decays():
+    pulse = em.GaussianPulse(2e14, 4e13)
+    sim = made(
+        sources={"in": em.Dipole("Ez", (-1e-6, 0.0), pulse)},
+        monitors={"out": em.FluxMonitor("x", (1e-6, 0.0), (0.0, 1e-6), 2e14)},
+    )
+    # Warnings are errors here: the default run time is enough.
+    assert em.simulate(sim).monitors["out"].flux[0] > 0
+
+
+@pytest.mark.parametrize("bad", [[], [0.0], [-1e-6], [1e-6, float("nan")]])
+def test_wavelengths_must_be_positive(bad):
+    with pytest.raises(ArgumentError, match="`wavelengths` must be positive, but are"):
+        made(wavelengths=bad)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1e-6, float("inf")])
+def test_size_must_be_positive(bad):
+    with pytest.raises(ArgumentError, match="`size` must be positive and finite, but"):
+        em.scene([], (1e-6, bad), [1e-6], polarisation="Ez")
+
+
+@pytest.mark.parametrize("bad", [0.0, -1e-8, float("nan")])
+def test_spacing_must_be_positive(bad):
+    with pytest.raises(ArgumentError, match="`spacing` must be positive and finite"):
+        made(spacing=bad)
+
+
+def test_size_and_centre_must_agree():
+    with pytest.raises(
+        ArgumentError, match="`centre` of the scene must have one entry for each of"
+    ):
+        made(centre=(0.0,))
+    with pytest.raises(ArgumentError, match="`size` must have 1 to 3 entries, but has"):
+        em.scene([], (), [1e-6])
+
+
+def test_printout_states_the_choices():
+    pulse = em.GaussianPulse(SPEED_OF_LIGHT / 1.5e-6, 4e13)
+    sim = made(
+        sources={"lamp": em.Dipole("Ez", (0.0, 0.0), pulse)},
+        monitors={"eye": em.FluxMonitor("x", (1e-6, 0.0), (0.0, 1e-6), 2e14)},
+    )
+    lines = {line.split()[0]: line for line in em.describe(sim).splitlines()}
+    cells = " x ".join(map(str, sim.grid.shape))
+    assert f"{cells} cells" in lines["grid"]
+    assert "cells of 50, 50 nm" in lines["grid"]
+    assert "Ez Hx Hy" in lines["components"]
+    assert lines["permittivity"].split()[1:] == ["1", "to", "2.25"]
+    assert "0.990 of the Courant limit" in lines["time"]
+    assert f"{sim.steps} steps" in lines["run"]
+    assert "MiB" in lines["memory"]
+    assert "CPML of 15 cells" in em.describe(sim)
+    assert "lamp: Dipole, 1500 nm (199.86 THz), 20 cells" in lines["source"]
+    assert "eye: FluxMonitor" in lines["monitor"]
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_printout_works_in_any_dimension(ndim):
+    text = em.describe(made(ndim))
+    assert text.count("faces") == ndim

@@ -1,0 +1,225 @@
+"""Sources: what a dipole radiates, and that modes and beams go one way."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import hankel1
+
+from physax import em
+from physax.grid import Grid
+from physax.units import EPSILON_0, ETA_0, MICRO, NANO, SPEED_OF_LIGHT
+
+
+CELL = 40 * NANO
+CARRIER = SPEED_OF_LIGHT / (1 * MICRO)
+WAVENUMBER = 2 * np.pi / (1 * MICRO)
+PULSE = em.GaussianPulse(CARRIER, CARRIER / 8)
+
+
+def spectrum(pulse):
+    """Modulus of a Gaussian pulse's spectrum at its carrier, in seconds."""
+    return np.sqrt(np.pi / 2) / (2 * np.pi * float(pulse.bandwidth))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Ez", "Hz"])
+def test_line_source_makes_a_cylindrical_wave(name):
+    # E_z = -(k eta I / 4) H_0(k r), and the dual with 1 / eta for a magnetic current K.
+    watch = em.FieldMonitor((name,), (1.25 * MICRO, 0.0), (2.0 * MICRO, 0.0), CARRIER)
+    moment = 1.0 if name == "Ez" else ETA_0
+    sim = em.Simulation(
+        Grid.centred((140, 140), CELL),
+        boundaries=em.Boundaries.all(em.CPML(12)),
+        sources={"line": em.Dipole(name, (0.0, 0.0), PULSE, moment)},
+        monitors={"ray": watch},
+        polarisation=name,
+        steps=1400,
+    )
+    ray = em.simulate(sim).monitors["ray"]
+    x = np.asarray(ray.coordinates[name][0], float)
+    y = np.asarray(ray.coordinates[name][1], float)
+    found = np.ravel(np.abs(ray.values[name])) / spectrum(PULSE)
+    # For Hz the samples lie half a cell off, and the source is shared by four.
+    exact = np.abs(WAVENUMBER * ETA_0 / 4 * hankel1(0, WAVENUMBER * np.hypot(x, y)))
+    np.testing.assert_allclose(found, exact, rtol=0.01)
+    far = [np.argmin(abs(x - r)) for r in (1.1 * MICRO, 2.2 * MICRO)]
+    assert (found[far[0]] / found[far[1]]) ** 2 == pytest.approx(2, rel=0.03)
+
+
+def box_power(component, position, moment):
+    """Returns the power spectrum through a cube around a dipole in vacuum."""
+    half = 5 * CELL
+    monitors = {}
+    for axis in "xyz":
+        for sign in (-1, 1):
+            centre = [0.0] * 3
+            centre["xyz".index(axis)] = sign * half
+            monitors[f"{axis}{sign}"] = em.FluxMonitor(
+                axis, tuple(centre), (2 * half,) * 3, CARRIER
+            )
+    sim = em.Simulation(
+        Grid.centred((32,) * 3, CELL),
+        boundaries=em.Boundaries.all(em.CPML(9)),
+        sources={"dipole": em.Dipole(component, position, PULSE, moment)},
+        monitors=monitors,
+        steps=560,
+    )
+    found = em.simulate(sim).monitors
+    return sum(int(name[1:]) * float(m.flux[0]) for name, m in found.items())
+
+
+@pytest.mark.slow
+@pytest.mark.x64  # spectra of 1 A m are near the end of float32
+@pytest.mark.parametrize(
+    ("component", "position"),
+    [("Ez", (0.0, 0.0, 0.0)), ("Hy", (0.3 * CELL, 0.4 * CELL, -0.2 * CELL))],
+)
+def test_dipole_radiates_the_power_of_theory(component, position):
+    # P = eta k^2 |I l|^2 / 12 pi at the amplitude |I l|; the dual with K / eta.
+    moment = 1.0 if component[0] == "E" else ETA_0
+    exact = ETA_0 * WAVENUMBER**2 / (12 * np.pi) * spectrum(PULSE) ** 2
+    assert box_power(component, position, moment) == pytest.approx(exact, rel=0.02)
+
+
+def test_position_between_samples_is_shared_linearly():
+    def run(x):
+        sim = em.Simulation(
+            Grid.uniform((40,), CELL),
+            boundaries=em.Boundaries.all(em.CPML(8)),
+            sources={"sheet": em.Dipole("Ez", (x,), PULSE)},
+            monitors={"trace": em.TimeMonitor(("Ez",), (28 * CELL,), (0.0,))},
+            steps=400,
+        )
+        return np.ravel(em.simulate(sim).monitors["trace"].values["Ez"])
+
+    low, between, high = (run(i * CELL) for i in (15, 15.3, 16))
+    expected = 0.7 * low + 0.3 * high
+    np.testing.assert_allclose(between, expected, atol=2e-5 * np.abs(low).max())
+
+
+SIZE = (100, 64)
+
+
+def guide(axis, source, monitors, polarisation, steps=2200, pulse=PULSE, bump=None):
+    """Runs a source in a straight guide of index 2 and 0.48 um along an axis."""
+    shape = SIZE if axis == 0 else SIZE[::-1]
+    grid = Grid.centred(shape, CELL)
+    size = [0.48 * MICRO, 0.48 * MICRO]
+    size[axis] = float("inf")
+    scene = [em.Structure(em.Box((0.0, 0.0), tuple(size)), em.Material(4.0))]
+    scene += [] if bump is None else [bump]
+    names = ("Ez", "Hx", "Hy") if polarisation == "Ez" else ("Hz", "Ex", "Ey")
+    sim = em.Simulation(
+        grid,
+        em.rasterise(scene, grid, components=names),
+        em.Boundaries.all(em.CPML(16)),
+        sources=source,
+        monitors=monitors,
+        polarisation=polarisation,
+        steps=steps,
+    )
+    return em.simulate(sim).monitors
+
+
+def at(axis, along, across=0.0):
+    """Returns a point given along and across the guide, in cells."""
+    point = [across * CELL, across * CELL]
+    point[axis] = along * CELL
+    return tuple(point)
+
+
+def flux(axis, along, width=2.5 * MICRO):
+    return em.FluxMonitor("xy"[axis], at(axis, along), (width, width), CARRIER)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
+@pytest.mark.parametrize("direction", ["+x", "-x", "+y", "-y"])
+def test_mode_source_sends_its_power_one_way(direction, polarisation):
+    axis, sign = "xy".index(direction[1]), int(direction[0] + "1")
+    port = em.Port(at(axis, -20 * sign), 2.5 * MICRO, direction)
+    ahead = {"near": -10, "far": 20}
+    found = guide(
+        axis,
+        {"mode": em.ModeSource(port, PULSE, power=2.0)},
+        {
+            **{name: flux(axis, a * sign) for name, a in ahead.items()},
+            "behind": flux(axis, -28 * sign),
+            **{
+                f"mode {name}": em.ModeMonitor(
+                    em.Port(
+                        at(axis, a * sign), 2.5 * MICRO, direction, compensate=True
+                    ),
+                    CARRIER,
+                )
+                for name, a in ahead.items()
+            },
+        },
+        polarisation,
+    )
+    power = {k: sign * float(found[k].flux[0]) for k in (*ahead, "behind")}
+    unit = 2.0 * spectrum(PULSE) ** 2
+    assert power["near"] == pytest.approx(unit, rel=1e-3)
+    assert power["far"] == pytest.approx(power["near"], rel=1e-4)
+    assert abs(power["behind"]) <= 1e-3 * unit
+    near, far = (found[f"mode {name}"] for name in ahead)
+    through = complex(far.incoming[0]) / complex(near.incoming[0])
+    assert abs(through) == pytest.approx(1, abs=1e-4)
+    assert abs(complex(near.incoming[0])) ** 2 == pytest.approx(unit, rel=1e-3)
+    assert abs(complex(near.outgoing[0]) / complex(near.incoming[0])) <= 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
+def test_lopsided_scatterer_is_reciprocal(polarisation):
+    corners = ((-3.0, -8.0), (9.0, -2.0), (2.0, 9.0))
+    wedge = em.Polygon([(x * CELL, y * CELL) for x, y in corners])
+    bump = em.Structure(wedge, em.Material(6.0))
+    ports = {
+        "west": em.Port(at(0, -24), 2.5 * MICRO, "+x", offset=6 * CELL),
+        "east": em.Port(at(0, 24), 2.5 * MICRO, "-x", offset=6 * CELL),
+    }
+    through = {}
+    for name, port in ports.items():
+        other = next(n for n in ports if n != name)
+        monitors = {n: em.ModeMonitor(p, CARRIER) for n, p in ports.items()}
+        source = {"mode": em.ModeSource(port, PULSE)}
+        found = guide(0, source, monitors, polarisation, 4000, bump=bump)
+        through[name] = complex(found[other].outgoing[0] / found[name].incoming[0])
+        assert abs(through[name]) < 0.95  # it does scatter
+    assert abs(through["west"] - through["east"]) <= 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
+@pytest.mark.parametrize("direction", ["+x", "-y"])
+def test_beam_has_its_waist_and_power_and_goes_one_way(direction, polarisation):
+    axis, sign = "xy".index(direction[1]), int(direction[0] + "1")
+    waist, distance = 1.0 * MICRO, 1.2 * MICRO
+    grid = Grid.centred((110, 150) if axis == 0 else (150, 110), CELL)
+    port = em.Port(at(axis, -30 * sign), 5 * MICRO, direction)
+    width = 5 * MICRO
+    across = [width, width]
+    across[axis] = 0.0
+    sim = em.Simulation(
+        grid,
+        boundaries=em.Boundaries.all(em.CPML(12)),
+        sources={"beam": em.GaussianBeam(port, PULSE, waist, distance)},
+        monitors={
+            "ahead": flux(axis, 0, width),
+            "behind": flux(axis, -38 * sign, width),
+            "waist": em.FieldMonitor((polarisation,), at(axis, 0), tuple(across), CARRIER),
+        },
+        polarisation=polarisation,
+        steps=900,
+    )
+    found = em.simulate(sim).monitors
+    unit = spectrum(PULSE) ** 2
+    assert sign * float(found["ahead"].flux[0]) == pytest.approx(unit, rel=0.02)
+    assert abs(float(found["behind"].flux[0])) <= 2e-3 * unit
+    line = found["waist"]
+    x = np.asarray(line.coordinates[polarisation][1 - axis], float)
+    profile = np.ravel(np.abs(line.values[polarisation])).astype(float) ** 2
+    # |u|^2 = exp(-2 x^2 / w^2) has the variance w^2 / 4.
+    found_waist = 2 * np.sqrt(np.sum(profile * x**2) / np.sum(profile))
+    assert found_waist == pytest.approx(waist, rel=0.02)

