@@ -55,11 +55,11 @@ def test_default_layers_lose_as_much_in_every_cell(cells):
         assert jnp.allclose(sigma * spacing, expected, rtol=1e-4)
 
 
-def test_default_shift_is_a_tenth_of_the_frequency_at_20_cells_per_wavelength():
+def test_default_shift_is_a_small_part_of_the_frequency():
     out = cpml_coefficients(CPML(8), jnp.zeros(1), SPACING, DT)
     alpha = -jnp.log(out.b[0]) * EPSILON_0 / DT
     omega = 2 * jnp.pi * SPEED_OF_LIGHT / (20 * SPACING)
-    assert jnp.allclose(alpha, omega * EPSILON_0 / 10, rtol=0.05)
+    assert jnp.allclose(alpha, omega * EPSILON_0 / 30, rtol=0.06)
     assert out.c[0] == 0
 
 

@@ -197,7 +197,7 @@ def test_source_or_monitor_outside_the_domain_is_refused(kind, y):
         build(**PLACED[kind]((0.3e-6, y)))
 
 
-@pytest.mark.parametrize("kind", [k for k in PLACED if k != "wave"])
+@pytest.mark.parametrize("kind", PLACED)
 def test_source_or_monitor_in_the_layer_is_warned_of(kind):
     layers = em.Boundaries.all(em.CPML(8))
     message = r"(source 'in'|monitor 'out') lies in the absorbing layer along y"

@@ -213,7 +213,7 @@ def test_gradient_by_a_conductivity_of_zero_is_finite_and_right():
 
 @pytest.mark.slow
 def test_gradient_of_a_run_that_stops_early_is_right():
-    # A hundred times the loss: the fields are gone after half of the steps.
+    # With a hundred times the loss the energy falls as soon as the pulse does.
     sim = eqx.tree_at(
         lambda s: s.medium.conductivity, base(), replace_fn=lambda c: 100 * c
     )
@@ -223,7 +223,7 @@ def test_gradient_of_a_run_that_stops_early_is_right():
         new = eqx.tree_at(lambda s: s.medium.permittivity, sim, eps)
         return objective(em.simulate(new, until=until))
 
-    stopped = jax.jit(partial(value, until=em.Decay(1e-2, check_every=20)))
+    stopped = jax.jit(partial(value, until=em.Decay(0.9, check_every=10)))
     h = 1e-2
     expected = (stopped(1 + h) - stopped(1 - h)) / (2 * h)
     slope = jax.jit(jax.grad(stopped))(jnp.ones(()))

@@ -171,7 +171,7 @@ def amplitude(sim):
 def test_amplitude_at_the_carrier_is_the_one_asked_for(permittivity):
     sim = at_carrier(permittivity)
     expected = 3 * spectrum_peak(sim.sources["wave"].pulse)
-    assert float(amplitude(sim)) == pytest.approx(expected, rel=1e-3)
+    assert float(amplitude(sim)) / expected == pytest.approx(1, rel=1e-3)
 
 
 def test_amplitude_batches_and_differentiates():
@@ -182,8 +182,8 @@ def test_amplitude_batches_and_differentiates():
 
     one, two = jax.jit(jax.vmap(measured))(jnp.array([1.0, 2.0]))
     slope = jax.jit(jax.grad(measured))(jnp.array(2.0))
-    assert float(two) == pytest.approx(2 * float(one), rel=1e-5)
-    assert float(slope) == pytest.approx(float(one), rel=1e-5)
+    assert float(two) / float(one) == pytest.approx(2, rel=1e-5)
+    assert float(slope) / float(one) == pytest.approx(1, rel=1e-5)
 
 
 @pytest.mark.parametrize(

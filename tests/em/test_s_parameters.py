@@ -148,7 +148,7 @@ def test_gradient_agrees_with_finite_differences():
     difference = (transmission(0.3 + h) - transmission(0.3 - h)) / (2 * h)
     assert abs(slope) > 1e-3
     # Central differences: h^2 from the third derivative, 1e-16 / h from rounding.
-    assert slope == pytest.approx(difference, rel=1e-6)
+    assert float(slope) == pytest.approx(float(difference), rel=1e-6)
 
 
 def test_frequency_of_a_frequency_domain_solver():

@@ -1,13 +1,12 @@
 """Sources: what a dipole radiates, and that modes and beams go one way."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import hankel1
 
 from physax import em
 from physax.grid import Grid
-from physax.units import EPSILON_0, ETA_0, MICRO, NANO, SPEED_OF_LIGHT
+from physax.units import ETA_0, MICRO, NANO, SPEED_OF_LIGHT
 
 
 CELL = 40 * NANO
@@ -78,7 +77,8 @@ def test_dipole_radiates_the_power_of_theory(component, position):
     # P = eta k^2 |I l|^2 / 12 pi at the amplitude |I l|; the dual with K / eta.
     moment = 1.0 if component[0] == "E" else ETA_0
     exact = ETA_0 * WAVENUMBER**2 / (12 * np.pi) * spectrum(PULSE) ** 2
-    assert box_power(component, position, moment) == pytest.approx(exact, rel=0.02)
+    found = box_power(component, position, moment)
+    assert found / exact == pytest.approx(1, rel=0.02)
 
 
 def test_position_between_samples_is_shared_linearly():
@@ -132,9 +132,18 @@ def flux(axis, along, width=2.5 * MICRO):
     return em.FluxMonitor("xy"[axis], at(axis, along), (width, width), CARRIER)
 
 
+BOTH = ("+x", "-y")  # in both precisions; the others in one, for the time they take
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
-@pytest.mark.parametrize("direction", ["+x", "-x", "+y", "-y"])
+@pytest.mark.parametrize(
+    "direction",
+    [
+        pytest.param(d, marks=() if d in BOTH else pytest.mark.x64)
+        for d in ("+x", "-x", "+y", "-y")
+    ],
+)
 def test_mode_source_sends_its_power_one_way(direction, polarisation):
     axis, sign = "xy".index(direction[1]), int(direction[0] + "1")
     port = em.Port(at(axis, -20 * sign), 2.5 * MICRO, direction)
@@ -157,24 +166,28 @@ def test_mode_source_sends_its_power_one_way(direction, polarisation):
         },
         polarisation,
     )
-    power = {k: sign * float(found[k].flux[0]) for k in (*ahead, "behind")}
     unit = 2.0 * spectrum(PULSE) ** 2
-    assert power["near"] == pytest.approx(unit, rel=1e-3)
+    power = {k: sign * float(found[k].flux[0]) / unit for k in (*ahead, "behind")}
+    assert power["near"] == pytest.approx(1, rel=1e-3)
     assert power["far"] == pytest.approx(power["near"], rel=1e-4)
-    assert abs(power["behind"]) <= 1e-3 * unit
+    assert abs(power["behind"]) <= 1e-6
     near, far = (found[f"mode {name}"] for name in ahead)
     through = complex(far.incoming[0]) / complex(near.incoming[0])
     assert abs(through) == pytest.approx(1, abs=1e-4)
-    assert abs(complex(near.incoming[0])) ** 2 == pytest.approx(unit, rel=1e-3)
-    assert abs(complex(near.outgoing[0]) / complex(near.incoming[0])) <= 1e-3
+    # The amplitude is that of the product e h half a cell apart, without the cosine.
+    turn = WAVENUMBER * CELL * float(near.effective_index[0])
+    measured = abs(complex(near.incoming[0])) ** 2 / unit * np.cos(turn / 2)
+    assert measured == pytest.approx(1, rel=1e-3)
+    assert abs(complex(near.outgoing[0]) / complex(near.incoming[0])) <= 1e-5
 
 
 @pytest.mark.slow
+@pytest.mark.x64
 @pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
 def test_lopsided_scatterer_is_reciprocal(polarisation):
-    corners = ((-3.0, -8.0), (9.0, -2.0), (2.0, 9.0))
+    corners = ((-8.0, -9.0), (9.0, -7.0), (5.0, 4.0))
     wedge = em.Polygon([(x * CELL, y * CELL) for x, y in corners])
-    bump = em.Structure(wedge, em.Material(6.0))
+    bump = em.Structure(wedge, em.Material(1.0))  # a notch in the guide
     ports = {
         "west": em.Port(at(0, -24), 2.5 * MICRO, "+x", offset=6 * CELL),
         "east": em.Port(at(0, 24), 2.5 * MICRO, "-x", offset=6 * CELL),
@@ -186,7 +199,7 @@ def test_lopsided_scatterer_is_reciprocal(polarisation):
         source = {"mode": em.ModeSource(port, PULSE)}
         found = guide(0, source, monitors, polarisation, 4000, bump=bump)
         through[name] = complex(found[other].outgoing[0] / found[name].incoming[0])
-        assert abs(through[name]) < 0.95  # it does scatter
+        assert abs(through[name]) < 0.9  # it does scatter
     assert abs(through["west"] - through["east"]) <= 1e-3
 
 
@@ -208,18 +221,20 @@ def test_beam_has_its_waist_and_power_and_goes_one_way(direction, polarisation):
         monitors={
             "ahead": flux(axis, 0, width),
             "behind": flux(axis, -38 * sign, width),
-            "waist": em.FieldMonitor((polarisation,), at(axis, 0), tuple(across), CARRIER),
+            "waist": em.FieldMonitor(
+                (polarisation,), at(axis, 0), tuple(across), CARRIER
+            ),
         },
         polarisation=polarisation,
         steps=900,
     )
     found = em.simulate(sim).monitors
     unit = spectrum(PULSE) ** 2
-    assert sign * float(found["ahead"].flux[0]) == pytest.approx(unit, rel=0.02)
-    assert abs(float(found["behind"].flux[0])) <= 2e-3 * unit
+    assert sign * float(found["ahead"].flux[0]) / unit == pytest.approx(1, rel=0.02)
+    assert abs(float(found["behind"].flux[0])) / unit <= 2e-3
     line = found["waist"]
     x = np.asarray(line.coordinates[polarisation][1 - axis], float)
     profile = np.ravel(np.abs(line.values[polarisation])).astype(float) ** 2
     # |u|^2 = exp(-2 x^2 / w^2) has the variance w^2 / 4.
     found_waist = 2 * np.sqrt(np.sum(profile * x**2) / np.sum(profile))
-    assert found_waist == pytest.approx(waist, rel=0.02)
+    assert found_waist / waist == pytest.approx(1, rel=0.02)

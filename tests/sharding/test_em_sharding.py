@@ -90,7 +90,8 @@ def on_one_device(scene):
 
 def check_equal(got, want):
     # Equal sums in another order: a few roundings of the largest value.
-    tolerance = 1e-6 if jnp.result_type(float) == jnp.float32 else 1e-12
+    narrow = jnp.result_type(float) == jnp.float32
+    ordinary = 1e-6 if narrow else 1e-12
     leaves = zip(
         jax.tree_util.tree_leaves_with_path(want), jax.tree.leaves(got), strict=True
     )
@@ -100,9 +101,12 @@ def check_equal(got, want):
         # Fields keep the padding of the layout, whose cells never hold a field.
         inside = b[tuple(map(slice, a.shape))]
         assert np.sum(np.abs(b)) == pytest.approx(np.sum(np.abs(inside)))
+        name = jax.tree_util.keystr(path)
+        # A mode in float32 is known to a rounding of its matrix, of entries of 4, over
+        # the gap between eigenvalues, some 0.03.
+        tolerance = 1e-4 if narrow and "'modes'" in name else ordinary
         limit = tolerance * np.max(np.abs(a), initial=0.0)
         worst = np.max(np.abs(inside - a), initial=0.0)
-        name = jax.tree_util.keystr(path)
         assert worst <= limit or np.isnan(a).all(), f"{name}: {worst} > {limit}"
 
 

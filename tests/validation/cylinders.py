@@ -1,4 +1,4 @@
-"""Scattering of a plane wave by a circular cylinder, as the tests and the docs run it."""
+"""Scattering of a plane wave by a circular cylinder, as tests and docs run it."""
 
 import functools
 
@@ -50,7 +50,9 @@ def run(polarisation, index, cells=20, steps=6000):
     grid = Grid.centred((int(2 * HALF * cells),) * 2, RADIUS / cells)
     epsilon = complex(index) ** 2
     sigma = epsilon.imag * 2 * np.pi * PULSE.frequency * EPSILON_0
-    rod = em.Structure(em.Circle((0.0, 0.0), RADIUS), em.Material(epsilon.real, 1.0, 1.0))
+    rod = em.Structure(
+        em.Circle((0.0, 0.0), RADIUS), em.Material(epsilon.real, 1.0, 1.0)
+    )
     names = COMPONENTS[polarisation]
     # Painted with a conductivity of 1 S/m, then scaled: also where there is none the
     # arrays exist, so that all runs share a program.

@@ -40,7 +40,9 @@ def rows():
 @pytest.mark.x64
 @pytest.mark.parametrize("row", list(rows()))
 def test_efficiencies_of_a_cylinder(row):
-    scattered, extinguished = efficiencies(row["pol"], complex(row["m_re"], row["m_im"]))
+    scattered, extinguished = efficiencies(
+        row["pol"], complex(row["m_re"], row["m_im"])
+    )
     at = cylinders.SIZES.index(row["x"])
     tolerance = TOLERANCE[row["pol"]]
     assert scattered[at] == pytest.approx(row["qsca"], rel=tolerance)

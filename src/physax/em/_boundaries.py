@@ -86,7 +86,8 @@ class Boundaries(eqx.Module):
         return (self.x, self.y, self.z)[axis]
 
 
-# Thinner layers reflect more than 1e-4 of the amplitude.
+# At the default target, 10^(-0.6 cells), thinner layers send back some 1e-4 of the
+# amplitude.
 _FEW = 8
 
 

@@ -32,7 +32,7 @@ def _optional(convert):
 # that each cell more takes 1.2 decades of the power. With alpha in proportion to
 # 1 / spacing the grading of a layer looks the same on every grid.
 _DECADES_PER_CELL = 0.6
-_ALPHA = 0.03
+_ALPHA = 0.01
 
 
 class CPML(eqx.Module):
@@ -54,8 +54,8 @@ class CPML(eqx.Module):
             incidence, in (0, 1); $10^{-0.6\,\mathrm{cells}}$ if `None`.
         kappa_max: $\kappa$ at the outer edge, at least 1. Raise it to absorb evanescent
             waves sooner. `None` is 1 without the arithmetic.
-        alpha_max: $\alpha$ at the inner edge, in S/m, at least 0; $0.03\,\epsilon_0 c$
-            over the spacing if `None`, which is $\omega \epsilon_0 / 10$ at 20 cells
+        alpha_max: $\alpha$ at the inner edge, in S/m, at least 0; $0.01\,\epsilon_0 c$
+            over the spacing if `None`, which is $\omega \epsilon_0 / 30$ at 20 cells
             per wavelength. It keeps long runs stable and absorbs evanescent waves.
 
     Raises:

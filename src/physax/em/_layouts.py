@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding
 
@@ -52,8 +53,8 @@ def packing(program: Program, whole: State) -> tuple[Callable, Callable]:
     """Returns how a state is packed without a trace of its layout, and unpacked.
 
     Args:
-        program: The program under a layout.
-        whole: A state of the same simulation on one device.
+        program: The program under a layout; shapes suffice.
+        whole: Shapes of the state of the same simulation on one device.
 
     Returns:
         `pack`, from a state to named arrays on the host, and `unpack`, back.
@@ -64,6 +65,7 @@ def packing(program: Program, whole: State) -> tuple[Callable, Callable]:
         lambda spec: NamedSharding(required_layout(program).mesh, spec),
         specs(program)[1],
     )
+    host = jax.local_devices(backend="cpu")[0]
     stored = next(iter(whole.fields.values())).shape
 
     def pack(state: State) -> dict[str, np.ndarray]:
@@ -74,10 +76,13 @@ def packing(program: Program, whole: State) -> tuple[Callable, Callable]:
             cells = np.take(np.asarray(values), where, axis)
             psi[name] = _crop(cells, stored, skip=axis)
         state = eqx.tree_at(lambda s: (s.fields, s.psi), state, (fields, psi))
-        return pack_state(jax.tree.map(jax.numpy.asarray, state))
+        with jax.default_device(host):
+            return pack_state(jax.tree.map(jnp.asarray, state))
 
     def unpack(arrays: dict[str, np.ndarray]) -> State:
-        state = jax.tree.map(np.asarray, unpack_state(arrays, whole))
+        with jax.default_device(host):
+            like = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), whole)
+            state = jax.tree.map(np.asarray, unpack_state(arrays, like))
         size = next(iter(padded.fields.values())).shape
         fields = {k: _grow(v, size) for k, v in state.fields.items()}
         psi = {}

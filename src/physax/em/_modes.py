@@ -1,15 +1,13 @@
 """Modes of a slab on the same Yee points as the simulation that uses them."""
 
-from functools import partial
-
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
 from .._checks import ArgumentError, positive
 from ..units import ETA_0, SPEED_OF_LIGHT
 from ._boundaries import PEC, Periodic
+from ._eigenpair import eigenpair
 
 
 class SlabMode(eqx.Module):
@@ -30,28 +28,6 @@ class SlabMode(eqx.Module):
     electric: Float[Array, " points"]
     magnetic: Float[Array, " points"]
     guided: Bool[Array, ""]
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _eigenpair(
-    matrix: Float[Array, "n n"], order: int
-) -> tuple[Float[Array, ""], Float[Array, " n"]]:
-    """Returns the eigenpair of the `order`-th largest eigenvalue, from 1."""
-    values, vectors = jnp.linalg.eigh(matrix)
-    return values[-order], vectors[:, -order]
-
-
-@_eigenpair.defjvp
-def _(order, primals, tangents):
-    # The rule for all of `eigh` divides by every gap, and the radiation modes of a
-    # symmetric slab come in degenerate pairs. This one needs the gaps of one mode.
-    (matrix,), (change,) = primals, tangents
-    values, vectors = jnp.linalg.eigh(matrix)
-    value, vector = values[-order], vectors[:, -order]
-    gaps = (value - values).at[-order].set(1.0)
-    coupling = (vectors.T @ (change @ vector)).at[-order].set(0.0)
-    slope = vector @ (change @ vector)
-    return (value, vector), (slope, vectors @ (coupling / gaps))
 
 
 def slab_mode(
@@ -104,24 +80,26 @@ def slab_mode(
     n = own.shape[0]
     if not 1 <= order <= n:
         raise ArgumentError(f"`order` must lie between 1 and {n}, but is {order}.")
-    eye = jnp.eye(n, dtype=own.dtype)
-    forward = jnp.roll(eye, 1, 1) - eye
-    difference = forward if polarisation == "Ez" else -forward.T
-    if isinstance(ends, PEC):
-        # Both neighbours beyond the ends are zero: one more difference than points.
-        zero = jnp.zeros((1, n), own.dtype)
-        rows = jnp.concatenate([eye, zero]) - jnp.concatenate([zero, eye])
-        pad = (1, 0) if polarisation == "Ez" else (0, 1)
-        difference = rows
-        along, gaps = (jnp.pad(v, pad, mode="edge") for v in (along, gaps))
+    if n < 4:
+        raise ArgumentError(f"`own` must have at least 4 points, but has {n}.")
     # A unit of length of the size of a cell keeps float32 away from its limits.
     unit = widths[0]
     k0 = 2 * jnp.pi * positive(frequency, "frequency") / SPEED_OF_LIGHT * unit
     flux = unit / (gaps * along)
+    # Conductances to the neighbour before and after each point. At a PEC end the field
+    # one gap beyond is zero; the line has one gap less than that needs.
+    wall = isinstance(ends, PEC)
+    shifted = jnp.roll(flux, 1 if polarisation == "Ez" else -1)
+    before, after = (shifted, flux) if polarisation == "Ez" else (flux, shifted)
+    if wall:
+        before = before.at[0].set(flux[0])
+        after = after.at[-1].set(flux[-1])
     weight = jnp.sqrt(across * unit / widths)
-    stiffness = (difference.T * flux) @ difference
-    matrix = jnp.diag(k0**2 * own * across) - weight[:, None] * stiffness * weight
-    value, vector = _eigenpair((matrix + matrix.T) / 2, order)
+    diagonal = k0**2 * own * across - (before + after) * weight**2
+    coupling = after * weight * jnp.roll(weight, -1)
+    if wall:
+        coupling = coupling.at[-1].set(0)
+    value, vector = eigenpair(diagonal, coupling, order)
     beta = jnp.sqrt(value) / k0
     u = vector * weight
     lobe = jnp.argmax(jnp.abs(u) > 0.5 * jnp.max(jnp.abs(u)))

@@ -126,6 +126,11 @@ class PlaneWave(AbstractSource):
             faces = [f for f in faces if f.axis != axis or f.high != far]
             low, high = region[axis]
             region[axis] = (low, frame.stored[axis]) if far else (0, high)
+        for face in faces:
+            # A high face on the border of the layer is still outside it.
+            low = face.node - face.high
+            span = tuple((low, low + 1) for _ in range(ndim))
+            frame.warn_in_layer(span, f"A face of {what}", axes=(face.axis,))
         both = tuple(
             tuple(corrections(frame, tuple(region), faces, electric=electric))
             for electric in (True, False)
@@ -153,8 +158,7 @@ class PlaneWave(AbstractSource):
             line if a == axis else setup.grid.cell_widths(a)[0] for a in range(ndim)
         )
         grid = Grid(across, setup.grid.origin, shape)
-        # Only propagating waves meet it. The usual alpha suits 20 cells per wavelength; at
-        # 500 it let back 1e-2 of the amplitude.
+        # Only propagating waves meet it, and alpha would let them back on fine grids.
         layer = CPML(_LAYER, reflection=1e-12, alpha_max=0.0)
         faces = Boundaries.all(layer)
         axes = []

@@ -259,8 +259,12 @@ def _complete(
     """Fills in the fingerprint of the problem and a packing that knows no mesh."""
     pack, unpack = checkpoint.pack, checkpoint.unpack
     if layout is not None and pack is None:
-        program = jax.jit(build_program, static_argnums=(1, 2))(sim, layout, watch)
-        pack, unpack = packing(program, initial_state(sim, watch=watch))
+        # Shapes only: the whole state may fit no single device.
+        program = jax.eval_shape(
+            partial(build_program, layout=layout, watch=watch), sim
+        )
+        whole = jax.eval_shape(partial(initial_state, watch=watch), sim)
+        pack, unpack = packing(program, whole)
     return Checkpointing(
         checkpoint.folder,
         checkpoint.every,

@@ -189,10 +189,12 @@ class ModeSource(AbstractSource):
         frequency = self.pulse.frequency if self.frequency is None else self.frequency
         mode = port_mode(self.port, place.box, setup, frequency)
         fields = mode_fields(self.port, mode, setup)
-        scale = jnp.sqrt(self.power)
-        fields = {name: scale * values for name, values in fields.items()}
         node = place.face.node
         turn = phase_per_cell(self.port, mode, node, setup, frequency)
+        # E and H of a mode are half a cell apart: the flux, which averages H to the
+        # plane of E, is their product times the cosine.
+        scale = jnp.sqrt(self.power / jnp.cos(turn / 2))
+        fields = {name: scale * values for name, values in fields.items()}
         # H sits half a cell upstream of the plane of E: the wave is there earlier.
         early = -turn / 2 / (2 * jnp.pi * frequency)
         delays = {n: early if n[0] == "H" else jnp.zeros_like(early) for n in fields}
