@@ -2,7 +2,7 @@
 
 There are four sessions: float32 and float64 (JAX_ENABLE_X64=1), each on one device and
 on eight virtual ones (--devices). A test without a mark runs in both precisions on
-one device.
+one device, unless its folder or file stands in the table below.
 """
 
 import socket
@@ -15,6 +15,38 @@ import pytest
 
 
 DEVICES = 8
+
+# Compiling takes nearly all of the time of the tests. Where the second precision would
+# tell nothing new, tests without a mark run in one: orders, limits and balances show
+# in float64, and what does not compute runs as users do.
+ONE_PRECISION = {
+    "f32": [
+        "cli",
+        "docs",
+        "io",
+        "plot",
+        "runtime",
+        "test_benchmarks.py",
+        "test_import.py",
+        "test_layers.py",
+        "test_source_rules.py",
+        "test_status.py",
+        "test_wheel.py",
+        "em/test_faults.py",
+        "em/test_run.py",
+        "em/test_s_parameters.py",
+        "em/test_scene.py",
+        "em/test_transforms.py",
+    ],
+    "x64": [
+        "validation",
+        "em/test_mirror.py",
+        "em/test_monitors.py",
+        "em/test_plane_wave.py",
+        "em/test_sources.py",
+        "em/test_gradients.py",
+    ],
+}
 
 
 def pytest_addoption(parser):
@@ -33,6 +65,13 @@ def pytest_configure(config):
         jax.config.update("jax_num_cpu_devices", DEVICES)
 
 
+def _marks_of_place(path: Path) -> set[str]:
+    """Returns the precision that the table gives a file."""
+    place = path.relative_to(Path(__file__).parent)
+    places = {str(place), *map(str, place.parents)}
+    return {mark for mark, names in ONE_PRECISION.items() if places & set(names)}
+
+
 def pytest_collection_modifyitems(config, items):
     x64 = jnp.result_type(float) == jnp.float64
     many = config.getoption("--devices")
@@ -42,6 +81,8 @@ def pytest_collection_modifyitems(config, items):
         if Path(__file__).parent / "sharding" in item.path.parents:
             item.add_marker("devices")
         marks = {mark.name for mark in item.iter_markers()}
+        if not marks & {"f32", "x64"}:
+            marks |= _marks_of_place(item.path)
         return (
             not (x64 and "f32" in marks)
             and not (not x64 and "x64" in marks)

@@ -144,7 +144,7 @@ def eigenpair(
 def _(order, primals, tangents):
     diagonal, coupling = primals
     value, vector = eigenpair(diagonal, coupling, order)
-    change = _apply(*tangents, vector)
+    change = _apply(tangents[0], tangents[1], vector)
     slope = jnp.vdot(vector, change)
 
     def project(x):

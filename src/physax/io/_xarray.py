@@ -125,7 +125,7 @@ def _(result: TimeSeries) -> _Parts:
 
 @_labelled.register
 def _(result: SpectralFlux) -> _Parts:
-    label = _attributes("J s per metre of each missing dimension", "spectral flux")
+    label = _attributes("W fs^2 per metre of each missing dimension", "spectral flux")
     flux = (("frequency",), np.asarray(result.flux), label)
     return {"flux": flux}, _spectral(result.frequencies)
 

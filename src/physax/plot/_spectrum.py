@@ -75,7 +75,7 @@ def _curves(result) -> tuple[dict[str, np.ndarray], str]:
 
 @_curves.register
 def _(result: SpectralFlux):
-    return {"": np.asarray(result.flux)}, "spectral flux (J s, per missing metre)"
+    return {"": np.asarray(result.flux)}, "spectral flux (W fs², per missing metre)"
 
 
 @_curves.register
