@@ -20,11 +20,16 @@ def test_first_signal_is_recorded_and_handlers_are_back(name):
 
 
 def test_second_signal_does_what_it_always_did():
-    with catch_signals() as interruption:
-        os.kill(os.getpid(), signal.SIGTERM)
-        assert interruption
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
+    # A process in the background of a shell is born with SIGINT ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with catch_signals() as interruption:
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert interruption
+            with pytest.raises(KeyboardInterrupt):
+                os.kill(os.getpid(), signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_handlers_are_back_after_an_error():
