@@ -34,15 +34,18 @@ def at_once(x: PyTree[ArrayLike]) -> AbstractContextManager:
 
 
 def as_array(x: Num[ArrayLike, "*shape"]) -> Num[Array, "*shape"]:
-    """Returns `x` as an array of definite dtype.
+    """Returns `x` as an array of definite dtype, integers as floating point.
 
     A Python number gets the default precision without JAX's weak type, under which
-    1.0 and `jnp.float32(1.0)` would compile twice.
+    1.0 and `jnp.float32(1.0)` would compile twice. An integer such as `2 * 10**14` Hz
+    would not fit into JAX's default of 32 bits.
     """
     with at_once(x):
         if isinstance(x, jax.Array):
-            return x.astype(x.dtype) if x.weak_type else x
-        return jnp.asarray(np.asarray(x))
+            integer = jnp.issubdtype(x.dtype, jnp.integer)
+            return x.astype(jnp.result_type(float) if integer else x.dtype)
+        host = np.asarray(x)
+        return jnp.asarray(host.astype(float) if host.dtype.kind in "iuO" else host)
 
 
 def check(

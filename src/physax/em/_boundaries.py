@@ -1,6 +1,7 @@
 """What lies at the faces of the grid: walls, absorbing layers, or another period."""
 
 import warnings
+from typing import Any
 
 import equinox as eqx
 from jaxtyping import Array, Float
@@ -43,8 +44,8 @@ class Bloch(eqx.Module):
 Face = PEC | PMC | CPML | Periodic | Bloch
 
 
-def _pair(value: Face | tuple[Face, Face]) -> tuple[Face, Face]:
-    return value if isinstance(value, tuple) else (value, value)
+def _pair(value: Any) -> Any:
+    return tuple(value) if isinstance(value, tuple | list) else (value, value)
 
 
 class Boundaries(eqx.Module):
@@ -68,7 +69,14 @@ class Boundaries(eqx.Module):
 
     def __check_init__(self):
         for axis in ("x", "y", "z"):
-            low, high = getattr(self, axis)
+            pair = getattr(self, axis)
+            known = (PEC, PMC, CPML, Periodic, Bloch)
+            if len(pair) != 2 or not all(isinstance(face, known) for face in pair):
+                raise ArgumentError(
+                    f"`{axis}` must be a face, such as `PEC()` or `CPML(10)`, or a pair "
+                    f"of them, but is {pair!r}."
+                )
+            low, high = pair
             for kind in (Periodic, Bloch):
                 if isinstance(low, kind) != isinstance(high, kind):
                     raise ArgumentError(

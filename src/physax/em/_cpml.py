@@ -75,6 +75,8 @@ class CPML(eqx.Module):
     )
 
     def __check_init__(self):
+        if not isinstance(self.cells, int):
+            raise ArgumentError(f"`cells` must be an integer, but is {self.cells!r}.")
         if self.cells < 4:
             raise ArgumentError(f"`cells` must be at least 4, but is {self.cells}.")
 

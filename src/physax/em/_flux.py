@@ -8,7 +8,7 @@ from .._checks import ArgumentError
 from ..grid import Box
 from ..units import ETA_0, FEMTO
 from ._components import AXES, stagger
-from ._frame import Point, check_point
+from ._frame import Point, as_point, check_point
 from ._monitors import AbstractSpectralMonitor, Read, as_frequencies
 from ._setup import Setup
 
@@ -29,8 +29,8 @@ class FluxMonitor(AbstractSpectralMonitor):
     """
 
     axis: str = eqx.field(static=True)
-    centre: Point = eqx.field(static=True)
-    size: Point = eqx.field(static=True)
+    centre: Point = eqx.field(static=True, converter=as_point)
+    size: Point = eqx.field(static=True, converter=as_point)
     frequencies: Float[Array, " freqs"] = eqx.field(converter=as_frequencies)
 
     def locate(self, frame, what):
@@ -99,7 +99,6 @@ def _area(component: str, box: Box, normal: int, setup: Setup) -> Array:
     for axis, half in enumerate(stagger(component, grid.ndim)):
         if axis == normal:
             continue
-        widths = grid.cell_widths(axis) if half else grid.dual_widths(axis)
-        widths = jnp.pad(widths, (0, 1), mode="edge")[slice(*box[axis])]
+        widths = setup.sample_widths(axis, half)[slice(*box[axis])]
         area = area * widths.reshape([-1 if a == axis else 1 for a in range(grid.ndim)])
     return area

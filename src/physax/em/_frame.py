@@ -24,12 +24,14 @@ class Frame(NamedTuple):
         nodes: For each axis the positions of the cell edges in metres, in float64.
         stored: Samples stored along each axis.
         layers: For each axis the cells in the low and the high absorbing layer.
+        faces: For each axis the kinds of the low and the high face.
     """
 
     components: Components
     nodes: tuple[np.ndarray, ...]
     stored: tuple[int, ...]
     layers: tuple[tuple[int, int], ...]
+    faces: tuple[tuple[type, type], ...]
 
     @property
     def ndim(self) -> int:
@@ -109,13 +111,18 @@ class Frame(NamedTuple):
 
 def check_point(value: Point, ndim: int, name: str, what: str) -> Point:
     """Returns a position or size as floats, one for each axis."""
-    values = (value,) if isinstance(value, int | float) else tuple(value)
+    values = as_point(value)
     if len(values) != ndim:
         raise ArgumentError(
             f"`{name}` of {what} must have one entry for each of the {ndim} axes, but "
             f"has {len(values)}."
         )
-    return tuple(float(v) for v in values)
+    return values
+
+
+def as_point(value) -> Point:
+    """Converts a number, a list or an array to a tuple of floats."""
+    return tuple(float(v) for v in np.ravel(value))
 
 
 def build_frame(grid: Grid, boundaries: Boundaries, components: Components) -> Frame:
@@ -149,4 +156,7 @@ def build_frame(grid: Grid, boundaries: Boundaries, components: Components) -> F
         )
         nodes.append(float(grid.origin[axis]) + edges)
     layers = tuple(layer_cells(boundaries, axis) for axis in range(grid.ndim))
-    return Frame(components, tuple(nodes), stored_cells(grid, boundaries), layers)
+    pairs = map(boundaries.axis, range(grid.ndim))
+    faces = tuple((type(low), type(high)) for low, high in pairs)
+    stored = stored_cells(grid, boundaries)
+    return Frame(components, tuple(nodes), stored, layers, faces)

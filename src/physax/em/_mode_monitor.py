@@ -2,7 +2,7 @@
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Complex, Float
+from jaxtyping import Array, Bool, Complex, Float
 
 from ..units import ETA_0
 from ._components import stagger
@@ -18,12 +18,14 @@ class ModeAmplitudes(eqx.Module):
         incoming: Along the direction of the port, into the device.
         outgoing: Against it.
         effective_index: Of the mode.
+        guided: Whether the line guides the mode, at each frequency; `None` if unknown.
     """
 
     frequencies: Float[Array, " freqs"]
     incoming: Complex[Array, " freqs"]
     outgoing: Complex[Array, " freqs"]
     effective_index: Float[Array, " freqs"]
+    guided: Bool[Array, " freqs"] | None = None
 
 
 class ModeMonitor(AbstractSpectralMonitor):
@@ -77,11 +79,8 @@ class ModeMonitor(AbstractSpectralMonitor):
             values[nodal.key] = values[nodal.key] / jnp.cos(turn / 2)[:, None]
         out, partner = reads[0].key, reads[1].key
         other = 1 - axis
-        grid = setup.grid
         half = stagger(out, 2)[other]
-        widths = grid.cell_widths(other) if half else grid.dual_widths(other)
-        low, high = line[other]
-        widths = jnp.pad(widths, (0, 1), mode="edge")[low:high]
+        widths = setup.sample_widths(other, half)[slice(*line[other])]
         u = jnp.sum(fields[out] * values[partner] * widths, axis=-1)
         v = jnp.sum(fields[partner] * values[out] * widths, axis=-1)
         norm = jnp.sum(fields[out] * fields[partner] * widths, axis=-1)
@@ -90,5 +89,9 @@ class ModeMonitor(AbstractSpectralMonitor):
         scale = jnp.sqrt(8 * jnp.abs(norm) * ETA_0)
         incoming, outgoing = sign * (u + v) / scale, sign * (v - u) / scale
         return ModeAmplitudes(
-            self.frequencies, incoming, outgoing, modes.effective_index
+            self.frequencies,
+            incoming,
+            outgoing,
+            modes.effective_index,
+            modes.guided,
         )

@@ -21,7 +21,8 @@ class SlabMode(eqx.Module):
         effective_index: $\tilde\beta / k_0$.
         electric: The transverse electric field in V/m.
         magnetic: $\eta_0$ times the transverse magnetic field in V/m.
-        guided: Whether the index exceeds that of the medium at the ends of the line.
+        guided: Whether the index exceeds that of the medium at the ends of the line;
+            between walls, whether the mode travels at all.
     """
 
     effective_index: Float[Array, ""]
@@ -40,7 +41,7 @@ def slab_mode(
     *,
     polarisation: str,
     order: int = 1,
-    ends: Periodic | PEC | None = None,
+    ends: Periodic | PEC | tuple[float, float] | None = None,
 ) -> SlabMode:
     r"""Solves for one mode of a slab, on a line across it.
 
@@ -67,8 +68,9 @@ def slab_mode(
             `sin(pi f dt) / (pi dt)`, the frequency that its discrete equations see.
         polarisation: `"Ez"` or `"Hz"`.
         order: 1 for the fundamental mode, 2 for the next.
-        ends: `Periodic()` (the default) or `PEC()`, where the field is zero one gap
-            beyond the line.
+        ends: `Periodic()` (the default), `PEC()`, where the field is zero one gap
+            beyond the line, or for each end how much of the gap beyond counts: 1 for a
+            field that is zero one gap beyond, 2 for half a gap, 0 for an even field.
 
     Returns:
         The mode.
@@ -86,18 +88,18 @@ def slab_mode(
     unit = widths[0]
     k0 = 2 * jnp.pi * positive(frequency, "frequency") / SPEED_OF_LIGHT * unit
     flux = unit / (gaps * along)
-    # Conductances to the neighbour before and after each point. At a PEC end the field
-    # one gap beyond is zero; the line has one gap less than that needs.
-    wall = isinstance(ends, PEC)
+    # Conductances to the neighbour before and after each point. The gaps beyond the
+    # ends, of which the line knows one less, are as wide as their neighbours.
+    wall = (1.0, 1.0) if isinstance(ends, PEC) else ends
     shifted = jnp.roll(flux, 1 if polarisation == "Ez" else -1)
     before, after = (shifted, flux) if polarisation == "Ez" else (flux, shifted)
-    if wall:
-        before = before.at[0].set(flux[0])
-        after = after.at[-1].set(flux[-1])
+    if isinstance(wall, tuple):
+        before = before.at[0].set(wall[0] * flux[0])
+        after = after.at[-1].set(wall[1] * flux[-1])
     weight = jnp.sqrt(across * unit / widths)
     diagonal = k0**2 * own * across - (before + after) * weight**2
     coupling = after * weight * jnp.roll(weight, -1)
-    if wall:
+    if isinstance(wall, tuple):
         coupling = coupling.at[-1].set(0)
     value, vector = eigenpair(diagonal, coupling, order)
     beta = jnp.sqrt(value) / k0
@@ -109,4 +111,6 @@ def slab_mode(
     u, other = u / jnp.sqrt(power), other / jnp.sqrt(power)
     electric, magnetic = (u, other) if polarisation == "Ez" else (other, u)
     outside = jnp.maximum(own[0] * across[0], own[-1] * across[-1])
+    if isinstance(wall, tuple):
+        outside = jnp.zeros_like(outside)  # between walls all that travels is guided
     return SlabMode(beta, electric, magnetic, beta**2 > outside)

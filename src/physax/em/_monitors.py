@@ -13,7 +13,7 @@ from .._checks import ArgumentError, positive
 from ..grid import Box
 from ._clock import Clock
 from ._components import stagger
-from ._frame import Frame, Point, check_point
+from ._frame import Frame, Point, as_point, check_point
 from ._setup import Setup
 
 
@@ -152,8 +152,8 @@ class FieldMonitor(AbstractSpectralMonitor):
     """
 
     components: tuple[str, ...] = eqx.field(static=True)
-    centre: Point = eqx.field(static=True)
-    size: Point = eqx.field(static=True)
+    centre: Point = eqx.field(static=True, converter=as_point)
+    size: Point = eqx.field(static=True, converter=as_point)
     frequencies: Float[Array, " freqs"] = eqx.field(converter=as_frequencies)
 
     def locate(self, frame, what):

@@ -15,7 +15,7 @@ from ._clock import Clock
 from ._components import AXES
 from ._cpml import CPML
 from ._faces import Correction, Face, corrections, metric_at
-from ._frame import Point, check_point
+from ._frame import Point, as_point, check_point
 from ._injection import Injection, inject, read_row
 from ._layers import Axis, build_axis
 from ._medium import Medium
@@ -70,8 +70,8 @@ class PlaneWave(AbstractSource):
 
     direction: str = eqx.field(static=True)
     component: str = eqx.field(static=True)
-    centre: Point = eqx.field(static=True)
-    size: Point = eqx.field(static=True)
+    centre: Point = eqx.field(static=True, converter=as_point)
+    size: Point = eqx.field(static=True, converter=as_point)
     pulse: AbstractPulse
     amplitude: Float[Array, ""] = eqx.field(converter=as_array, default=1.0)
     permittivity: Float[Array, ""] = eqx.field(
@@ -142,6 +142,11 @@ class PlaneWave(AbstractSource):
 
     def injections(self, place, setup):
         return []
+
+    def lead_time(self, grid: Grid) -> Float[Array, ""]:
+        """Returns how long the wave takes from its sheet to the box, in seconds."""
+        width = jnp.max(grid.widths[self.axis])
+        return _MARGIN * width * jnp.sqrt(self.permittivity) / SPEED_OF_LIGHT
 
     def companion(self, place: WavePlace, setup: Setup) -> "IncidentLine":
         """Builds the line along which the incident wave is stepped."""

@@ -8,8 +8,9 @@ from jaxtyping import Array, Float
 from .._checks import ArgumentError
 from ..grid import Box
 from ..units import SPEED_OF_LIGHT
+from ._boundaries import PEC, PMC, Periodic
 from ._components import AXES
-from ._frame import Frame, Point, check_point
+from ._frame import Frame, Point, as_point, check_point
 from ._medium import Property, at_component
 from ._modes import SlabMode, slab_mode
 from ._setup import Setup
@@ -33,7 +34,7 @@ class Port(eqx.Module):
             a reflection of `(beta dx)^2 / 16` in amplitude.
     """
 
-    centre: Point = eqx.field(static=True)
+    centre: Point = eqx.field(static=True, converter=as_point)
     width: float = eqx.field(static=True)
     direction: str = eqx.field(static=True)
     mode: int = eqx.field(static=True, default=1)
@@ -89,7 +90,10 @@ def port_line(port: Port, frame: Frame, what: str, along: float = 0.0) -> Box:
     node = frame.nearest(port.axis, centre[port.axis], 0.0, what)
     node = max(node, 1)
     spans[port.axis] = (node, node + 1)
-    spans[other] = frame.span(other, centre[other], port.width, half, what)
+    low, high = frame.span(other, centre[other], port.width, half, what)
+    if not half and frame.faces[other][0] is PEC:
+        low = max(low, 1)  # on the wall itself E is zero
+    spans[other] = (low, high)
     return tuple(spans)
 
 
@@ -97,7 +101,35 @@ def _line(value: Property, component: str, box: Box, size: int) -> Array:
     value = jnp.asarray(at_component(value, component))
     if value.ndim == 0:
         return jnp.broadcast_to(value, (size,))
-    return value[tuple(slice(*span) for span in box)].reshape(size)
+    for axis, span in enumerate(box):
+        # The node of a magnetic wall behind the last cell is like its neighbour.
+        cells = jnp.clip(jnp.arange(*span), 0, value.shape[axis] - 1)
+        value = jnp.take(value, cells, axis)
+    return value.reshape(size)
+
+
+def _ends(box: Box, other: int, setup: Setup, electric: bool):
+    """Returns how the field continues beyond the ends of a line, for `slab_mode`.
+
+    Where the line reaches a wall the mode is that of the walled guide. If it reaches
+    none its ends are joined, far out where there is nothing.
+    """
+    low_face, high_face = setup.boundaries.axis(other)
+    low, high = box[other]
+    stored = setup.grid.shape[other] + (electric and isinstance(high_face, PMC))
+    zero, even, odd = 1.0, 0.0, 2.0
+    # Out of the plane, E is zero on a PEC and even about a PMC; H the other way round,
+    # its samples half a cell off the wall.
+    meets = {PEC: zero, PMC: even} if electric else {PEC: even, PMC: odd}
+    first = 1 if electric and isinstance(low_face, PEC) else 0
+    ends = [
+        meets.get(type(low_face)) if low <= first else None,
+        meets.get(type(high_face)) if high >= stored else None,
+    ]
+    if ends == [None, None]:
+        return Periodic()
+    first_end, last_end = (zero if end is None else end for end in ends)
+    return first_end, last_end
 
 
 def port_mode(
@@ -128,8 +160,9 @@ def port_mode(
     own = _line(own_property, own_name, box, size)
     along = _line(other_property, along_name, box, size)
     across = _line(other_property, across_name, box, size)
-    cells, dual = grid.cell_widths(other), grid.dual_widths(other)
-    widths, gaps = (dual, cells) if electric else (cells, dual)
+    widths = setup.sample_widths(other, 0.0 if electric else 0.5)
+    gaps = grid.cell_widths(other) if electric else grid.dual_widths(other)
+    gaps = jnp.pad(gaps, (0, 1), mode="edge")
     seen = jnp.sin(jnp.pi * frequency * setup.dt) / (jnp.pi * setup.dt)
     dtype = jnp.result_type(own, widths)
     return slab_mode(
@@ -141,6 +174,7 @@ def port_mode(
         jnp.asarray(seen, dtype),
         polarisation=own_name,
         order=port.mode,
+        ends=_ends(box, other, setup, electric),
     )
 
 

@@ -23,18 +23,18 @@ from ..runtime import (
 )
 from ._layouts import packing, place_state
 from ._memory import state_bytes
+from ._monitors import AbstractSpectralMonitor
 from ._simulate import (
     Decay,
     Result,
     fallen,
     finish,
     on_devices,
-    warn_if_alive,
+    warn_of,
     watch_every,
 )
 from ._simulation import Simulation, with_steps
 from ._state import State, build_program, energy, look, rest, step
-from ._time_monitors import EnergyMonitor, TimeMonitor
 
 
 class RunResult(eqx.Module):
@@ -112,8 +112,8 @@ def advance(
 @partial(jax.jit, static_argnames=("layout", "until"))
 def _has_decayed(sim: Simulation, state: State, layout, until: Decay) -> Array:
     # Outside `shard_map` this sums over whole arrays, whatever the layout.
-    now = energy(build_program(sim, layout, until.check_every), state.fields)
-    return fallen(now, state.peak, until.threshold)
+    program = build_program(sim, layout, until.check_every)
+    return fallen(program, state, energy(program, state.fields), until.threshold)
 
 
 @partial(jax.jit, static_argnames=("layout", "watch"))
@@ -126,11 +126,10 @@ _SHARED_CHUNK = 200
 
 def _lengthless(sim: Simulation) -> Simulation:
     """Returns the simulation without its length, if nothing in it depends on that."""
-    # Time monitors have one place for each record: their size follows the length.
-    timed = any(
-        isinstance(m, TimeMonitor | EnergyMonitor) for m in sim.monitors.values()
-    )
-    return sim if timed else with_steps(sim, 0)
+    # Time series have one place for each record: their size follows the length. Of
+    # monitors that we do not know we take it to.
+    spectral = (isinstance(m, AbstractSpectralMonitor) for m in sim.monitors.values())
+    return with_steps(sim, 0) if all(spectral) else sim
 
 
 def warm_up(
@@ -241,7 +240,7 @@ def run(
         result = eqx.tree_at(
             lambda r: r.status, result, jnp.asarray(int(Status.DIVERGED))
         )
-    warn_if_alive(sim, result)
+    warn_of(sim, result)
     return RunResult(result, outcome.state, outcome)
 
 

@@ -106,6 +106,11 @@ def scene(
     shape, origin = [], []
     for axis, (length, x) in enumerate(zip(size, middle, strict=True)):
         low, high = (f.cells if isinstance(f, CPML) else 0 for f in faces.axis(axis))
+        if length < spacing / 2:
+            raise ArgumentError(
+                f"`size` must be at least a cell of {spacing:g} m, but is {length:g} "
+                "m. Are sizes and wavelengths in metres?"
+            )
         inner = max(1, round(length / spacing))
         shape.append(inner + low + high)
         origin.append(x - (inner / 2 + low) * spacing)

@@ -1,9 +1,12 @@
 """What sources and monitors see of the simulation that they belong to."""
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..grid import Grid
+from ..units import SPEED_OF_LIGHT
+from ._boundaries import Boundaries
 from ._components import Components
 from ._layers import Axis
 from ._medium import Medium
@@ -20,6 +23,7 @@ class Setup(eqx.Module):
         dt: Time step in seconds.
         phases: For each axis the Bloch factor of one period, or `None`.
         steps: Number of steps of the run.
+        boundaries: The faces.
     """
 
     grid: Grid
@@ -29,3 +33,18 @@ class Setup(eqx.Module):
     dt: Float[Array, ""]
     phases: tuple[Array | None, ...]
     steps: int = eqx.field(static=True)
+    boundaries: Boundaries
+
+    def sample_widths(self, axis: int, half: float) -> Float[Array, " samples"]:
+        """Returns the width around each sample along an axis, in metres.
+
+        Half a cell on the node of a magnetic wall, zero on that of an electric wall,
+        where the field is zero.
+        """
+        rows = self.axes[axis]
+        metric = rows.magnetic if half else rows.electric
+        length = SPEED_OF_LIGHT * self.dt
+        if metric.ndim == 0:
+            return jnp.broadcast_to(length / metric, (self.grid.shape[axis],))
+        safe = jnp.where(metric > 0, metric, 1)
+        return jnp.where(metric > 0, length / safe, 0)

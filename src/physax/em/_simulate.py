@@ -19,6 +19,7 @@ from ..grid import Layout
 from ..runtime import check_memory
 from ._adjoints import AbstractAdjoint, Checkpointed
 from ._memory import state_bytes
+from ._mode_monitor import ModeAmplitudes
 from ._monitors import AbstractSpectralMonitor
 from ._simulation import Simulation
 from ._state import (
@@ -37,6 +38,8 @@ from ._step import Arrays
 
 class Decay(eqx.Module):
     """Stops a run when the energy in the grid has fallen far below its peak.
+
+    It waits until all pulses are over, by the `duration` of each.
 
     Attributes:
         threshold: Fraction of the largest energy seen.
@@ -105,7 +108,7 @@ def simulate(
         count=1 if layout is None else layout.mesh.size,
     )
     result = _simulate(sim, adjoint, until, layout)
-    warn_if_alive(sim, result)
+    warn_of(sim, result)
     return result
 
 
@@ -169,12 +172,13 @@ def _run(
 
 def decayed(program: Program, state: State, threshold: float) -> Array:
     """Whether the energy has fallen below a fraction of its peak."""
-    return fallen(total_energy(program, state.fields), state.peak, threshold)
+    return fallen(program, state, total_energy(program, state.fields), threshold)
 
 
-def fallen(now: Array, peak: Array, threshold: float) -> Array:
-    """Whether an energy is below a fraction of its peak, once there was any."""
-    return (peak > 0) & (now <= threshold * peak)
+def fallen(program: Program, state: State, now: Array, threshold: float) -> Array:
+    """Whether an energy is below a fraction of its peak, and no source is at work."""
+    silent = state.done * program.setup.dt >= program.silent
+    return silent & (state.peak > 0) & (now <= threshold * state.peak)
 
 
 def _shared(state: State):
@@ -248,7 +252,9 @@ def finish(program: Program, state: State) -> Result:
     residual = jnp.asarray(jnp.nan, state.peak.dtype)
     if program.watch is not None:
         left = energy(program, state.fields)
-        residual = left / jnp.where(state.peak > 0, state.peak, 1)
+        # The energy may be larger now than at the last look.
+        peak = jnp.maximum(state.peak, left)
+        residual = left / jnp.where(peak > 0, peak, 1)
     return Result(monitors, state.fields, status, residual)
 
 
@@ -257,8 +263,8 @@ def finish(program: Program, state: State) -> Result:
 _ALIVE = 1e-6
 
 
-def warn_if_alive(sim: Simulation, result: Result) -> None:
-    """Warns if spectra were taken of fields that had not decayed.
+def warn_of(sim: Simulation, result: Result) -> None:
+    """Warns of fields that diverged or had not decayed, and of modes that are none.
 
     Args:
         sim: The simulation.
@@ -272,6 +278,22 @@ def warn_if_alive(sim: Simulation, result: Result) -> None:
     if not spectral or isinstance(result.residual, jax.core.Tracer):
         return
     # On the host: an operation on a JAX array would be one more program to compile.
+    if np.any(np.asarray(result.status) == int(Status.DIVERGED)):
+        warnings.warn(
+            "The fields are not finite. Is the time step stable in this medium, and "
+            "are all wavelengths in metres?",
+            PhysaxWarning,
+            stacklevel=3,
+        )
+    for name, found in result.monitors.items():
+        if isinstance(found, ModeAmplitudes) and not np.all(np.asarray(found.guided)):
+            warnings.warn(
+                f"The mode of monitor {name!r} is not guided at some frequency: its "
+                "index is below that at the ends of the port's line. Move or widen the "
+                "port, or ask for a lower mode.",
+                PhysaxWarning,
+                stacklevel=3,
+            )
     residual = np.asarray(result.residual)
     if np.any(residual > _ALIVE):
         warnings.warn(

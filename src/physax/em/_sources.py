@@ -10,9 +10,10 @@ from jaxtyping import Array, Float
 from .._checks import ArgumentError, as_array, at_least, positive
 from ..grid import Box
 from ..units import ETA_0, SPEED_OF_LIGHT
-from ._components import stagger
+from ._boundaries import PEC
+from ._components import AXES, stagger
 from ._faces import Face, corrections, metric_at
-from ._frame import Frame, Point, check_point
+from ._frame import Frame, Point, as_point, check_point
 from ._injection import Injection
 from ._ports import Port, mode_fields, phase_per_cell, port_line, port_mode
 from ._pulses import AbstractPulse
@@ -54,7 +55,7 @@ class Dipole(AbstractSource):
     """
 
     component: str = eqx.field(static=True)
-    position: Point = eqx.field(static=True)
+    position: Point = eqx.field(static=True, converter=as_point)
     pulse: AbstractPulse
     moment: Float[Array, ""] = eqx.field(converter=as_array, default=1.0)
 
@@ -80,8 +81,25 @@ class Dipole(AbstractSource):
                 continue
             spans.append((low, low + 2))
             weights.append((1 - share, share) if low == near else (share, 1 - share))
+        self._check_walls(frame, position, what)
         frame.warn_in_layer(tuple(spans), what)
         return DipolePlace(tuple(spans), tuple(weights))
+
+    def _check_walls(self, frame: Frame, position: Point, what: str) -> None:
+        """Refuses a current along a PEC, which it would drive instead of the field."""
+        for axis, half in enumerate(stagger(self.component, frame.ndim)):
+            if half or self.component[0] == "H":
+                continue
+            nodes = frame.nodes[axis]
+            gaps = nodes[1] - nodes[0], nodes[-1] - nodes[-2]
+            away = position[axis] - nodes[0], nodes[-1] - position[axis]
+            for face, gap, distance in zip(frame.faces[axis], gaps, away, strict=True):
+                if face is PEC and distance < (1 - 1e-3) * gap:
+                    raise ArgumentError(
+                        f"`position` of {what} must be at least a cell, {gap:g} m, off "
+                        f"the PEC along {AXES[axis]}, but is {distance:g} m off: a "
+                        "current along a conductor radiates nothing."
+                    )
 
     def injections(self, place, setup):
         grid, ndim = setup.grid, setup.grid.ndim

@@ -35,6 +35,7 @@ class State(eqx.Module):
         lines: Incident waves, by name of their source.
         monitors: Accumulators, by name; each device's part under `shard_map`.
         peak: Largest energy seen at a check, in J (per length or area below 3-D).
+        done: Number of steps done.
     """
 
     fields: Arrays
@@ -42,6 +43,7 @@ class State(eqx.Module):
     lines: dict[str, LineState]
     monitors: dict[str, Arrays]
     peak: Float[Array, ""]
+    done: Int[Array, ""]
 
 
 class Program(eqx.Module):
@@ -56,6 +58,7 @@ class Program(eqx.Module):
         reads: What each monitor reads.
         setup: The simulation as sources and monitors see it.
         sampling: How often each monitor is updated.
+        silent: Time in seconds after which no source is at work any more.
         watch: Steps between looks at the energy for `State.peak`; `None` for never.
         layout: The devices, or `None`.
     """
@@ -68,6 +71,7 @@ class Program(eqx.Module):
     reads: dict[str, tuple[Read, ...]] = eqx.field(static=True)
     setup: Setup
     sampling: dict[str, Sampling]
+    silent: Float[Array, ""]
     watch: int | None = eqx.field(static=True)
     layout: Layout | None = eqx.field(static=True)
     dtype: str = eqx.field(static=True)
@@ -122,7 +126,9 @@ def build_program(
     names = (None,) * ndim if layout is None else layout.names[:ndim]
     local = tuple(cells // count for cells, count in zip(size, counts, strict=True))
     block = Block(local, names, counts, wraps, phases)
-    setup = Setup(grid, parts, sim.medium, axes, sim.dt, phases, sim.steps)
+    setup = Setup(
+        grid, parts, sim.medium, axes, sim.dt, phases, sim.steps, sim.boundaries
+    )
     lines, currents = {}, []
     for name, source in sim.sources.items():
         if isinstance(source, PlaneWave):
@@ -138,6 +144,7 @@ def build_program(
         {name: sim.place(name) for name in sim.monitors},
         setup,
         {name: _sampling(sim, one) for name, one in sim.monitors.items()},
+        _silence(sim),
         watch,
         layout,
         str(dtype),
@@ -175,6 +182,17 @@ def _padded(medium: Medium, shape: tuple[int, ...], size: tuple[int, ...]) -> Me
     )
 
 
+def _silence(sim: Simulation) -> Array:
+    """Returns the time after which no source is at work any more, in seconds."""
+    ends = [jnp.zeros((), sim.dt.dtype)]
+    for source in sim.sources.values():
+        end = source.pulse.duration()
+        if isinstance(source, PlaneWave):
+            end = end + source.lead_time(sim.grid)
+        ends.append(jnp.max(end).astype(sim.dt.dtype))
+    return lax.stop_gradient(jnp.max(jnp.stack(ends)))
+
+
 def _sampling(sim: Simulation, monitor: AbstractMonitor) -> Sampling:
     """Decimates spectral monitors as far as no source can alias into their band."""
     every = jnp.ones((), jnp.int32)
@@ -199,7 +217,8 @@ def rest(program: Program) -> State:
         kind = jnp.result_type(wide, jnp.complex64) if spectral else dtype
         monitors[name] = monitor.start(program.reads[name], program.setup, kind)
     peak = jnp.zeros((), wide)
-    return State(fields, zero_psi(stepper, dtype), lines, monitors, peak)
+    none = jnp.zeros((), jnp.int32)
+    return State(fields, zero_psi(stepper, dtype), lines, monitors, peak, none)
 
 
 def step(
@@ -234,7 +253,8 @@ def step(
         read = partial(_read, program, name, fields)
         sampling = program.sampling[name]
         monitors[name] = monitor.update(state.monitors[name], read, n, sampling)
-    return State(fields, psi, lines, monitors, state.peak)
+    done = jnp.asarray(n + 1, jnp.int32)
+    return State(fields, psi, lines, monitors, state.peak, done)
 
 
 def _move(program: Program, n, fields: Arrays, psi: Arrays, lines: dict):

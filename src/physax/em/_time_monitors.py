@@ -6,7 +6,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError
-from ._frame import Point
+from ._frame import Point, as_point
 from ._monitors import AbstractMonitor, Read, region_reads, sample_coordinates
 
 
@@ -61,8 +61,8 @@ class TimeMonitor(AbstractMonitor):
     """
 
     components: tuple[str, ...] = eqx.field(static=True)
-    centre: Point = eqx.field(static=True)
-    size: Point = eqx.field(static=True)
+    centre: Point = eqx.field(static=True, converter=as_point)
+    size: Point = eqx.field(static=True, converter=as_point)
     every: int = eqx.field(static=True, default=1)
 
     def __check_init__(self):
