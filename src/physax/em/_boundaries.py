@@ -73,7 +73,7 @@ class Boundaries(eqx.Module):
             known = (PEC, PMC, CPML, Periodic, Bloch)
             if len(pair) != 2 or not all(isinstance(face, known) for face in pair):
                 raise ArgumentError(
-                    f"`{axis}` must be a face, such as `PEC()` or `CPML(10)`, or a pair "
+                    f"`{axis}` must be a face, such as `CPML(10)`, or a pair "
                     f"of them, but is {pair!r}."
                 )
             low, high = pair
