@@ -1,13 +1,18 @@
 """Scattering parameters of a device with several ports."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
+import jax
+import jax.core
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Complex, Float
 
-from .._checks import ArgumentError, positive
+from .._checks import ArgumentError, PhysaxWarning, positive
+from .._status import Status
 from ..grid import Layout
 from ..units import SPEED_OF_LIGHT
 from ._adjoints import AbstractAdjoint
@@ -17,6 +22,19 @@ from ._pulses import AbstractPulse, band_pulse
 from ._simulate import Decay, Result, simulate
 from ._simulation import Simulation
 from ._sources import ModeSource
+
+
+def _warn_if_diverged(result: Result, name: str) -> None:
+    """Warns of a run whose fields are not finite, as far as that is known."""
+    if isinstance(result.status, jax.core.Tracer):
+        return
+    if np.any(np.asarray(result.status) == int(Status.DIVERGED)):
+        warnings.warn(
+            f"The fields of the run for port {name!r} are not finite. Is the time step "
+            "stable in this medium, and are all wavelengths in metres?",
+            PhysaxWarning,
+            stacklevel=3,
+        )
 
 
 class SParameters(eqx.Module):
@@ -180,5 +198,6 @@ def s_parameters(
             jnp.stack([seen[p].outgoing / seen[name].incoming for p in ports], axis=-1)
         )
         results[name] = result
+        _warn_if_diverged(result, name)
     values = jnp.stack(columns, axis=-1)
     return SParameters(values, waves, tuple(ports), inputs, results)

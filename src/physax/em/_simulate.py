@@ -264,7 +264,7 @@ _ALIVE = 1e-6
 
 
 def warn_of(sim: Simulation, result: Result) -> None:
-    """Warns of fields that diverged or had not decayed, and of modes that are none.
+    """Warns of fields that had not decayed, and of modes that are none.
 
     Args:
         sim: The simulation.
@@ -278,13 +278,6 @@ def warn_of(sim: Simulation, result: Result) -> None:
     if not spectral or isinstance(result.residual, jax.core.Tracer):
         return
     # On the host: an operation on a JAX array would be one more program to compile.
-    if np.any(np.asarray(result.status) == int(Status.DIVERGED)):
-        warnings.warn(
-            "The fields are not finite. Is the time step stable in this medium, and "
-            "are all wavelengths in metres?",
-            PhysaxWarning,
-            stacklevel=3,
-        )
     for name, found in result.monitors.items():
         if isinstance(found, ModeAmplitudes) and not np.all(np.asarray(found.guided)):
             warnings.warn(
