@@ -106,6 +106,9 @@ def check_equal(got, want):
         # the gap between eigenvalues, some 0.03.
         tolerance = 1e-4 if narrow and "'modes'" in name else ordinary
         limit = tolerance * np.max(np.abs(a), initial=0.0)
+        if a.dtype == bool:
+            assert np.array_equal(inside, a)
+            continue
         worst = np.max(np.abs(inside - a), initial=0.0)
         assert worst <= limit or np.isnan(a).all(), f"{name}: {worst} > {limit}"
 

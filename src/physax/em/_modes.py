@@ -111,6 +111,6 @@ def slab_mode(
     u, other = u / jnp.sqrt(power), other / jnp.sqrt(power)
     electric, magnetic = (u, other) if polarisation == "Ez" else (other, u)
     outside = jnp.maximum(own[0] * across[0], own[-1] * across[-1])
-    if isinstance(wall, tuple):
+    if isinstance(ends, tuple):
         outside = jnp.zeros_like(outside)  # between walls all that travels is guided
     return SlabMode(beta, electric, magnetic, beta**2 > outside)
