@@ -3,9 +3,7 @@
 from typing import NamedTuple
 
 from .._checks import ArgumentError
-
-
-AXES = ("x", "y", "z")
+from ..grid import AXES
 
 
 class CurlTerm(NamedTuple):

@@ -132,6 +132,11 @@ def _ends(box: Box, other: int, setup: Setup, electric: bool):
     return first_end, last_end
 
 
+def _seen_frequency(frequency: Float[Array, "*shape"], setup: Setup) -> Array:
+    """Returns the frequency in Hz that the discrete time derivative of a run sees."""
+    return jnp.sin(jnp.pi * frequency * setup.dt) / (jnp.pi * setup.dt)
+
+
 def port_mode(
     port: Port, box: Box, setup: Setup, frequency: Float[Array, ""]
 ) -> SlabMode:
@@ -163,7 +168,7 @@ def port_mode(
     widths = setup.sample_widths(other, 0.0 if electric else 0.5)
     gaps = grid.cell_widths(other) if electric else grid.dual_widths(other)
     gaps = jnp.pad(gaps, (0, 1), mode="edge")
-    seen = jnp.sin(jnp.pi * frequency * setup.dt) / (jnp.pi * setup.dt)
+    seen = _seen_frequency(frequency, setup)
     dtype = jnp.result_type(own, widths)
     return slab_mode(
         own.astype(dtype),
@@ -217,6 +222,6 @@ def phase_per_cell(
 ) -> Float[Array, "*freqs"]:
     r"""Returns $\beta \Delta$, the phase in radians over one cell along the port."""
     width = setup.grid.cell_widths(port.axis)[node]
-    seen = jnp.sin(jnp.pi * frequency * setup.dt) / (jnp.pi * setup.dt)
+    seen = _seen_frequency(frequency, setup)
     k0 = 2 * jnp.pi * seen / SPEED_OF_LIGHT
     return 2 * jnp.arcsin(jnp.clip(mode.effective_index * k0 * width / 2, -1.0, 1.0))
