@@ -119,17 +119,15 @@ def costs(case: str, n: int, steps: int, rounds: int) -> list[Row]:
         return full / bare
 
     key = case, n, steps
-    return [
+    rows = [
         row("compile", lambda: physax_runner(*key).compile_s, "s"),
         row("temporary over state, simulate", lambda: memory(physax_runner(*key)), "x"),
         row("temporary over state, advance", lambda: memory(physax_advance(*key)), "x"),
-        row(
-            "mode source, 20 frequencies in 2 monitors over bare run",
-            price,
-            "x",
-            rounds,
-        ),
     ]
+    if case == "2d":  # mode sources are of 2-D simulations
+        what = "mode source, 20 frequencies in 2 monitors over bare run"
+        rows.append(row(what, price, "x", rounds))
+    return rows
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -260,6 +260,7 @@ def step(
 def _move(program: Program, n, fields: Arrays, psi: Arrays, lines: dict):
     """Advances fields, layers and incident lines by one step."""
     stepper, dt = program.stepper, program.setup.dt
+    stepper = eqx.tree_at(lambda s: s.block, stepper, stepper.block.within(n))
     rows, block, axes = stepper.rows, stepper.block, program.setup.axes
     now, between = Clock(2 * n, dt), Clock(2 * n + 1, dt)
     lines = dict(lines)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Num
 
-from ..grid import Block
+from ..grid import Block, Box
 from ..units import ETA_0
 from ._components import Components, CurlTerm
 from ._layers import Axis, Rows, Slab
@@ -51,6 +51,10 @@ class Row(eqx.Module):
             return kept + self.gain * curl
         m, s = self.inertia, self.loss
         return field + curl / m if s is None else ((m - s) * field + curl) / (m + s)
+
+
+def _slices(box: Box) -> tuple[slice, ...]:
+    return tuple(slice(start, stop) for start, stop in box)
 
 
 def _cut(value: Array, where) -> Array:
@@ -170,6 +174,7 @@ def half_step(
         cells = block.shape[term.axis]
         metric = _along(axis.electric if electric else axis.magnetic, term.axis, ndim)
         curl, inside = difference(0, cells), None
+        fused = ndim == 3 and term.axis == last
         for side, slab, rows in _slabs(axis, electric=electric):
             start = 0 if side == "low" else cells - slab.cells
             stop = start + slab.cells
@@ -181,14 +186,17 @@ def half_step(
             extra = psi[name]
             if rows.g is not None:
                 extra = extra + _along(rows.g, term.axis, ndim) * d
-            if term.axis == last:
+            if fused:
                 pad = [(0, 0)] * ndim
                 pad[last] = (start, cells - stop)
                 extra = jnp.pad(extra, pad)
                 inside = extra if inside is None else inside + extra
             else:
-                where = (slice(None),) * term.axis + (slice(start, stop),)
-                scaled = _cut(metric, where) * extra
+                where = tuple(
+                    (start, stop) if a == term.axis else (0, n)
+                    for a, n in enumerate(block.shape)
+                )
+                scaled = _cut(metric, _slices(where)) * extra
                 later.append((term.target, where, term.sign * scaled))
         curl = metric * (curl if inside is None else curl + inside)
         curl = curl if term.sign > 0 else -curl
@@ -197,6 +205,6 @@ def half_step(
     for name, curl in curls.items():
         fields[name] = stepper.rows[name].update(fields[name], curl)
     for name, where, extra in later:
-        gain = stepper.rows[name].drive(extra, where)
-        fields[name] = fields[name].at[where].add(gain)
+        gain = stepper.rows[name].drive(extra, _slices(where))
+        fields[name] = block.add_here(fields[name], where, gain)
     return fields, psi

@@ -1,9 +1,13 @@
 """A block of a grid and its neighbours: the halo provider of every stencil."""
 
+from functools import partial
+from typing import Self
+
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Num
+from jaxtyping import Array, Int, Num
 
 
 Box = tuple[tuple[int, int], ...]
@@ -15,6 +19,31 @@ def _along(values: Array, axis: int, low: int, high: int) -> Array:
     pad = [(0, 0)] * values.ndim
     pad[axis] = (low, high)
     return jnp.pad(values, pad)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _add_in_place(
+    values: Array, where: tuple[slice, ...], what: Array, zero: Array
+) -> Array:
+    """Adds to a box whose first corner the compiler does not know.
+
+    XLA's CPU backend writes a box at a known corner by a masked pass over the whole
+    array, at an unknown one by a loop over the box alone: 9 times faster for 10 columns
+    of 1000.
+    """
+    corner = [part.start + zero for part in where]
+    sizes = [part.stop - part.start for part in where]
+    old = lax.dynamic_slice(values, corner, sizes)
+    return lax.dynamic_update_slice(values, old + what, corner)
+
+
+@_add_in_place.defjvp
+def _add_in_place_jvp(where, primals, tangents):
+    # The transpose of the known corner is a slice, which costs no copy.
+    values, what, zero = primals
+    change, more, _ = tangents
+    out = _add_in_place(values, where, what, zero)
+    return out, change.at[where].add(more)
 
 
 class Block(eqx.Module):
@@ -31,6 +60,7 @@ class Block(eqx.Module):
         periodic: For each axis whether it wraps.
         phase: For each axis the Bloch factor `exp(i k L)` by which a field grows over
             one period, or `None` for 1.
+        zero: A zero that the compiler does not know to be one, inside a loop.
     """
 
     shape: tuple[int, ...] = eqx.field(static=True)
@@ -38,6 +68,13 @@ class Block(eqx.Module):
     parts: tuple[int, ...] = eqx.field(static=True)
     periodic: tuple[bool, ...] = eqx.field(static=True)
     phase: tuple[Num[Array, ""] | None, ...]
+    zero: Int[Array, ""] | None = None
+
+    def within(self, n: Int[Array, ""]) -> Self:
+        """Returns the block as it adds fastest in turn `n`, from 0, of a loop."""
+        return eqx.tree_at(
+            lambda b: b.zero, self, jnp.minimum(n, 0), is_leaf=lambda x: x is None
+        )
 
     def _beyond(self, values: Array, axis: int, *, after: bool) -> Array | None:
         """Returns the plane next to the block, or `None` where it is zero."""
@@ -98,16 +135,26 @@ class Block(eqx.Module):
         self, values: Num[Array, "*cells"], box: Box, what: Num[Array, "*#box"]
     ) -> Num[Array, "*cells"]:
         """Returns the values with `what` added in a box, as far as this block goes."""
-        what = jnp.asarray(what, values.dtype)
         if all(parts == 1 for parts in self.parts):
-            where = tuple(slice(low, high) for low, high in box)
-            return values.at[where].add(what)
+            return self.add_here(values, box, what)
+        what = jnp.asarray(what, values.dtype)
         index = []
         for axis, (low, high) in enumerate(box):
             shape = [1] * len(box)
             shape[axis] = high - low
             index.append(self._local(axis, low, high).reshape(shape))
         return values.at[tuple(index)].add(what, mode="drop")
+
+    def add_here(
+        self, values: Num[Array, "*cells"], box: Box, what: Num[Array, "*#box"]
+    ) -> Num[Array, "*cells"]:
+        """Returns the values with `what` added in a box of local cells, in place."""
+        what = jnp.asarray(what, values.dtype)
+        where = tuple(slice(low, high) for low, high in box)
+        if self.zero is None:
+            return values.at[where].add(what)
+        what = jnp.broadcast_to(what, [high - low for low, high in box])
+        return _add_in_place(values, where, what, self.zero)
 
     def difference(
         self,
