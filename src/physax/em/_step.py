@@ -37,7 +37,7 @@ class Row(eqx.Module):
     gain: Num[Array, ""] | None = None
     decay: Num[Array, ""] | None = None
 
-    def drive(self, curl: Array, where=...) -> Array:
+    def drive(self, curl: Array, where: Box | None = None) -> Array:
         """Returns what a curl adds to the field in some cells."""
         if self.gain is not None:
             return self.gain * curl
@@ -53,12 +53,11 @@ class Row(eqx.Module):
         return field + curl / m if s is None else ((m - s) * field + curl) / (m + s)
 
 
-def _slices(box: Box) -> tuple[slice, ...]:
-    return tuple(slice(start, stop) for start, stop in box)
-
-
-def _cut(value: Array, where) -> Array:
-    return value[where] if value.ndim else value
+def _cut(value: Array, where: Box | None) -> Array:
+    """Returns the entries in a box of local cells; a number stands for all."""
+    if where is None or value.ndim == 0:
+        return value
+    return value[tuple(slice(start, stop) for start, stop in where)]
 
 
 def build_row(medium: Medium, component: str, step_length: Num[Array, ""]) -> Row:
@@ -196,7 +195,7 @@ def half_step(
                     (start, stop) if a == term.axis else (0, n)
                     for a, n in enumerate(block.shape)
                 )
-                scaled = _cut(metric, _slices(where)) * extra
+                scaled = _cut(metric, where) * extra
                 later.append((term.target, where, term.sign * scaled))
         curl = metric * (curl if inside is None else curl + inside)
         curl = curl if term.sign > 0 else -curl
@@ -205,6 +204,6 @@ def half_step(
     for name, curl in curls.items():
         fields[name] = stepper.rows[name].update(fields[name], curl)
     for name, where, extra in later:
-        gain = stepper.rows[name].drive(extra, _slices(where))
+        gain = stepper.rows[name].drive(extra, where)
         fields[name] = block.add_here(fields[name], where, gain)
     return fields, psi
