@@ -1,7 +1,6 @@
 """A block of a grid and its neighbours: the halo provider of every stencil."""
 
 from functools import partial
-from typing import Self
 
 import equinox as eqx
 import jax
@@ -70,7 +69,7 @@ class Block(eqx.Module):
     phase: tuple[Num[Array, ""] | None, ...]
     zero: Int[Array, ""] | None = None
 
-    def within(self, n: Int[Array, ""]) -> Self:
+    def within(self, n: Int[Array, ""]) -> "Block":
         """Returns the block as it adds fastest in turn `n`, from 0, of a loop."""
         return eqx.tree_at(
             lambda b: b.zero, self, jnp.minimum(n, 0), is_leaf=lambda x: x is None
