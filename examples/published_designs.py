@@ -65,7 +65,7 @@ def load(folder: Path = DATA, names: list[str] | None = None) -> list[Design]:
     return designs
 
 
-def permittivity(problem: dict, density) -> jnp.ndarray:
+def medium(problem: dict, density) -> em.Medium:
     """Returns the permittivity at the nodes: waveguides, cladding, design box."""
     core, clad = problem["eps_core"], problem["eps_clad"]
     background = np.full(problem["shape"], clad)
@@ -73,7 +73,8 @@ def permittivity(problem: dict, density) -> jnp.ndarray:
         background[x0:x1, y0:y1] = core
     x0, x1, y0, y1 = problem["design_box"]
     inside = clad + (core - clad) * jnp.asarray(density)
-    return jnp.asarray(background, inside.dtype).at[x0:x1, y0:y1].set(inside)
+    region = em.DesignRegion(((x0, x1), (y0, y1)), inside)
+    return em.Medium(jnp.asarray(background, inside.dtype), regions=region)
 
 
 def simulation(problem: dict, density, steps: int = STEPS) -> em.Simulation:
@@ -81,7 +82,7 @@ def simulation(problem: dict, density, steps: int = STEPS) -> em.Simulation:
     layers = em.Boundaries.all(em.CPML(problem["pml_cells"]))
     return em.Simulation(
         Grid.uniform(problem["shape"], problem["dl_nm"] * NANO),
-        em.Medium(permittivity=permittivity(problem, density)),
+        medium(problem, density),
         layers,
         steps=steps,
         polarisation="Ez",

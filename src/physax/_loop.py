@@ -1,8 +1,9 @@
 """The only traced time loop of the library."""
 
 from collections.abc import Callable
+from functools import partial
 from math import isqrt
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -170,3 +171,154 @@ def _chunks(step, state, start, stop, checkpoint, every, between, done, save):
         go = lambda s: _steps(step, s, stop - rest, rest, checkpoint)  # noqa: E731
         state = go(state) if done is None else lax.cond(finished, keep, go, state)
     return state, records
+
+
+class Tape(NamedTuple):
+    """What `record` kept of a run, for `rewind`.
+
+    Attributes:
+        chunks: For each whole chunk its stacked records, or the state before it.
+        rest: The same of the steps after the last whole chunk, `None` without any.
+        ran: Which chunks were not skipped, `None` without a stop rule.
+    """
+
+    chunks: PyTree
+    rest: PyTree
+    ran: PyTree
+
+
+def _recorded(step, state, first, count: int):
+    numbers = first + jnp.arange(count, dtype=jnp.int32)
+    return lax.scan(step, state, numbers)
+
+
+def _skipped(go, state):
+    """Returns the state as it is, and blank records like those of `go`."""
+    # Inside `shard_map` both ways must differ from device to device, or neither. The
+    # condition does; the compiler sees that it decides nothing.
+    any_zero = jnp.zeros((), bool)
+    for leaf in jax.tree.leaves(state):
+        any_zero = any_zero | (jnp.ravel(leaf)[0] == 0)
+
+    def blank(x):
+        zeros = jnp.zeros(x.shape, x.dtype)
+        return jnp.where(any_zero, zeros, zeros)
+
+    return state, jax.tree.map(blank, jax.eval_shape(go, state)[1])
+
+
+def record(
+    step: Callable[[State, Int[Array, ""]], tuple[State, PyTree]],
+    state: State,
+    stop: int,
+    every: int,
+    *,
+    between: Callable[[State], State] | None = None,
+    done: Callable[[State], Bool[Array, ""]] | None = None,
+    keep: Callable[[State], PyTree] | None = None,
+) -> tuple[State, Tape]:
+    """Applies `step` for n = 0, ..., stop - 1 and keeps what `rewind` needs.
+
+    Args:
+        step: Maps a state and the step number to the next state and a record.
+        state: The state before step 0.
+        stop: Number of steps.
+        every: Steps in a chunk.
+        between: As for `iterate`, after each chunk.
+        done: As for `iterate`: skips the chunks after its first yes.
+        keep: What to keep of the state before each chunk instead of the records, which
+            `rewind` then makes again.
+
+    Returns:
+        The last state and the tape.
+    """
+    whole, rest = divmod(stop, every)
+
+    def advance(state, first, count):
+        new, records = _recorded(step, state, first, count)
+        return new, records if keep is None else keep(state)
+
+    def attempt(state, first, count, finished) -> tuple:
+        go = lambda s: advance(s, first, count)  # noqa: E731
+        if done is None:
+            return go(state)
+        return lax.cond(finished, partial(_skipped, go), go, state)
+
+    def chunk(carry, k):
+        before, finished = carry
+        ran = ~finished
+        after, kept = attempt(before, k * every, every, finished)
+        after = after if between is None else between(after)
+        if done is not None:
+            finished = finished | done(after)
+        return (after, finished), (kept, ran)
+
+    start = state, jnp.zeros((), bool)
+    numbers = jnp.arange(whole, dtype=jnp.int32)
+    (end, finished), (chunks, ran) = lax.scan(chunk, start, numbers)
+    last = None
+    if rest:
+        # The steps left are no whole chunk: a stop rule has its last say before them.
+        end, last = attempt(end, whole * every, rest, finished)
+        ran = jnp.append(ran, ~finished)
+    return end, Tape(chunks, last, None if done is None else ran)  # pyright: ignore[reportReturnType]
+
+
+def rewind(
+    back: Callable[[State, PyTree, Int[Array, ""]], State],
+    carry: State,
+    tape: Tape,
+    stop: int,
+    every: int,
+    *,
+    enter: Callable[[State, Int[Array, ""]], State],
+    step: Callable[[PyTree, Int[Array, ""]], tuple[PyTree, PyTree]] | None = None,
+) -> State:
+    """Applies `back` for n = stop - 1, ..., 0 with the record of each step.
+
+    Args:
+        back: Maps a carry, the record of a step and its number to the next carry.
+        carry: The carry after the last step.
+        tape: From `record`.
+        stop: Number of steps.
+        every: Steps in a chunk, as for `record`.
+        enter: Called once before, with the carry and the number of the last step made.
+        step: The step that was recorded, for a tape that keeps states.
+
+    Returns:
+        The carry before step 0.
+    """
+    whole, rest = divmod(stop, every)
+
+    def retreat(carry, kept, first, count, ran):
+        numbers = first + jnp.arange(count, dtype=jnp.int32)
+
+        def go(carry):
+            carry, entered = carry
+            if ran is not None:
+                first_time = lambda c: enter(c, numbers[-1])  # noqa: E731
+                carry = lax.cond(entered, lambda c: c, first_time, carry)
+            records = kept if step is None else _recorded(step, kept, first, count)[1]
+            one = lambda c, x: (back(c, *x), None)  # noqa: E731
+            carry = lax.scan(one, carry, (records, numbers), reverse=True)[0]
+            return carry, jnp.ones((), bool)
+
+        return go(carry) if ran is None else lax.cond(ran, go, lambda c: c, carry)
+
+    ran = tape.ran
+    if ran is None:
+        carry = enter(carry, jnp.asarray(stop - 1, jnp.int32))
+    begin: PyTree = carry, jnp.zeros((), bool)
+    if rest:
+        flag = None if ran is None else ran[-1]
+        begin = retreat(begin, tape.rest, whole * every, rest, flag)
+
+    def chunk(carry, x):
+        kept, k, flag = x
+        return retreat(carry, kept, k * every, every, flag), None
+
+    numbers = jnp.arange(whole, dtype=jnp.int32)
+    flags = None if ran is None else ran[:whole]
+    xs = tape.chunks, numbers, flags
+    last: PyTree = lax.scan(chunk, begin, xs, reverse=True)[0]
+    return last[0]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from physax import em
-from physax.em._state import build_program
+from physax.em._program import build_program
 from physax.grid import Grid
 from physax.units import EPSILON_0, ETA_0, MICRO, NANO, SPEED_OF_LIGHT
 

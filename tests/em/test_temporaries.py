@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from physax import em
-from physax.em._state import build_program, rest
+from physax.em._program import build_program
+from physax.em._state import rest
 from physax.grid import Grid
 
 

@@ -84,7 +84,7 @@ def on_one_device(scene):
     if scene not in _alone:
         sim = SCENES[scene]()
         moment = sim.sources["dipole"].moment
-        _alone[scene] = run(sim, sim.medium.permittivity, moment, None, em.Stored())
+        _alone[scene] = run(sim, sim.medium.permittivity, moment, None, em.Direct())
     return _alone[scene]
 
 
@@ -118,7 +118,7 @@ def check_equal(got, want):
 def test_any_mesh_agrees_with_one_device(scene, sizes):
     layout, sim = cut(sizes), SCENES[scene]()
     eps, moment = sim.medium.permittivity, sim.sources["dipole"].moment
-    got = run(sim, eps, moment, layout, em.Stored())
+    got = run(sim, eps, moment, layout, em.Direct())
     check_equal(got, on_one_device(scene))
 
 

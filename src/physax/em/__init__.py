@@ -3,7 +3,7 @@
 from ._adjoints import (
     AbstractAdjoint as AbstractAdjoint,
     Checkpointed as Checkpointed,
-    Stored as Stored,
+    Direct as Direct,
 )
 from ._boundaries import (
     PEC as PEC,
@@ -18,8 +18,10 @@ from ._cpml import (
     cpml_coefficients as cpml_coefficients,
 )
 from ._flux import FluxMonitor as FluxMonitor, SpectralFlux as SpectralFlux
+from ._linear_tape import LinearTape as LinearTape
+from ._march import Decay as Decay
 from ._materials import Material as Material
-from ._medium import Medium as Medium
+from ._medium import DesignRegion as DesignRegion, Medium as Medium
 from ._memory import state_bytes as state_bytes
 from ._mirror import mirror_sign as mirror_sign, unfold as unfold
 from ._mode_monitor import ModeAmplitudes as ModeAmplitudes, ModeMonitor as ModeMonitor
@@ -59,7 +61,7 @@ from ._shapes import (
     Sphere as Sphere,
     Structure as Structure,
 )
-from ._simulate import Decay as Decay, Result as Result, simulate as simulate
+from ._simulate import Result as Result, simulate as simulate
 from ._simulation import Simulation as Simulation, with_steps as with_steps
 from ._sources import (
     AbstractSource as AbstractSource,

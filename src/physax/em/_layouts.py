@@ -9,7 +9,8 @@ import numpy as np
 from jax.sharding import NamedSharding
 
 from ..runtime import pack_state, unpack_state
-from ._state import Program, State, required_layout, rest, specs
+from ._program import Program
+from ._state import State, required_layout, rest, specs
 from ._step import psi_name
 
 

@@ -4,8 +4,9 @@ from math import prod
 
 import jax
 
+from ._program import build_program
 from ._simulation import Simulation
-from ._state import build_program, rest
+from ._state import rest
 
 
 @jax.jit

@@ -186,7 +186,8 @@ class PlaneWave(AbstractSource):
         )
         medium = Medium(permittivity=self.permittivity)
         names = setup.components.names
-        rows = {n: build_row(medium, n, SPEED_OF_LIGHT * setup.dt) for n in names}
+        length = SPEED_OF_LIGHT * setup.dt
+        rows = {n: build_row(medium, n, length).quotients() for n in names}
         stepper = Stepper(setup.components, block, tuple(axes), rows)
         return IncidentLine(stepper, self._sheet(place, setup, axes[axis]), self, place)
 
@@ -278,15 +279,25 @@ class IncidentLine(eqx.Module):
             The fields.
         """
         fields = dict(fields)
-        for term in self.place.corrections[0 if electric else 1]:
-            metric = metric_at(axes, term, electric)
-            value = term.sign * metric * self._incident(state, term)
+        for term, value in self.corrections(state, axes, electric=electric):
             field = fields[term.target]
-            shape = tuple(high - low for low, high in term.box)
-            value = jnp.broadcast_to(value, shape).astype(field.dtype)
-            drive = read_row(rows[term.target], block, term.box).drive(value)
+            drive = read_row(rows[term.target], block, term.box).drive(
+                value.astype(field.dtype)
+            )
             fields[term.target] = block.add(field, term.box, drive)
         return fields
+
+    def corrections(
+        self, state: LineState, axes: tuple[Axis, ...], *, electric: bool
+    ) -> list[tuple[Correction, Array]]:
+        """Returns what the curls at the faces lack, shaped like their boxes."""
+        out = []
+        for term in self.place.corrections[0 if electric else 1]:
+            value = term.sign * metric_at(axes, term, electric)
+            value = value * self._incident(state, term)
+            shape = tuple(high - low for low, high in term.box)
+            out.append((term, jnp.broadcast_to(value, shape)))
+        return out
 
     def _incident(self, state: LineState, term: Correction) -> Array:
         """Returns the incident samples that a correction reads."""

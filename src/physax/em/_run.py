@@ -22,19 +22,13 @@ from ..runtime import (
     fingerprint,
 )
 from ._layouts import packing, place_state
+from ._march import Decay, fallen, on_devices, watch_every
 from ._memory import state_bytes
 from ._monitors import AbstractSpectralMonitor
-from ._simulate import (
-    Decay,
-    Result,
-    fallen,
-    finish,
-    on_devices,
-    warn_of,
-    watch_every,
-)
+from ._program import build_program
+from ._simulate import Result, finish, warn_of
 from ._simulation import Simulation, with_steps
-from ._state import State, build_program, energy, look, rest, step
+from ._state import State, energy, look, rest, step
 
 
 class RunResult(eqx.Module):

@@ -16,10 +16,11 @@ from .._status import Status
 from ..grid import Layout
 from ..units import SPEED_OF_LIGHT
 from ._adjoints import AbstractAdjoint
+from ._march import Decay
 from ._mode_monitor import ModeMonitor
 from ._ports import Port
 from ._pulses import AbstractPulse, band_pulse
-from ._simulate import Decay, Result, simulate
+from ._simulate import Result, simulate
 from ._simulation import Simulation
 from ._sources import ModeSource
 

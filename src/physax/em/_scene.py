@@ -159,13 +159,12 @@ def describe(sim: Simulation) -> str:
         + ("" if grid.is_uniform(a) else f" to {float(jnp.max(w)) * 1e9:.4g}")
         for a, w in enumerate(grid.widths)
     )
-    names = components(grid.ndim, sim.polarisation).names
+    parts = components(grid.ndim, sim.polarisation)
+    names, medium = parts.names, sim.medium.merged(grid.shape)
     dt = float(sim.dt)
-    limit = float(
-        largest_step(grid, sim.medium, components(grid.ndim, sim.polarisation))
-    )
+    limit = float(largest_step(grid, medium, parts))
     electric = [n for n in names if n[0] == "E"]
-    eps = [at_component(sim.medium.permittivity, n) for n in electric]
+    eps = [at_component(medium.permittivity, n) for n in electric]
     low, high = (float(f(jnp.stack([f(e) for e in eps]))) for f in (jnp.min, jnp.max))
     lines = [
         f"grid          {' x '.join(map(str, grid.shape))} cells, {lengths} um, "

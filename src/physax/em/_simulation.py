@@ -98,7 +98,8 @@ class Simulation(eqx.Module):
         self.steps = _whole(steps)
         check_boundaries(self.boundaries, grid)
         check_medium(self.medium, parts.names, grid.shape)
-        limit = largest_step(grid, self.medium, parts)
+        whole = self.medium.merged(grid.shape)
+        limit = largest_step(grid, whole, parts)
         if dt is None:
             if not 0 < courant <= 1:
                 raise ArgumentError(
@@ -110,7 +111,7 @@ class Simulation(eqx.Module):
         _check_step(self.dt, limit)
         frame = build_frame(grid, self.boundaries, parts)
         self.places = tuple(_locate(self.sources, self.monitors, frame))
-        check_resolution(self.sources, grid, self.medium)
+        check_resolution(self.sources, grid, whole)
 
     def place(self, name: str) -> Any:
         """Returns what `locate` found for a source or a monitor."""

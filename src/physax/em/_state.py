@@ -1,4 +1,4 @@
-"""The state of a run, and the program that advances it."""
+"""The state of a run, and the step that advances it."""
 
 from functools import partial
 from operator import mul
@@ -11,19 +11,15 @@ from jax.sharding import PartitionSpec
 from jaxtyping import Array, Float, Int
 
 from .._checks import ArgumentError
-from ..grid import AXES, Block, Layout
+from ..grid import Layout
 from ..units import EPSILON_0, SPEED_OF_LIGHT
-from ._boundaries import Bloch, Periodic
 from ._clock import Clock
-from ._components import components, stagger
-from ._injection import Injection, inject
-from ._layers import build_axis, stored_cells
-from ._medium import PROPERTIES, Medium
-from ._monitors import AbstractMonitor, AbstractSpectralMonitor, Read, Sampling
-from ._plane_wave import IncidentLine, LineState, PlaneWave
-from ._setup import Setup
-from ._simulation import Simulation
-from ._step import Arrays, Stepper, build_row, half_step, zero_psi
+from ._components import stagger
+from ._injection import inject
+from ._monitors import AbstractSpectralMonitor
+from ._plane_wave import LineState
+from ._program import Program
+from ._step import Arrays, half_step, zero_psi
 
 
 class State(eqx.Module):
@@ -44,164 +40,6 @@ class State(eqx.Module):
     monitors: dict[str, Arrays]
     peak: Float[Array, ""]
     done: Int[Array, ""]
-
-
-class Program(eqx.Module):
-    """A simulation made ready to step.
-
-    Attributes:
-        stepper: Coefficients of the whole grid, or of one block inside `shard_map`.
-        electric: Currents of the electric half steps.
-        magnetic: Currents of the magnetic half steps.
-        lines: Incident waves.
-        monitors: By name.
-        reads: What each monitor reads.
-        setup: The simulation as sources and monitors see it.
-        sampling: How often each monitor is updated.
-        silent: Time in seconds after which no source is at work any more.
-        watch: Steps between looks at the energy for `State.peak`; `None` for never.
-        layout: The devices, or `None`.
-    """
-
-    stepper: Stepper
-    electric: list[Injection]
-    magnetic: list[Injection]
-    lines: dict[str, IncidentLine]
-    monitors: dict[str, AbstractMonitor]
-    reads: dict[str, tuple[Read, ...]] = eqx.field(static=True)
-    setup: Setup
-    sampling: dict[str, Sampling]
-    silent: Float[Array, ""]
-    watch: int | None = eqx.field(static=True)
-    layout: Layout | None = eqx.field(static=True)
-    dtype: str = eqx.field(static=True)
-    accumulate: str = eqx.field(static=True)
-
-
-def build_program(
-    sim: Simulation, layout: Layout | None = None, watch: int | None = None
-) -> Program:
-    """Builds the coefficients, currents and accumulators of a simulation.
-
-    Args:
-        sim: The simulation.
-        layout: How the grid is cut over devices; `None` for one device.
-        watch: Steps between looks at the energy, for a stop rule.
-
-    Returns:
-        The program; arrays are whole, padded to the layout.
-
-    Raises:
-        ArgumentError: If the layout cannot cut a periodic axis into equal blocks.
-    """
-    grid, parts = sim.grid, components(sim.grid.ndim, sim.polarisation)
-    ndim = grid.ndim
-    stored = stored_cells(grid, sim.boundaries)
-    size = stored if layout is None else layout.padded_shape(stored)
-    counts = (1,) * ndim if layout is None else tuple(map(layout.parts, range(ndim)))
-    faces = [sim.boundaries.axis(axis)[0] for axis in range(ndim)]
-    wraps = tuple(isinstance(face, Periodic | Bloch) for face in faces)
-    for axis in range(ndim):
-        if wraps[axis] and size[axis] != stored[axis]:
-            raise ArgumentError(
-                f"`grid` along the periodic axis {AXES[axis]} must be a multiple of "
-                f"{counts[axis]}, the number of devices, but has {stored[axis]} cells."
-            )
-    storage = jnp.dtype(sim.precision.storage)
-    dtype = jnp.result_type(storage, jnp.complex64) if sim.complex_fields else storage
-    phases = tuple(
-        jnp.exp(1j * face.wavevector * grid.size(axis)).astype(dtype)
-        if isinstance(face, Bloch)
-        else None
-        for axis, face in enumerate(faces)
-    )
-    cast = partial(_cast, dtype=storage)
-    axes = tuple(
-        cast(build_axis(grid, sim.boundaries, a, sim.dt, size[a], counts[a]))
-        for a in range(ndim)
-    )
-    medium = cast(_padded(sim.medium, grid.shape, size))
-    step_length = SPEED_OF_LIGHT * sim.dt
-    rows = {n: cast(build_row(medium, n, step_length)) for n in parts.names}
-    names = (None,) * ndim if layout is None else layout.names[:ndim]
-    local = tuple(cells // count for cells, count in zip(size, counts, strict=True))
-    block = Block(local, names, counts, wraps, phases)
-    setup = Setup(
-        grid, parts, sim.medium, axes, sim.dt, phases, sim.steps, sim.boundaries
-    )
-    lines, currents = {}, []
-    for name, source in sim.sources.items():
-        if isinstance(source, PlaneWave):
-            lines[name] = source.companion(sim.place(name), setup)
-        else:
-            currents += source.injections(sim.place(name), setup)
-    return Program(
-        Stepper(parts, block, axes, rows),
-        [one for one in currents if one.component[0] == "E"],
-        [one for one in currents if one.component[0] == "H"],
-        lines,
-        sim.monitors,
-        {name: sim.place(name) for name in sim.monitors},
-        setup,
-        {name: _sampling(sim, one) for name, one in sim.monitors.items()},
-        _silence(sim),
-        watch,
-        layout,
-        str(dtype),
-        str(sim.precision.accumulate),
-    )
-
-
-def _cast(tree, dtype):
-    """Gives all real arrays of a tree the type of the fields."""
-
-    def one(x):
-        real = eqx.is_inexact_array(x) and not jnp.iscomplexobj(x)
-        return x.astype(dtype) if real else x
-
-    return jax.tree.map(one, tree)
-
-
-def _padded(medium: Medium, shape: tuple[int, ...], size: tuple[int, ...]) -> Medium:
-    """Extends the arrays of a medium over the cells that only pad the arrays."""
-    if size == shape:
-        return medium
-
-    def one(value):
-        if value.ndim == 0:
-            return value
-        # The first extra sample may be the node of a magnetic wall: like its neighbour.
-        more = [(0, new - old) for old, new in zip(shape, size, strict=True)]
-        return jnp.pad(value, more, mode="edge")
-
-    return eqx.tree_at(
-        lambda m: [getattr(m, p) for p in PROPERTIES],
-        medium,
-        [jax.tree.map(one, getattr(medium, p)) for p in PROPERTIES],
-        is_leaf=lambda x: x is None or isinstance(x, dict),
-    )
-
-
-def _silence(sim: Simulation) -> Array:
-    """Returns the time after which no source is at work any more, in seconds."""
-    ends = [jnp.zeros((), sim.dt.dtype)]
-    for source in sim.sources.values():
-        end = source.pulse.duration()
-        if isinstance(source, PlaneWave):
-            end = end + source.lead_time(sim.grid)
-        ends.append(jnp.max(end).astype(sim.dt.dtype))
-    return lax.stop_gradient(jnp.max(jnp.stack(ends)))
-
-
-def _sampling(sim: Simulation, monitor: AbstractMonitor) -> Sampling:
-    """Decimates spectral monitors as far as no source can alias into their band."""
-    every = jnp.ones((), jnp.int32)
-    if isinstance(monitor, AbstractSpectralMonitor) and sim.sources:
-        highest = [source.pulse.highest_frequency() for source in sim.sources.values()]
-        band = jnp.max(jnp.stack(highest)) + jnp.max(monitor.frequencies)
-        every = jnp.maximum(jnp.floor(1 / (band * sim.dt)), 1).astype(jnp.int32)
-        every = lax.stop_gradient(every)
-    return Sampling(every, sim.dt)
 
 
 def rest(program: Program) -> State:

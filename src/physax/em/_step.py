@@ -12,7 +12,7 @@ from ..grid import Block, Box
 from ..units import ETA_0
 from ._components import Components, CurlTerm
 from ._layers import Axis, Rows, Slab
-from ._medium import Medium, at_component
+from ._medium import Medium, at_component, cells_of
 
 
 Arrays = dict[str, Num[Array, "..."]]
@@ -37,12 +37,30 @@ class Row(eqx.Module):
     gain: Num[Array, ""] | None = None
     decay: Num[Array, ""] | None = None
 
+    def quotients(self) -> "Row":
+        """Returns the row with its quotients, where both entries are numbers."""
+        m, s = self.inertia, self.loss
+        if m.ndim or (s is not None and s.ndim):
+            return self
+        if s is None:
+            return Row(m, None, gain=1 / m)
+        return Row(m, s, gain=1 / (m + s), decay=(m - s) / (m + s))
+
     def drive(self, curl: Array, where: Box | None = None) -> Array:
         """Returns what a curl adds to the field in some cells."""
         if self.gain is not None:
             return self.gain * curl
         m = _cut(self.inertia, where)
         return curl / (m if self.loss is None else m + _cut(self.loss, where))
+
+    def kept(self, field: Array) -> Array:
+        """Returns what is left of a field that nothing drives."""
+        if self.loss is None:
+            return field
+        if self.gain is not None:
+            return field if self.decay is None else self.decay * field
+        m, s = self.inertia, self.loss
+        return (m - s) / (m + s) * field
 
     def update(self, field: Array, curl: Array) -> Array:
         """Returns the next field."""
@@ -57,7 +75,7 @@ def _cut(value: Array, where: Box | None) -> Array:
     """Returns the entries in a box of local cells; a number stands for all."""
     if where is None or value.ndim == 0:
         return value
-    return value[tuple(slice(start, stop) for start, stop in where)]
+    return value[cells_of(where)]
 
 
 def build_row(medium: Medium, component: str, step_length: Num[Array, ""]) -> Row:
@@ -70,11 +88,7 @@ def build_row(medium: Medium, component: str, step_length: Num[Array, ""]) -> Ro
     s: Array | None = at_component(getattr(medium, kinds[1]), component)
     if s is not None:
         s = s * (ETA_0 if electric else 1 / ETA_0) * step_length / 2
-    if m.ndim or (s is not None and s.ndim):
-        return Row(m, s)
-    if s is None:
-        return Row(m, None, gain=1 / m)
-    return Row(m, s, gain=1 / (m + s), decay=(m - s) / (m + s))
+    return Row(m, s)
 
 
 class Stepper(eqx.Module):
@@ -101,7 +115,7 @@ class Stepper(eqx.Module):
     rows: dict[str, Row]
 
 
-def _along(row: Array, axis: int, ndim: int) -> Array:
+def along(row: Array, axis: int, ndim: int) -> Array:
     """Shapes a row to vary along one axis."""
     if row.ndim == 0:
         return row
@@ -113,7 +127,7 @@ def psi_name(term: CurlTerm, side: str) -> str:
     return f"{term.target}_{'xyz'[term.axis]}_{side}"
 
 
-def _slabs(axis: Axis, *, electric: bool) -> list[tuple[str, Slab, Rows]]:
+def slabs_of(axis: Axis, *, electric: bool) -> list[tuple[str, Slab, Rows]]:
     """Lists the slabs of an axis with the rows of the fields that are updated."""
     slabs = (("low", axis.low), ("high", axis.high))
     return [
@@ -133,7 +147,7 @@ def zero_psi(stepper: Stepper, dtype) -> Arrays:
         (False, parts.magnetic_terms),
     ):
         for term in terms:
-            for side, slab, _ in _slabs(stepper.axes[term.axis], electric=electric):
+            for side, slab, _ in slabs_of(stepper.axes[term.axis], electric=electric):
                 size = list(shape)
                 size[term.axis] = slab.cells * block.parts[term.axis]
                 psi[psi_name(term, side)] = jnp.zeros(size, dtype)
@@ -171,20 +185,20 @@ def half_step(
             block.difference, source, term.axis, plane, forward=forward
         )
         cells = block.shape[term.axis]
-        metric = _along(axis.electric if electric else axis.magnetic, term.axis, ndim)
+        metric = along(axis.electric if electric else axis.magnetic, term.axis, ndim)
         curl, inside = difference(0, cells), None
         fused = ndim == 3 and term.axis == last
-        for side, slab, rows in _slabs(axis, electric=electric):
+        for side, slab, rows in slabs_of(axis, electric=electric):
             start = 0 if side == "low" else cells - slab.cells
             stop = start + slab.cells
             d = difference(start, stop)
             name = psi_name(term, side)
-            b, c = (_along(v, term.axis, ndim) for v in (rows.b, rows.c))
+            b, c = (along(v, term.axis, ndim) for v in (rows.b, rows.c))
             # Without the barrier XLA computes the recursion again in each of its users.
             psi[name] = lax.optimization_barrier(b * psi[name] + c * d)
             extra = psi[name]
             if rows.g is not None:
-                extra = extra + _along(rows.g, term.axis, ndim) * d
+                extra = extra + along(rows.g, term.axis, ndim) * d
             if fused:
                 pad = [(0, 0)] * ndim
                 pad[last] = (start, cells - stop)

@@ -75,14 +75,24 @@ class Block(eqx.Module):
             lambda b: b.zero, self, jnp.minimum(n, 0), is_leaf=lambda x: x is None
         )
 
-    def _beyond(self, values: Array, axis: int, *, after: bool) -> Array | None:
-        """Returns the plane next to the block, or `None` where it is zero."""
+    def beyond(
+        self, plane: Num[Array, "*plane"], axis: int, *, after: bool
+    ) -> Array | None:
+        """Returns the plane next to the block, from the one at its other end.
+
+        Args:
+            plane: The first plane of a field on this block, or the last.
+            axis: Its normal.
+            after: Whether the plane that follows the block is asked for, which is the
+                first of the next block; `False` for the one that precedes it.
+
+        Returns:
+            The plane, or `None` where it is zero.
+        """
         cut, wraps = self.parts[axis] > 1, self.periodic[axis]
         if not (cut or wraps):
             return None
-        cells, parts = self.shape[axis], self.parts[axis]
-        first = 0 if after else cells - 1
-        plane = lax.slice_in_dim(values, first, first + 1, axis=axis)
+        parts = self.parts[axis]
         if cut:
             shift = -1 if after else 1
             to = [(i, i + shift) for i in range(parts)]
@@ -98,19 +108,29 @@ class Block(eqx.Module):
             factor = jnp.where(here == rim, factor, jnp.ones_like(factor))
         return plane * factor
 
+    def end(self, values: Num[Array, "*cells"], axis: int, *, last: bool) -> Array:
+        """Returns the first or the last plane of a field along `axis`."""
+        at = self.shape[axis] - 1 if last else 0
+        return lax.slice_in_dim(values, at, at + 1, axis=axis)
+
     def after(self, values: Num[Array, "*cells"], axis: int) -> Array | None:
         """Returns the plane that follows the block along `axis`, `None` if zero."""
-        return self._beyond(values, axis, after=True)
+        return self.beyond(self.end(values, axis, last=False), axis, after=True)
 
     def before(self, values: Num[Array, "*cells"], axis: int) -> Array | None:
         """Returns the plane that precedes the block along `axis`, `None` if zero."""
-        return self._beyond(values, axis, after=False)
+        return self.beyond(self.end(values, axis, last=True), axis, after=False)
 
     def start(self, axis: int) -> Array | int:
         """Returns the number of the first cell of the block in the whole grid."""
         if self.parts[axis] == 1:
             return 0
         return lax.axis_index(self.names[axis]) * self.shape[axis]
+
+    def mirrored(self) -> "Block":
+        """Returns the block of the transposed stencil: the opposite Bloch phases."""
+        phase = tuple(None if p is None else jnp.conj(p) for p in self.phase)
+        return eqx.tree_at(lambda b: b.phase, self, phase, is_leaf=lambda x: x is None)
 
     def _local(self, axis: int, low: int, high: int) -> Array:
         """Returns local numbers of global cells; those of other blocks lie outside."""

@@ -43,7 +43,7 @@ def permittivity_picture(sim: Simulation, component: str | None) -> Picture:
         raise ArgumentError(
             f"`component` must be one of {electric}, but is {component!r}."
         )
-    grid, given = sim.grid, sim.medium.permittivity
+    grid, given = sim.grid, sim.medium.merged(sim.grid.shape).permittivity
     edges = [np.asarray(grid.edges(axis)) for axis in range(grid.ndim)]
     label = "relative permittivity"
     if not isinstance(given, dict):

@@ -1,0 +1,249 @@
+"""A simulation made ready to step: coefficients, currents, and what monitors read."""
+
+from functools import partial
+from operator import mul
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Int
+
+from .._checks import ArgumentError
+from ..grid import AXES, Block, Box, Layout
+from ..units import SPEED_OF_LIGHT
+from ._boundaries import Bloch, Periodic
+from ._components import components
+from ._injection import Injection
+from ._layers import build_axis, stored_cells
+from ._medium import PROPERTIES, DesignRegion, Medium, cells_of
+from ._monitors import AbstractMonitor, AbstractSpectralMonitor, Read, Sampling
+from ._plane_wave import IncidentLine, PlaneWave
+from ._setup import Setup
+from ._simulation import Simulation
+from ._step import Row, Stepper, build_row
+
+
+class Patch(eqx.Module):
+    """Entries of a row in a design region; `None` where the region has none."""
+
+    box: Box = eqx.field(static=True)
+    inertia: Array | None
+    loss: Array | None
+
+
+class Program(eqx.Module):
+    """A simulation made ready to step.
+
+    Attributes:
+        stepper: Coefficients of the whole grid, or of one block inside `shard_map`.
+        patches: What the design regions put into the rows, by component; none in a
+            program that is `ready`.
+        electric: Currents of the electric half steps.
+        magnetic: Currents of the magnetic half steps.
+        lines: Incident waves.
+        monitors: By name.
+        reads: What each monitor reads.
+        setup: The simulation as sources and monitors see it.
+        sampling: How often each monitor is updated.
+        silent: Number of steps after which no source is at work any more.
+        watch: Steps between looks at the energy for `State.peak`; `None` for never.
+        layout: The devices, or `None`.
+    """
+
+    stepper: Stepper
+    patches: dict[str, tuple[Patch, ...]]
+    electric: list[Injection]
+    magnetic: list[Injection]
+    lines: dict[str, IncidentLine]
+    monitors: dict[str, AbstractMonitor]
+    reads: dict[str, tuple[Read, ...]] = eqx.field(static=True)
+    setup: Setup
+    sampling: dict[str, Sampling]
+    silent: Int[Array, ""]
+    watch: int | None = eqx.field(static=True)
+    layout: Layout | None = eqx.field(static=True)
+    dtype: str = eqx.field(static=True)
+    accumulate: str = eqx.field(static=True)
+
+
+def ready(program: Program) -> Program:
+    """Returns the program with the design regions in its rows."""
+    rows = {}
+    for name, row in program.stepper.rows.items():
+        whole = row.inertia, row.loss
+        for patch in program.patches.get(name, ()):
+            new = patch.inertia, patch.loss
+            whole = tuple(map(partial(_patched, program, patch.box), whole, new))
+        rows[name] = Row(*whole).quotients()  # pyright: ignore[reportArgumentType]
+    return eqx.tree_at(lambda p: (p.stepper.rows, p.patches), program, (rows, {}))
+
+
+def _patched(program: Program, box: Box, base, value):
+    if value is None:
+        return base
+    block = program.stepper.block
+    shape = tuple(map(mul, block.shape, block.parts))
+    base = jnp.zeros((), value.dtype) if base is None else base
+    return jnp.broadcast_to(base, shape).at[cells_of(box)].set(value)
+
+
+def build_program(
+    sim: Simulation, layout: Layout | None = None, watch: int | None = None
+) -> Program:
+    """Builds a program that is ready to step; see `outline`."""
+    return ready(outline(sim, layout, watch))
+
+
+def outline(
+    sim: Simulation, layout: Layout | None = None, watch: int | None = None
+) -> Program:
+    """Builds the coefficients, currents and accumulators of a simulation.
+
+    Args:
+        sim: The simulation.
+        layout: How the grid is cut over devices; `None` for one device.
+        watch: Steps between looks at the energy, for a stop rule.
+
+    Returns:
+        The program; arrays are whole, padded to the layout.
+
+    Raises:
+        ArgumentError: If the layout cannot cut a periodic axis into equal blocks.
+    """
+    grid, parts = sim.grid, components(sim.grid.ndim, sim.polarisation)
+    ndim = grid.ndim
+    stored = stored_cells(grid, sim.boundaries)
+    size = stored if layout is None else layout.padded_shape(stored)
+    counts = (1,) * ndim if layout is None else tuple(map(layout.parts, range(ndim)))
+    faces = [sim.boundaries.axis(axis)[0] for axis in range(ndim)]
+    wraps = tuple(isinstance(face, Periodic | Bloch) for face in faces)
+    for axis in range(ndim):
+        if wraps[axis] and size[axis] != stored[axis]:
+            raise ArgumentError(
+                f"`grid` along the periodic axis {AXES[axis]} must be a multiple of "
+                f"{counts[axis]}, the number of devices, but has {stored[axis]} cells."
+            )
+    storage = jnp.dtype(sim.precision.storage)
+    dtype = jnp.result_type(storage, jnp.complex64) if sim.complex_fields else storage
+    phases = tuple(
+        jnp.exp(1j * face.wavevector * grid.size(axis)).astype(dtype)
+        if isinstance(face, Bloch)
+        else None
+        for axis, face in enumerate(faces)
+    )
+    cast = partial(_cast, dtype=storage)
+    axes = tuple(
+        cast(build_axis(grid, sim.boundaries, a, sim.dt, size[a], counts[a]))
+        for a in range(ndim)
+    )
+    medium = cast(_padded(sim.medium, grid.shape, size))
+    step_length = SPEED_OF_LIGHT * sim.dt
+    rows = {n: cast(build_row(medium, n, step_length)) for n in parts.names}
+    patches = {
+        n: tuple(cast(_patch(one, n, step_length)) for one in sim.medium.regions)
+        for n in parts.electric
+    }
+    names = (None,) * ndim if layout is None else layout.names[:ndim]
+    local = tuple(cells // count for cells, count in zip(size, counts, strict=True))
+    block = Block(local, names, counts, wraps, phases)
+    setup = Setup(
+        grid,
+        parts,
+        sim.medium.merged(grid.shape),
+        axes,
+        sim.dt,
+        phases,
+        sim.steps,
+        sim.boundaries,
+    )
+    lines, currents = {}, []
+    for name, source in sim.sources.items():
+        if isinstance(source, PlaneWave):
+            lines[name] = source.companion(sim.place(name), setup)
+        else:
+            currents += source.injections(sim.place(name), setup)
+    return Program(
+        Stepper(parts, block, axes, rows),
+        patches,
+        [one for one in currents if one.component[0] == "E"],
+        [one for one in currents if one.component[0] == "H"],
+        lines,
+        sim.monitors,
+        {name: sim.place(name) for name in sim.monitors},
+        setup,
+        {name: _sampling(sim, one) for name, one in sim.monitors.items()},
+        _silence(sim),
+        watch,
+        layout,
+        str(dtype),
+        str(sim.precision.accumulate),
+    )
+
+
+def _patch(region: DesignRegion, name: str, step_length: Array) -> Patch:
+    """Returns the entries of a row that a design region gives."""
+    row = build_row(
+        Medium(
+            1.0 if region.permittivity is None else region.permittivity,
+            conductivity=region.conductivity,
+        ),
+        name,
+        step_length,
+    )
+    inertia = None if region.permittivity is None else row.inertia
+    return Patch(region.box, inertia, row.loss)
+
+
+def _cast(tree, dtype):
+    """Gives all real arrays of a tree the type of the fields."""
+
+    def one(x):
+        real = eqx.is_inexact_array(x) and not jnp.iscomplexobj(x)
+        return x.astype(dtype) if real else x
+
+    return jax.tree.map(one, tree)
+
+
+def _padded(medium: Medium, shape: tuple[int, ...], size: tuple[int, ...]) -> Medium:
+    """Extends the arrays of a medium over the cells that only pad the arrays."""
+    if size == shape:
+        return medium
+
+    def one(value):
+        if value.ndim == 0:
+            return value
+        # The first extra sample may be the node of a magnetic wall: like its neighbour.
+        more = [(0, new - old) for old, new in zip(shape, size, strict=True)]
+        return jnp.pad(value, more, mode="edge")
+
+    return eqx.tree_at(
+        lambda m: [getattr(m, p) for p in PROPERTIES],
+        medium,
+        [jax.tree.map(one, getattr(medium, p)) for p in PROPERTIES],
+        is_leaf=lambda x: x is None or isinstance(x, dict),
+    )
+
+
+def _silence(sim: Simulation) -> Array:
+    """Returns the number of steps after which no source is at work any more."""
+    ends = [jnp.zeros((), sim.dt.dtype)]
+    for source in sim.sources.values():
+        end = source.pulse.duration()
+        if isinstance(source, PlaneWave):
+            end = end + source.lead_time(sim.grid)
+        ends.append(jnp.max(end).astype(sim.dt.dtype))
+    steps = jnp.ceil(lax.stop_gradient(jnp.max(jnp.stack(ends)) / sim.dt))
+    # The largest number of float32 below 2^31.
+    return jnp.minimum(steps, 2.0**31 - 128).astype(jnp.int32)
+
+
+def _sampling(sim: Simulation, monitor: AbstractMonitor) -> Sampling:
+    """Decimates spectral monitors as far as no source can alias into their band."""
+    every = jnp.ones((), jnp.int32)
+    if isinstance(monitor, AbstractSpectralMonitor) and sim.sources:
+        highest = [source.pulse.highest_frequency() for source in sim.sources.values()]
+        band = jnp.max(jnp.stack(highest)) + jnp.max(monitor.frequencies)
+        every = jnp.maximum(jnp.floor(1 / (band * sim.dt)), 1).astype(jnp.int32)
+        every = lax.stop_gradient(every)
+    return Sampling(every, sim.dt)

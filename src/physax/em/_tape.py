@@ -1,0 +1,147 @@
+"""The linear tape: what a run keeps of each step for the way back."""
+
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import PartitionSpec
+from jaxtyping import Array
+
+from .._loop import Tape, record
+from ..grid import Layout
+from ._march import Decay, decayed, first_device
+from ._medium import cells_of
+from ._program import Program
+from ._state import State, look, step
+from ._step import Arrays
+from ._tape_plan import Plan
+
+
+def _pack(values: Array, dtype) -> Array:
+    """Narrows a record; bfloat16 as bits, because XLA's CPU backend widens it."""
+    if dtype is None or dtype == values.dtype:
+        return values
+    if jnp.iscomplexobj(values):
+        values = jnp.stack([values.real, values.imag])
+    values = values.astype(dtype)
+    return (
+        lax.bitcast_convert_type(values, jnp.uint16) if dtype.itemsize == 2 else values
+    )
+
+
+def unpacked(values: Array, dtype, wide) -> Array:
+    """Widens a record again."""
+    if dtype is None or dtype == wide:
+        return values
+    if dtype.itemsize == 2:
+        values = lax.bitcast_convert_type(values, dtype)
+    if jnp.issubdtype(wide, jnp.complexfloating):
+        return lax.complex(*values.astype(jnp.finfo(wide).dtype))
+    return values.astype(wide)
+
+
+def noted(plan: Plan, fields: Arrays) -> dict[str, tuple[Array, ...]]:
+    return {
+        name: tuple(fields[name][cells_of(one.box)] for one in kept)
+        for name, kept in plan.rows.items()
+        if name in fields
+    }
+
+
+def recorded_step(program: Program, plan: Plan, dtype, carry, n):
+    """Makes a step and returns with the state what the transpose needs of it.
+
+    The carry holds beside the state the kept cells of it: were they read from the
+    fields before the step, XLA would copy these whole to overwrite them.
+    """
+    state, before = carry
+    lines = {name: state.lines[name] for name in plan.lines}
+    state = step(program, state, n)
+    after = noted(plan, state.fields)
+    rows = {}
+    for name, kept in plan.rows.items():
+        pairs = zip(kept, before[name], after[name], strict=True)
+        rows[name] = tuple(
+            tuple(
+                _pack(value, dtype)
+                for value, asked in ((new - old, one.change), (new + old, one.sum))
+                if asked
+            )
+            for one, old, new in pairs
+        )
+    return (state, after), (rows, lines)
+
+
+def taped_march(
+    steps: int,
+    until: Decay | None,
+    every: int,
+    plan: Plan,
+    dtype,
+    program: Program,
+    state: State,
+    *,
+    replay: bool,
+) -> tuple[State, Tape]:
+    """Makes all steps on the block of one device and keeps a tape."""
+    options: dict[str, Any] = {}
+    if program.watch is not None:
+        options["between"] = lambda c: (look(program, c[0]), c[1])
+    if until is not None:
+        options["done"] = lambda c: decayed(program, c[0], until.threshold)
+    one = partial(recorded_step, program, plan, dtype)
+    if replay:
+        options["keep"] = _restart
+    start = state, noted(plan, state.fields)
+    (state, _), tape = record(one, start, steps, every, **options)
+    # The incident waves are the same on every device; the flags are so anyway.
+    shared = partial(first_device, layout=program.layout)
+    chunks = (*tape.chunks[:-1], shared(tape.chunks[-1]))
+    if tape.rest is None:
+        return state, Tape(chunks, None, tape.ran)
+    return state, Tape(chunks, (*tape.rest[:-1], shared(tape.rest[-1])), tape.ran)
+
+
+def _restart(carry):
+    state, _ = carry
+    return state.fields, state.psi, state.lines
+
+
+def again(program: Program, plan: Plan, dtype, kept, n):
+    """Makes a recorded step again; no record depends on a monitor."""
+    blind = eqx.tree_at(lambda p: p.monitors, program, {})
+    fields, psi, lines = kept
+    zero = jnp.zeros(())
+    state = State(fields, psi, lines, {}, zero, jnp.zeros((), jnp.int32))
+    before = noted(plan, state.fields)
+    (state, _), made = recorded_step(blind, plan, dtype, (state, before), n)
+    return (state.fields, state.psi, state.lines), made
+
+
+def tape_cuts(
+    layout: Layout, ndim: int, *, extra: int, replay: bool, rest: bool, rule: bool
+) -> Tape:
+    """Returns how a layout cuts a tape.
+
+    Args:
+        layout: The layout.
+        ndim: Dimension of the grid.
+        extra: Axes of a record before those of the grid.
+        replay: Whether the tape holds states.
+        rest: Whether there are steps after the last whole chunk.
+        rule: Whether a stop rule may skip chunks.
+
+    Returns:
+        The cuts, as a prefix of the tape.
+    """
+    everywhere = PartitionSpec()
+
+    def cut(steps_axes: int):
+        if replay:
+            fields = layout.spec(ndim, steps_axes - 1)
+            return fields, fields, everywhere
+        return layout.spec(ndim, steps_axes + extra), everywhere
+
+    return Tape(cut(2), cut(1) if rest else None, everywhere if rule else None)

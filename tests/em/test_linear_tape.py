@@ -1,0 +1,312 @@
+"""The linear tape agrees with differentiating the loop, wherever it is valid."""
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax import em
+from physax._checks import ArgumentError
+from physax.em._program import build_program
+from physax.em._simulation import with_steps
+from physax.em._state import rest
+from physax.em._step import half_step
+from physax.em._transpose import transposed_half_step
+from tests.em.scenes import SCENES
+from tests.em.test_gradients import LEAVES, base, objective
+
+
+# The layers are thin, and the runs short, on purpose.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*should have layers of at least 8 cells"),
+    pytest.mark.filterwarnings("ignore:The fields had not decayed"),
+]
+
+
+def linear(scene):
+    """Returns a scene without the monitors that are not linear in the fields."""
+    sim = SCENES[scene]()
+    kept = {n: m for n, m in sim.monitors.items() if n != "energy"}
+    return eqx.tree_at(lambda s: s.monitors, sim, kept)
+
+
+def leaves_of(sim):
+    """Returns what the scenes differentiate: medium, dipole and wave."""
+    found = {
+        "permittivity": sim.medium.permittivity,
+        "moment": sim.sources["dipole"].moment,
+        "frequency": sim.sources["dipole"].pulse.frequency,
+    }
+    if "wave" in sim.sources:
+        found["amplitude"] = sim.sources["wave"].amplitude
+    if sim.medium.conductivity is not None:
+        found["conductivity"] = sim.medium.conductivity
+    return found
+
+
+def with_leaves(sim, leaves):
+    def where(s):
+        found = leaves_of(s)
+        return [found[name] for name in leaves]
+
+    return eqx.tree_at(where, sim, list(leaves.values()))
+
+
+def squares(result):
+    total = 0.0
+    for x in jax.tree.leaves((result.monitors, result.fields)):
+        if not jnp.issubdtype(x.dtype, jnp.inexact):
+            continue
+        scale = jax.lax.stop_gradient(jnp.max(jnp.abs(x)))
+        total = total + jnp.sum(jnp.abs(x / jnp.where(scale > 0, scale, 1)) ** 2)
+    return total
+
+
+def gradient(sim, adjoint, loss=squares, **options):
+    @jax.jit
+    def slopes(leaves):
+        def value(leaves):
+            moved = with_leaves(sim, leaves)
+            return loss(em.simulate(moved, adjoint=adjoint, **options))
+
+        return jax.grad(value)(leaves)
+
+    return slopes(leaves_of(sim))
+
+
+def check(got, want, tolerance=1e-10):
+    for name, slope in want.items():
+        gap = np.linalg.norm(np.asarray(got[name] - slope))
+        assert gap <= tolerance * np.linalg.norm(np.asarray(slope)), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scene", SCENES)
+def test_tape_agrees_with_the_loop_itself(scene):
+    sim = linear(scene)
+    check(gradient(sim, em.LinearTape()), gradient(sim, em.Direct()))
+
+
+@pytest.mark.slow
+def test_tape_made_again_in_chunks_agrees():
+    sim = linear("Ez")
+    check(gradient(sim, em.LinearTape(every=7)), gradient(sim, em.Direct()))
+
+
+@pytest.mark.slow
+def test_tape_of_a_run_that_stops_early_agrees():
+    sim = eqx.tree_at(
+        lambda s: s.medium.conductivity,
+        with_steps(base(), 200),
+        replace_fn=lambda c: 10 * c,
+    )
+    rule = em.Decay(0.9, check_every=10)
+
+    def slope(adjoint):
+        def value(eps):
+            new = eqx.tree_at(lambda s: s.medium.permittivity, sim, eps)
+            return objective(em.simulate(new, adjoint=adjoint, until=rule))
+
+        return jax.jit(jax.grad(value))(sim.medium.permittivity)
+
+    want = slope(em.Direct())
+    for adjoint in (em.LinearTape(), em.LinearTape(every=5)):
+        np.testing.assert_allclose(
+            slope(adjoint), want, atol=1e-10 * np.abs(want).max()
+        )
+
+
+@pytest.mark.slow
+def test_design_regions_get_the_gradient_of_their_cells():
+    sim = base()
+    eps = sim.medium.permittivity
+    boxes = (((2, 9), (0, 12)), ((12, 20), (8, 17)))
+    regions = tuple(
+        em.DesignRegion(box, eps[tuple(slice(*span) for span in box)]) for box in boxes
+    )
+    hidden = em.Medium(eps, conductivity=sim.medium.conductivity, regions=regions)
+
+    def value(medium):
+        return objective(
+            em.simulate(
+                eqx.tree_at(lambda s: s.medium, sim, medium), adjoint=em.LinearTape()
+            )
+        )
+
+    plain, whole = jax.jit(jax.value_and_grad(value))(sim.medium)
+    same, parts = jax.jit(jax.value_and_grad(value))(hidden)
+    assert same == pytest.approx(float(plain), rel=1e-12)
+    rest_of_grid = whole.permittivity
+    for box, region in zip(boxes, parts.regions, strict=True):
+        index = tuple(slice(*span) for span in box)
+        want = whole.permittivity[index]
+        scale = np.abs(want).max()
+        np.testing.assert_allclose(region.permittivity, want, atol=1e-12 * scale)
+        rest_of_grid = rest_of_grid.at[index].set(0)
+    # What a region hides has no influence.
+    np.testing.assert_allclose(
+        parts.permittivity, rest_of_grid, atol=1e-12 * np.abs(rest_of_grid).max()
+    )
+
+
+@pytest.mark.slow
+def test_narrow_tape_changes_the_gradient_by_less_than_one_per_cent():
+    sim = base()
+
+    def slope(adjoint):
+        def value(eps):
+            new = eqx.tree_at(lambda s: s.medium.permittivity, sim, eps)
+            return objective(em.simulate(new, adjoint=adjoint))
+
+        return jax.jit(jax.grad(value))(sim.medium.permittivity)
+
+    want = slope(em.LinearTape())
+    gap = np.linalg.norm(slope(em.LinearTape("bfloat16")) - want)
+    assert 1e-5 < gap / np.linalg.norm(want) < 1e-2
+    gap = np.linalg.norm(slope(em.LinearTape("float32")) - want)
+    assert gap / np.linalg.norm(want) < 1e-6
+
+
+@pytest.mark.slow
+def test_forward_mode_and_second_derivatives_agree():
+    sim = with_steps(base(), 40)
+    eps = sim.medium.permittivity
+    direction = jnp.asarray(np.random.default_rng(4).normal(size=eps.shape))
+
+    def value(eps, adjoint):
+        new = eqx.tree_at(lambda s: s.medium.permittivity, sim, eps)
+        return objective(em.simulate(new, adjoint=adjoint)) * 1e6
+
+    def derivatives(adjoint):
+        f = partial(value, adjoint=adjoint)
+        first = jax.jit(lambda e, d: jax.jvp(f, (e,), (d,))[1])(eps, direction)
+        bent = jax.jit(lambda e, d: jax.jvp(jax.grad(f), (e,), (d,))[1])(eps, direction)
+        return first, bent
+
+    first, bent = derivatives(em.LinearTape())
+    want_first, want_bent = derivatives(em.Direct())
+    np.testing.assert_allclose(first, want_first, rtol=1e-10)
+    np.testing.assert_allclose(bent, want_bent, atol=1e-10 * np.abs(want_bent).max())
+
+
+@pytest.mark.slow
+def test_gradients_batch():
+    sim = with_steps(base(), 40)
+    eps = sim.medium.permittivity
+    batch = jnp.stack([eps, eps[::-1], 2 * eps])
+
+    def value(eps):
+        new = eqx.tree_at(lambda s: s.medium.permittivity, sim, eps)
+        return objective(em.simulate(new, adjoint=em.LinearTape())) * 1e6
+
+    slope = jax.jit(jax.grad(value))
+    want = jnp.stack([slope(one) for one in batch])
+    got = jax.jit(jax.vmap(jax.grad(value)))(batch)
+    np.testing.assert_allclose(got, want, atol=1e-12 * np.abs(want).max())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("electric", [True, False])
+@pytest.mark.parametrize("scene", SCENES)
+def test_transposed_half_step_is_the_transpose(scene, electric):
+    program = build_program(SCENES[scene]())
+    state, stepper = rest(program), program.stepper
+    back = eqx.tree_at(lambda s: s.block, stepper, stepper.block.mirrored())
+    rows, parts = stepper.rows, stepper.components
+    driven = parts.electric if electric else parts.magnetic
+
+    def scaled(cotangents):
+        return {name: rows[name].drive(ct) for name, ct in cotangents.items()}
+
+    @jax.jit
+    def gap(key):
+        keys = jax.random.split(key, 2)
+
+        def noise(key):
+            make = lambda leaf: jax.random.normal(key, leaf.shape, leaf.dtype)  # noqa: E731
+            return jax.tree.map(make, (state.fields, state.psi))
+
+        x, y = map(noise, keys)
+        forward = half_step(stepper, *x, electric=electric)
+        fields, psi = transposed_half_step(back, scaled(y[0]), y[1], electric=electric)
+        for name in driven:
+            fields[name] = rows[name].kept(fields[name])
+        # Undo the scale: `drive` divides by the row.
+        fields = {
+            name: ct / rows[name].drive(jnp.ones_like(ct))
+            for name, ct in fields.items()
+        }
+        dot = lambda a, b: sum(  # noqa: E731
+            jnp.sum(p * q)
+            for p, q in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+        )
+        norm = lambda a: jnp.sqrt(  # noqa: E731
+            sum(jnp.sum(jnp.abs(p) ** 2) for p in jax.tree.leaves(a))
+        )
+        left, right = dot(forward, y), dot(x, (fields, psi))
+        return jnp.abs(left - right) / (norm(forward) * norm(y))
+
+    gaps = jax.lax.map(gap, jax.random.split(jax.random.key(0), 100))
+    assert np.max(gaps) <= 1e-12
+
+
+def test_what_a_tape_cannot_do_is_refused_by_name():
+    sim = with_steps(base(), 10)
+
+    def grad(name):
+        def value(leaf):
+            new = eqx.tree_at(LEAVES[name], sim, leaf)
+            return objective(em.simulate(new, adjoint=em.LinearTape()))
+
+        return jax.grad(value)(LEAVES[name](sim))
+
+    with pytest.raises(ArgumentError, match="time step or the layers.*Checkpointed"):
+        grad("dt")
+    with pytest.raises(ArgumentError, match="frequencies of a monitor.*Checkpointed"):
+        grad("monitor")
+    with pytest.raises(ArgumentError, match="'energy' records energy.*Checkpointed"):
+        jax.grad(
+            lambda moment: jnp.sum(
+                em.simulate(
+                    eqx.tree_at(
+                        lambda s: s.sources["dipole"].moment, SCENES["Ez"](), moment
+                    ),
+                    adjoint=em.LinearTape(),
+                )
+                .monitors["time"]
+                .values["Ez"]
+            )
+        )(1.0)
+    with pytest.raises(ArgumentError, match="`dtype` of a tape.*'float16'"):
+        em.LinearTape("float16")
+    with pytest.raises(ArgumentError, match="`every` must be at least 1"):
+        em.LinearTape(every=0)
+
+
+def test_design_regions_that_do_not_fit_are_refused():
+    sim = base()
+    eps = jnp.ones((4, 4))
+
+    def build(*regions):
+        em.Simulation(sim.grid, em.Medium(regions=regions), polarisation="Ez", steps=1)
+
+    with pytest.raises(ArgumentError, match=r"must have the shape \(4, 5\)"):
+        em.DesignRegion(((0, 4), (0, 5)), eps)
+    with pytest.raises(ArgumentError, match="at least one cell"):
+        em.DesignRegion(((4, 4), (0, 4)), eps)
+    with pytest.raises(ArgumentError, match="pair of integers"):
+        em.DesignRegion(((0, 4.5), (0, 4)), eps)
+    with pytest.raises(ArgumentError, match="must be given"):
+        em.DesignRegion(((0, 4), (0, 4)))
+    with pytest.raises(ArgumentError, match=r"design region 0 must lie in the grid"):
+        build(em.DesignRegion(((24, 28), (0, 4)), eps))
+    with pytest.raises(ArgumentError, match="must not overlap"):
+        build(
+            em.DesignRegion(((0, 4), (0, 4)), eps),
+            em.DesignRegion(((3, 7), (3, 7)), eps),
+        )
+    with pytest.raises(ArgumentError, match=r"positive and finite.*in cell \(1, 2\)"):
+        em.DesignRegion(((0, 4), (0, 4)), eps.at[1, 2].set(-1))
