@@ -54,8 +54,8 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(PYTEST) -n $(WORKERS)
 	JAX_ENABLE_X64=1 $(PYTEST) -n $(WORKERS)
-	$(PYTEST) --devices
-	JAX_ENABLE_X64=1 $(PYTEST) --devices
+	$(PYTEST) --devices -n $(WORKERS)
+	JAX_ENABLE_X64=1 $(PYTEST) --devices -n $(WORKERS)
 
 # One after the other, also under -j: the tests already use every core.
 check: $(STAMP)

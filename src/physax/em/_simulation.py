@@ -8,6 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax.core
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float, Num
 
 from .._checks import ArgumentError, positive
@@ -79,7 +80,8 @@ class Simulation(eqx.Module):
             sources: By name.
             monitors: By name.
             steps: Number of steps, at least 1.
-            dt: Time step in seconds; by default `courant` times the largest stable one.
+            dt: Time step in seconds; by default `courant` times the largest stable one,
+                which derivatives hold fixed.
             courant: Fraction of the largest stable step in vacuum, at most 1.
             polarisation: In 2-D, `"Ez"` or `"Hz"`.
             precision: float32 by default, or float64 if JAX's 64-bit types are on.
@@ -106,7 +108,8 @@ class Simulation(eqx.Module):
                     f"`courant` must lie in (0, 1], but is {courant:g}."
                 )
             vacuum = largest_step(grid, Medium(), parts)
-            dt = courant * jnp.minimum(limit, vacuum)
+            # A choice, not a property of the medium: derivatives hold it fixed.
+            dt = lax.stop_gradient(courant * jnp.minimum(limit, vacuum))
         self.dt = _one_number(positive(dt, "dt"))
         _check_step(self.dt, limit)
         frame = build_frame(grid, self.boundaries, parts)
