@@ -32,6 +32,7 @@ ONE_PRECISION = {
         "test_source_rules.py",
         "test_status.py",
         "test_wheel.py",
+        "em/test_explain.py",
         "em/test_faults.py",
         "em/test_run.py",
         "em/test_s_parameters.py",

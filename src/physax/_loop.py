@@ -207,6 +207,12 @@ def _skipped(go, state):
     return state, jax.tree.map(blank, jax.eval_shape(go, state)[1])
 
 
+def parts_of(stop: int, every: int, *, plain: bool) -> tuple[int, int]:
+    """Returns the number of whole chunks and of steps after them."""
+    # Where nothing happens after a chunk, one for all needs no second copy of it.
+    return (0, stop) if plain and every >= stop else divmod(stop, every)
+
+
 def record(
     step: Callable[[State, Int[Array, ""]], tuple[State, PyTree]],
     state: State,
@@ -232,7 +238,7 @@ def record(
     Returns:
         The last state and the tape.
     """
-    whole, rest = divmod(stop, every)
+    whole, rest = parts_of(stop, every, plain=between is None and done is None)
 
     def advance(state, first, count):
         new, records = _recorded(step, state, first, count)
@@ -288,7 +294,8 @@ def rewind(
     Returns:
         The carry before step 0.
     """
-    whole, rest = divmod(stop, every)
+    whole = jax.tree.leaves(tape.chunks)[0].shape[0]
+    rest = stop - whole * every
 
     def retreat(carry, kept, first, count, ran):
         numbers = first + jnp.arange(count, dtype=jnp.int32)

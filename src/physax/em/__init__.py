@@ -17,6 +17,7 @@ from ._cpml import (
     CPMLCoefficients as CPMLCoefficients,
     cpml_coefficients as cpml_coefficients,
 )
+from ._explain import adjoint_bytes as adjoint_bytes, explain as explain
 from ._flux import FluxMonitor as FluxMonitor, SpectralFlux as SpectralFlux
 from ._linear_tape import LinearTape as LinearTape
 from ._march import Decay as Decay

@@ -12,7 +12,7 @@ from jax.custom_derivatives import SymbolicZero
 from jax.sharding import PartitionSpec
 
 from .._checks import ArgumentError
-from .._loop import Tape
+from .._loop import Tape, parts_of
 from ..grid import Layout
 from ._adjoints import AbstractAdjoint
 from ._cotangents import back_march, start_back
@@ -92,6 +92,12 @@ class _Course(eqx.Module):
             return self.until.check_every
         return self.every or self.static.watch or self.steps
 
+    @property
+    def rest(self) -> int:
+        """Steps after the last whole chunk."""
+        looks = self.until is not None or self.static.watch is not None
+        return parts_of(self.steps, self.chunk, plain=not looks)[1]
+
     def whole(self, arrays) -> Program:
         """Returns the program, ready to step."""
         return ready(eqx.combine(arrays, self.static))
@@ -161,7 +167,7 @@ class _Course(eqx.Module):
             ndim,
             extra=int(packed),
             replay=self.replay,
-            rest=self.steps % self.chunk > 0,
+            rest=self.rest > 0,
             rule=self.until is not None,
         )
 

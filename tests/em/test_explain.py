@@ -1,0 +1,63 @@
+"""What a gradient needs of memory is known before it is compiled."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import pytest
+
+from physax import em
+from physax._checks import ArgumentError
+from physax.grid import Grid
+from tests.em.scenes import CELL, FREQUENCIES, PULSE, at
+
+
+@pytest.fixture(scope="module")
+def sim():
+    region = em.DesignRegion(((30, 70), (30, 70)), jnp.full((40, 40), 2.0))
+    return em.Simulation(
+        Grid.uniform((100, 100), CELL),
+        em.Medium(2.0, regions=region),
+        em.Boundaries.all(em.CPML(8)),
+        polarisation="Ez",
+        steps=2000,
+        sources={"dipole": em.Dipole("Ez", at(20, 50), PULSE)},
+        monitors={"flux": em.FluxMonitor("x", at(80, 50), at(0, 60), FREQUENCIES)},
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "adjoint", [em.LinearTape(), em.LinearTape("bfloat16"), em.LinearTape(every=100)]
+)
+def test_compiled_gradient_takes_the_memory_that_was_told(sim, adjoint):
+    def flux(eps):
+        moved = eqx.tree_at(lambda s: s.medium.regions[0].permittivity, sim, eps)
+        return em.simulate(moved, adjoint=adjoint).monitors["flux"].flux[0]
+
+    eps = sim.medium.regions[0].permittivity
+    compiled = jax.jit(jax.grad(flux)).lower(eps).compile()
+    taken = compiled.memory_analysis().temp_size_in_bytes
+    assert taken == pytest.approx(em.adjoint_bytes(sim, adjoint), rel=0.15)
+
+
+def test_table_names_every_choice(sim):
+    table = em.explain(sim)
+    for name in ("LinearTape()", "LinearTape('bfloat16')", "LinearTape(every="):
+        assert name in table
+    assert "Checkpointed()" in table and "Direct()" in table
+    assert "design regions" in table
+    whole = eqx.tree_at(lambda s: s.medium, sim, em.Medium(2.0))
+    assert "whole grid" in em.explain(whole)
+    assert em.adjoint_bytes(whole, em.LinearTape()) > em.adjoint_bytes(
+        sim, em.LinearTape()
+    )
+
+
+class Guess(em.AbstractAdjoint):
+    def march(self, program, steps, until):
+        raise NotImplementedError
+
+
+def test_unknown_adjoint_is_refused(sim):
+    with pytest.raises(ArgumentError, match="`adjoint` must be LinearTape.*is Guess"):
+        em.adjoint_bytes(sim, Guess())
