@@ -65,8 +65,17 @@ def build(reference, background):
 
 
 @pytest.mark.slow
+@pytest.mark.f32
+def test_gradient_of_a_mode_converter_in_single_precision(case):
+    check_gradient(*case)
+
+
+@pytest.mark.slow
 def test_gradient_of_a_mode_converter_agrees_with_another_adjoint(case):
-    reference, arrays = case
+    check_gradient(*case)
+
+
+def check_gradient(reference, arrays):
     # The case has 9 cells per wavelength in the core.
     with pytest.warns(PhysaxWarning, match="at least 10 cells per wavelength"):
         sim = build(reference, arrays["eps_background"])
@@ -74,10 +83,10 @@ def test_gradient_of_a_mode_converter_agrees_with_another_adjoint(case):
     (x0, x1, y0, y1), clad = problem["design_box"], problem["eps_clad"]
 
     def transmission(density):
-        eps = sim.medium.permittivity
-        box = clad + (problem["eps_core"] - clad) * density
-        eps = eps.at[x0:x1, y0:y1].set(box.astype(eps.dtype))
-        new = eqx.tree_at(lambda s: s.medium.permittivity, sim, eps)
+        eps = clad + (problem["eps_core"] - clad) * density
+        region = em.DesignRegion(((x0, x1), (y0, y1)), eps)
+        medium = em.Medium(sim.medium.permittivity, regions=region)
+        new = eqx.tree_at(lambda s: s.medium, sim, medium)
         monitors = em.simulate(new).monitors
         ratio = monitors["port 2"].outgoing / monitors["port 1"].incoming
         return jnp.abs(ratio[0]) ** 2
@@ -89,7 +98,8 @@ def test_gradient_of_a_mode_converter_agrees_with_another_adjoint(case):
     expected = arrays["grad_abs_s21_squared"]
     assert abs(value - abs(arrays["S"][1]) ** 2) <= (1e-5 if wide else 1e-4)
     error = np.linalg.norm(gradient - expected) / np.linalg.norm(expected)
-    assert error <= (1e-4 if wide else 1e-3)
+    # Measured: 1.6e-5 in float64, 1.7e-5 in float32.
+    assert error <= (3e-5 if wide else 1e-3)
     if not wide:
         return
     # A central difference: its own error is of third order, its rounding 1e-12 / h.
