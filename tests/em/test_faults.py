@@ -262,6 +262,13 @@ def test_frequency_must_be_positive(bad):
         em.GaussianPulse(bad, 1e13)
 
 
+def test_frequency_above_half_the_sampling_rate_is_refused():
+    # A step of 0.99 x 20 nm / (c sqrt 2): 1.06e16 Hz.
+    build(monitors=probe(at=1.0e16))
+    with pytest.raises(ArgumentError, match=r"`frequencies` of monitor 'out' must be "):
+        build(monitors=probe(at=[2e14, 1.1e16]))
+
+
 def test_run_without_monitors_and_sources_is_valid():
     result = em.simulate(build(monitors={}))
     assert result.monitors == {}

@@ -14,6 +14,7 @@ from ..grid import Grid
 from ..units import SPEED_OF_LIGHT
 from ._components import Components
 from ._medium import Medium, Property, at_component
+from ._monitors import AbstractMonitor, AbstractSpectralMonitor
 from ._sources import AbstractSource
 
 
@@ -115,4 +116,33 @@ def check_resolution(
                 f"`grid` should have at least {_WARN} {told}, but has {cells:.3g}.",
                 PhysaxWarning,
                 stacklevel=4,
+            )
+
+
+def check_frequencies(
+    monitors: Mapping[str, AbstractMonitor], dt: Float[Array, ""]
+) -> None:
+    """Refuses frequencies that the steps of a run cannot tell from lower ones.
+
+    Args:
+        monitors: By name.
+        dt: Time step in seconds.
+
+    Raises:
+        ArgumentError: At or above half the sampling rate.
+    """
+    if isinstance(dt, jax.core.Tracer):
+        return
+    limit = 0.5 / float(dt)
+    for name, monitor in monitors.items():
+        if not isinstance(monitor, AbstractSpectralMonitor):
+            continue
+        if isinstance(monitor.frequencies, jax.core.Tracer):
+            continue
+        highest = float(np.max(np.asarray(monitor.frequencies)))
+        if highest >= limit:
+            raise ArgumentError(
+                f"`frequencies` of monitor {name!r} must be below {limit:.4g} Hz, half "
+                f"the sampling rate of the run, but one is {highest:.4g}. Are they in "
+                "Hz?"
             )

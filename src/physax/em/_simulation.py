@@ -17,7 +17,7 @@ from ..runtime import Precision
 from ._boundaries import Bloch, Boundaries, check_boundaries
 from ._components import components
 from ._frame import Frame, build_frame
-from ._limits import check_resolution, largest_step
+from ._limits import check_frequencies, check_resolution, largest_step
 from ._medium import Medium, check_medium
 from ._monitors import AbstractMonitor
 from ._sources import AbstractSource
@@ -115,6 +115,7 @@ class Simulation(eqx.Module):
         frame = build_frame(grid, self.boundaries, parts)
         self.places = tuple(_locate(self.sources, self.monitors, frame))
         check_resolution(self.sources, grid, whole)
+        check_frequencies(self.monitors, self.dt)
 
     def place(self, name: str) -> Any:
         """Returns what `locate` found for a source or a monitor."""
