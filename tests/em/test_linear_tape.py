@@ -87,13 +87,11 @@ def check(got, want, tolerance=1e-10):
 @pytest.mark.parametrize("scene", SCENES)
 def test_tape_agrees_with_the_loop_itself(scene):
     sim = linear(scene)
-    check(gradient(sim, em.LinearTape()), gradient(sim, em.Direct()))
-
-
-@pytest.mark.slow
-def test_tape_made_again_in_chunks_agrees():
-    sim = linear("Ez")
-    check(gradient(sim, em.LinearTape(every=7)), gradient(sim, em.Direct()))
+    want = gradient(sim, em.Direct())
+    check(gradient(sim, em.LinearTape()), want)
+    if scene == "bloch":
+        # Made again in chunks, of which the last is shorter.
+        check(gradient(sim, em.LinearTape(every=7)), want)
 
 
 @pytest.mark.slow
@@ -221,15 +219,17 @@ def test_transposed_half_step_is_the_transpose(scene, electric):
     def scaled(cotangents):
         return {name: rows[name].drive(ct) for name, ct in cotangents.items()}
 
+    random = np.random.default_rng(0)
+
+    def noise(leaf):
+        values = random.normal(size=(100, *leaf.shape))
+        if jnp.iscomplexobj(leaf):
+            values = values + 1j * random.normal(size=values.shape)
+        return jnp.asarray(values, leaf.dtype)
+
     @jax.jit
-    def gap(key):
-        keys = jax.random.split(key, 2)
-
-        def noise(key):
-            make = lambda leaf: jax.random.normal(key, leaf.shape, leaf.dtype)  # noqa: E731
-            return jax.tree.map(make, (state.fields, state.psi))
-
-        x, y = map(noise, keys)
+    def gap(pair):
+        x, y = pair
         forward = half_step(stepper, *x, electric=electric)
         fields, psi = transposed_half_step(back, scaled(y[0]), y[1], electric=electric)
         for name in driven:
@@ -249,7 +249,8 @@ def test_transposed_half_step_is_the_transpose(scene, electric):
         left, right = dot(forward, y), dot(x, (fields, psi))
         return jnp.abs(left - right) / (norm(forward) * norm(y))
 
-    gaps = jax.lax.map(gap, jax.random.split(jax.random.key(0), 100))
+    pairs = [jax.tree.map(noise, (state.fields, state.psi)) for _ in range(2)]
+    gaps = jax.lax.map(gap, pairs)
     assert np.max(gaps) <= 1e-12
 
 

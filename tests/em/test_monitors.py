@@ -156,7 +156,9 @@ def test_monitors_batch_and_differentiate(line):
 
     def flux(epsilon):
         here = eqx.tree_at(lambda s: s.medium.permittivity, sim, epsilon)
-        return em.simulate(here).monitors["far"].flux[2]
+        # Energy is not linear in the fields: the tape refuses it.
+        run = em.simulate(here, adjoint=em.Checkpointed())
+        return run.monitors["far"].flux[2]
 
     one, two = jax.jit(jax.vmap(flux))(jnp.array([1.0, 1.1]))
     assert float(one) / float(found["far"].flux[2]) == pytest.approx(1, rel=1e-5)

@@ -123,12 +123,16 @@ class _Course(eqx.Module):
         dot = eqx.filter(dots, chosen)
         state, tape = self.recorded(plan, arrays)
 
-        def outputs(theta):
-            last = self.plain(eqx.combine(theta, fixed), taped=True)
-            return last.fields, last.monitors
+        # Compiled apart so that it is traced once: the solver asks for it three times.
+        @jax.jit
+        def pushed(theta, fixed, dot):
+            def outputs(theta):
+                last = self.plain(eqx.combine(theta, fixed), taped=True)
+                return last.fields, last.monitors
 
-        def forward(dot):
             return jax.jvp(outputs, (theta,), (dot,))[1]
+
+        forward = partial(pushed, theta, fixed)
 
         # The tangents m of the outputs are T applied to those of theta: one block row
         # of a triangular system, whose transpose we know how to solve from the tape.
@@ -136,9 +140,10 @@ class _Course(eqx.Module):
             m, dot = x
             return jax.tree.map(jnp.subtract, m, forward(dot)), dot
 
-        def solve(_, x):
-            m, dot = x
-            return jax.tree.map(jnp.add, m, forward(dot)), dot
+        def solve(matrix, x):
+            # By the matrix itself: T, which takes long to trace, is traced once.
+            m, dot = matrix((jax.tree.map(jnp.negative, x[0]), x[1]))
+            return jax.tree.map(jnp.negative, m), dot
 
         def solve_transposed(_, x):
             m, ct = x
