@@ -11,7 +11,7 @@ from ._checks import (
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = ("cli", "em", "grid", "io", "plot", "runtime", "units")
+_SUBPACKAGES = ("cli", "design", "em", "grid", "io", "plot", "runtime", "units")
 
 
 def __getattr__(name: str):

@@ -20,6 +20,8 @@ SLOW = [
     "docs/fdtd.md",
     "docs/geometry.md",
     "docs/getting-started.md",
+    "docs/gradients.md",
+    "docs/inverse-design.md",
     "docs/pictures-and-files.md",
 ]
 # These need eight devices.

@@ -1,0 +1,62 @@
+"""When an optimisation has nothing more to gain."""
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._checks import ArgumentError
+
+
+class EarlyStop(eqx.Module):
+    """Ends an optimisation whose objective no longer gets better.
+
+    Asked only at the last strength of the schedule.
+
+    Attributes:
+        patience: Over how many steps to look back.
+        tolerance: The improvement in these steps, relative to the objective or to 1,
+            whichever is larger, below which it ends.
+
+    Raises:
+        ArgumentError: If `patience` is less than 1 or `tolerance` negative.
+    """
+
+    patience: int = eqx.field(static=True, default=20)
+    tolerance: float = eqx.field(static=True, default=1e-4, converter=float)
+
+    def __check_init__(self):
+        if self.patience < 1:
+            raise ArgumentError(
+                f"`patience` must be at least 1, but is {self.patience}."
+            )
+        if not self.tolerance >= 0:
+            raise ArgumentError(
+                f"`tolerance` must be at least 0, but is {self.tolerance:g}."
+            )
+
+    def reached(
+        self,
+        objective: Float[np.ndarray, " steps"] | Float[Array, " steps"],
+        strength: Float[np.ndarray, " steps"] | Float[Array, " steps"],
+        final: float,
+    ) -> bool:
+        """Says whether to stop.
+
+        Args:
+            objective: What is minimised, at each step so far.
+            strength: The strengths at these steps.
+            final: The last strength of the schedule.
+
+        Returns:
+            Whether the last `patience` steps have brought too little.
+        """
+        values, strengths = np.asarray(objective), np.asarray(strength)
+        same = strengths == np.asarray(final, strengths.dtype)
+        # Steps before the last change of strength minimised something else.
+        others = np.flatnonzero(~same)
+        run = values[others[-1] + 1 if others.size else 0 :]
+        if run.size <= self.patience:
+            return False
+        before = run[: -self.patience].min()
+        gain = before - run[-self.patience :].min()
+        return bool(gain <= self.tolerance * max(1.0, abs(float(before))))

@@ -1,0 +1,57 @@
+"""An optimisation for tests that kill its process: `driven_design.py FOLDER`.
+
+Prints a line after its third step, and at the end its status and the digest of its
+design.
+"""
+
+import sys
+
+import jax
+import jax.numpy as jnp
+
+from physax import design
+from physax.runtime import Checkpointing, fingerprint
+
+
+STEPS = 100
+
+
+def main(folder):
+    smooth = design.ConicFilter(3.0, 1.0)
+    target = jnp.indices((60, 60)).sum(0) % 23 < 11
+
+    def device(density, beta):
+        return design.subpixel_projection(smooth(density()), beta)
+
+    def misfit(density, beta):
+        return jnp.mean((device(density, beta) - target) ** 2)
+
+    def amount(density, beta):
+        return jnp.mean(device(density, beta)) / 0.6 - 1
+
+    calls = 0
+
+    def on_step(info):
+        # All is compiled by now, so that a kill falls between two steps or into one.
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            print("started", flush=True)
+
+    result = design.optimise(
+        misfit,
+        design.grey_start((60, 60), noise=0.1, key=jax.random.key(0)),
+        steps=STEPS,
+        optimiser=design.MovingAsymptotes(),
+        schedule=design.Stages((4, 16, jnp.inf), every=30),
+        constraints=amount,
+        checkpoint=Checkpointing(folder, 2),
+        progress=False,
+        on_step=on_step,
+    )
+    found = fingerprint((result.parameters, result.best, result.history))
+    print(result.status.name, found.digest, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
