@@ -45,6 +45,7 @@ ONE_PRECISION = {
         "em/test_monitors.py",
         "em/test_plane_wave.py",
         "em/test_sources.py",
+        "em/test_adjoints.py",
         "em/test_gradients.py",
         "em/test_linear_tape.py",
     ],

@@ -27,7 +27,13 @@ def sim():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "adjoint", [em.LinearTape(), em.LinearTape("bfloat16"), em.LinearTape(every=100)]
+    "adjoint",
+    [
+        em.LinearTape(),
+        em.LinearTape("bfloat16"),
+        em.LinearTape(every=100),
+        em.Reversible(),
+    ],
 )
 def test_compiled_gradient_takes_the_memory_that_was_told(sim, adjoint):
     def flux(eps):
@@ -44,7 +50,8 @@ def test_table_names_every_choice(sim):
     table = em.explain(sim)
     for name in ("LinearTape()", "LinearTape('bfloat16')", "LinearTape(every="):
         assert name in table
-    assert "Checkpointed()" in table
+    for name in ("Reversible()", "FrequencyDomain()", "Checkpointed()"):
+        assert name in table
     assert "Direct()" in table
     assert "design regions" in table
     whole = eqx.tree_at(lambda s: s.medium, sim, em.Medium(2.0))
@@ -55,6 +62,12 @@ def test_table_names_every_choice(sim):
 
 
 class Guess(em.AbstractAdjoint):
+    def prepared(self, sim):
+        return self
+
+    def review(self, residual):
+        pass
+
     def march(self, program, steps, until):
         raise NotImplementedError
 

@@ -19,6 +19,7 @@ from ._cpml import (
 )
 from ._explain import adjoint_bytes as adjoint_bytes, explain as explain
 from ._flux import FluxMonitor as FluxMonitor, SpectralFlux as SpectralFlux
+from ._frequency_domain import FrequencyDomain as FrequencyDomain
 from ._linear_tape import LinearTape as LinearTape
 from ._march import Decay as Decay
 from ._materials import Material as Material
@@ -43,6 +44,7 @@ from ._pulses import (
     band_pulse as band_pulse,
 )
 from ._rasterise import fill_fraction as fill_fraction, rasterise as rasterise
+from ._reversible import Reversible as Reversible
 from ._run import (
     RunResult as RunResult,
     advance as advance,

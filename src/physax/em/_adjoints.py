@@ -5,16 +5,37 @@ from functools import partial
 
 import equinox as eqx
 import jax
+from jaxtyping import Array
 
 from .._checks import ArgumentError
 from .._loop import divisor_near_root
 from ._march import Decay, march, on_devices
 from ._program import Program, ready
+from ._simulation import Simulation
 from ._state import State, rest
 
 
 class AbstractAdjoint(eqx.Module):
     """A way to take derivatives of a run."""
+
+    @abstractmethod
+    def prepared(self, sim: Simulation) -> "AbstractAdjoint":
+        """Checks on the host, before anything is compiled, that it can serve.
+
+        Args:
+            sim: The simulation; its numbers may be traced.
+
+        Returns:
+            The adjoint, with what it has to know of the simulation.
+        """
+
+    @abstractmethod
+    def review(self, residual: Array) -> None:
+        """Refuses a run that it cannot serve, as far as its numbers are known.
+
+        Args:
+            residual: Energy left over the largest seen.
+        """
 
     @abstractmethod
     def march(self, program: Program, steps: int, until: Decay | None) -> State:
@@ -36,6 +57,13 @@ class _Replayed(AbstractAdjoint):
     @abstractmethod
     def checkpoint(self, steps: int) -> int | None:
         """Returns the steps between stored states, `None` to store all."""
+
+    def prepared(self, sim):
+        del sim
+        return self
+
+    def review(self, residual):
+        del residual
 
     def march(self, program, steps, until):
         # The blocks that reverse mode replays cost a forward run a quarter of its state

@@ -1,5 +1,6 @@
 """The way back of a linear tape: cotangents step by step."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -7,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array
+from jaxtyping import Array, Int
 
 from .._loop import Tape, rewind
 from ..grid import Box
@@ -19,6 +20,10 @@ from ._step import Arrays, Stepper
 from ._tape import again, noted, unpacked
 from ._tape_plan import Plan
 from ._transpose import transposed_half_step
+
+
+Gather = Callable[[dict, dict, Int[Array, ""]], dict]
+"""Takes sums, the cotangents of kept cells, and the number of a step to new sums."""
 
 
 class Cotangents(eqx.Module):
@@ -94,25 +99,46 @@ def _size(box: Box) -> tuple[int, ...]:
     return tuple(high - low for low, high in box)
 
 
-def step_back(program: Program, plan: Plan, dtype, carry: Cotangents, kept, n):
+def step_back(
+    program: Program,
+    plan: Plan,
+    gather: Gather,
+    carry: Cotangents,
+    lines: dict[str, Any],
+    n: Int[Array, ""],
+    window: Callable[[Array], Array] | None = None,
+) -> Cotangents:
     """Carries cotangents back through one step, and through the reading of E before.
 
     At the start the cotangents of E are complete, those of H lack what the monitors
     read after this step.
+
+    Args:
+        program: The program.
+        plan: What is differentiated.
+        gather: Adds what the kept cells of some components give to the sums.
+        carry: The cotangents after the step.
+        lines: The incident waves before it.
+        n: Number of the step.
+        window: A factor of the monitors' cotangents, by number of the step.
+
+    Returns:
+        The cotangents before it.
     """
 
     def move(k, carry):
-        return _move_back(program, plan, dtype, kept, carry, k)
+        return _move_back(program, plan, gather, lines, carry, k)
 
     # A loop of one turn, for the reason that `step` gives.
     carry = lax.fori_loop(n, n + 1, move, carry)
     # After step 0 nobody reads the fields any more: the step before it does no harm.
-    return _monitors_back(program, plan, carry, n - 1)
+    return enter_back(program, plan, carry, n - 1, window)
 
 
-def _move_back(program: Program, plan: Plan, dtype, kept, carry: Cotangents, n):
+def _move_back(
+    program: Program, plan: Plan, gather: Gather, lines: dict, carry: Cotangents, n
+) -> Cotangents:
     """Carries cotangents back through the fields, layers and waves of one step."""
-    rows, lines = kept
     stepper = eqx.tree_at(
         lambda s: s.block, program.stepper, program.stepper.block.within(n).mirrored()
     )
@@ -126,7 +152,8 @@ def _move_back(program: Program, plan: Plan, dtype, kept, carry: Cotangents, n):
         names = parts.electric if electric else parts.magnetic
         if not electric:
             carry = _read_back(program, stepper, carry, carry.samples)
-        carry = _rows_back(plan, dtype, carry, rows, names)
+        sums = gather(carry.rows, _kept_cells(plan, carry, names), n)
+        carry = eqx.tree_at(lambda c: c.rows, carry, sums)
         carry = _currents_back(program, plan, carry, clock, electric=electric)
         carry = _lines_back(program, plan, carry, waves, clock, electric=electric)
         fields, psi = transposed_half_step(
@@ -139,7 +166,9 @@ def _move_back(program: Program, plan: Plan, dtype, kept, carry: Cotangents, n):
     return carry
 
 
-def _monitors_back(program: Program, plan: Plan, carry: Cotangents, n) -> Cotangents:
+def enter_back(
+    program: Program, plan: Plan, carry: Cotangents, n, window=None
+) -> Cotangents:
     """Carries cotangents back through the monitors after a step, as far as E goes."""
     totals, samples = {}, {}
     block = program.stepper.block
@@ -154,7 +183,9 @@ def _monitors_back(program: Program, plan: Plan, carry: Cotangents, n) -> Cotang
             for read in program.reads[name]
         }
         total = carry.monitors[name]
-        totals[name], samples[name] = jax.vjp(update, total, anywhere)[1](total)
+        totals[name], found = jax.vjp(update, total, anywhere)[1](total)
+        factor = 1 if window is None else window(n)
+        samples[name] = {key: factor * value for key, value in found.items()}
     later = {
         name: {key: samples[name][key] for key in found}
         for name, found in carry.samples.items()
@@ -188,16 +219,18 @@ def _read_back(
     return eqx.tree_at(lambda c: c.fields, carry, fields)
 
 
-def _rows_back(
-    plan: Plan, dtype, carry: Cotangents, records: dict, names
-) -> Cotangents:
-    """Adds to the sums for the rows: the larger an entry, the less a curl drives."""
-    sums = dict(carry.rows)
+def _kept_cells(plan: Plan, carry: Cotangents, names) -> dict[str, tuple[Array, ...]]:
+    """Returns the cotangents of the kept cells of some components."""
     found = {**noted(plan, {n: carry.fields[n] for n in names}), **carry.seen}
-    for name in names:
-        if name not in plan.rows:
-            continue
-        groups = zip(sums[name], found[name], records[name], strict=True)
+    return {name: found[name] for name in names if name in plan.rows}
+
+
+def multiplied(records: dict, dtype, sums: dict, found: dict, n) -> dict:
+    """Adds to the sums for the rows: the larger an entry, the less a curl drives."""
+    del n
+    sums = dict(sums)
+    for name, parts in found.items():
+        groups = zip(sums[name], parts, records[name], strict=True)
         sums[name] = tuple(
             tuple(
                 total - jnp.real(cells * unpacked(value, dtype, cells.dtype))
@@ -205,10 +238,10 @@ def _rows_back(
             )
             for totals, cells, values in groups
         )
-    return eqx.tree_at(lambda c: c.rows, carry, sums)
+    return sums
 
 
-def _pull(function, primal, cotangent):
+def pull(function, primal, cotangent):
     """Pulls a cotangent back to the inexact arrays of a module."""
     arrays, rest = eqx.partition(primal, eqx.is_inexact_array)
     _, back = jax.vjp(lambda a: function(eqx.combine(a, rest)), arrays)
@@ -228,13 +261,13 @@ def _currents_back(
     for i, total in sums.items():
         one, block = currents[i], program.stepper.block
         field = carry.fields[one.component]
-        value = partial(_current, clock, field.dtype)
-        sums[i] = _plus(total, _pull(value, one, block.read(field, one.box)))
+        value = partial(current_value, clock, dtype=field.dtype)
+        sums[i] = _plus(total, pull(value, one, block.read(field, one.box)))
     where = (lambda c: c.electric) if electric else (lambda c: c.magnetic)
     return eqx.tree_at(where, carry, sums)
 
 
-def _current(clock: Clock, dtype, one: Injection) -> Array:
+def current_value(clock: Clock, one: Injection, *, dtype) -> Array:
     """Returns what a current adds to the curl in its box."""
     value = one.amplitude * one.pulse(clock, one.delay)
     shape = tuple(high - low for low, high in one.box)
@@ -296,7 +329,12 @@ def back_march(
     replay: bool,
 ) -> Cotangents:
     """Carries cotangents back through all steps on the block of one device."""
-    back = partial(step_back, program, plan, dtype)
+
+    def back(carry, kept, n):
+        records, lines = kept
+        gather = partial(multiplied, records, dtype)
+        return step_back(program, plan, gather, carry, lines, n)
+
     remake = partial(again, program, plan, dtype) if replay else None
-    enter = partial(_monitors_back, program, plan)
+    enter = partial(enter_back, program, plan)
     return rewind(back, carry, tape, steps, every, enter=enter, step=remake)

@@ -3,14 +3,19 @@
 from math import prod
 
 import jax.numpy as jnp
+import numpy as np
 
 from .._checks import ArgumentError
 from ._adjoints import AbstractAdjoint, Checkpointed, Direct
 from ._components import components
+from ._cpml import CPML
+from ._frequency_domain import FrequencyDomain
 from ._linear_tape import LinearTape
 from ._march import watch_every
 from ._medium import REGIONAL
 from ._memory import state_bytes
+from ._monitors import AbstractSpectralMonitor
+from ._reversible import LARGEST, Reversible, amplification
 from ._simulation import Simulation
 
 
@@ -41,14 +46,54 @@ def adjoint_bytes(sim: Simulation, adjoint: AbstractAdjoint) -> int:
     if isinstance(adjoint, Checkpointed | Direct):
         every = adjoint.checkpoint(steps)
         return (steps if every is None else -(-steps // every) + every) * state
+    if isinstance(adjoint, Reversible):
+        chunk = min(watch_every(sim, None) or 0, steps)
+        copies = steps + (chunk if chunk < steps else 0)
+        return copies * _faces_bytes(sim, adjoint) + 2 * state
+    if isinstance(adjoint, FrequencyDomain):
+        return _transforms_bytes(sim) + 2 * state
     raise ArgumentError(
-        "`adjoint` must be LinearTape, Checkpointed or Direct, but is "
-        f"{type(adjoint).__name__}."
+        "`adjoint` must be LinearTape, Reversible, FrequencyDomain, Checkpointed or "
+        f"Direct, but is {type(adjoint).__name__}."
     )
 
 
-def _recorded_bytes(sim: Simulation, adjoint: LinearTape) -> int:
-    """Returns the bytes that a tape takes for each step."""
+def _faces_bytes(sim: Simulation, adjoint: Reversible) -> int:
+    """Returns the bytes of the faces that are kept of each step."""
+    parts, shape = components(sim.grid.ndim, sim.polarisation), sim.grid.shape
+    layers = [
+        [f.cells if isinstance(f, CPML) else None for f in sim.boundaries.axis(axis)]
+        for axis in range(sim.grid.ndim)
+    ]
+    inner = [
+        n - sum(cells - 1 for cells in pair if cells is not None)
+        for n, pair in zip(shape, layers, strict=True)
+    ]
+    samples = 0
+    for axis, pair in enumerate(layers):
+        face = prod(n for other, n in enumerate(inner) if other != axis)
+        terms = parts.magnetic_terms, parts.electric_terms
+        for cells, side in zip(pair, terms, strict=True):
+            if cells is not None:
+                samples += face * len({t.source for t in side if t.axis == axis})
+    dtype = jnp.dtype(adjoint.record or sim.precision.storage)
+    return samples * dtype.itemsize * (1 + sim.complex_fields)
+
+
+def _transforms_bytes(sim: Simulation) -> int:
+    """Returns the bytes of the transforms of fields and cotangents."""
+    spectral = [
+        m for m in sim.monitors.values() if isinstance(m, AbstractSpectralMonitor)
+    ]
+    # Monitors mostly share their frequencies; then they are taken once.
+    lists = {tuple(np.asarray(m.frequencies).tolist()) for m in spectral}
+    count = sum(map(len, lists))
+    wide = 2 * jnp.dtype(sim.precision.accumulate).itemsize
+    return 2 * count * _recorded_cells(sim) * wide
+
+
+def _recorded_cells(sim: Simulation) -> int:
+    """Returns the number of samples that are differentiated."""
     electric = components(sim.grid.ndim, sim.polarisation).electric
     cells = prod(sim.grid.shape)
     if sim.medium.regions:
@@ -58,8 +103,13 @@ def _recorded_bytes(sim: Simulation, adjoint: LinearTape) -> int:
             for prop in REGIONAL
             if getattr(region, prop) is not None
         )
+    return cells * len(electric)
+
+
+def _recorded_bytes(sim: Simulation, adjoint: LinearTape) -> int:
+    """Returns the bytes that a tape takes for each step."""
     dtype = jnp.dtype(adjoint.dtype or sim.precision.storage)
-    return cells * len(electric) * dtype.itemsize * (1 + sim.complex_fields)
+    return _recorded_cells(sim) * dtype.itemsize * (1 + sim.complex_fields)
 
 
 # Times of a gradient over that of a forward run, measured on a CPU: see the docs.
@@ -67,6 +117,8 @@ _CHOICES = (
     (LinearTape(), "3", "media and sources; linear monitors"),
     (LinearTape("bfloat16"), "3", "the same, to some 1e-3"),
     (LinearTape(every=1), "4", "media and sources; linear monitors"),
+    (Reversible(), "4", "media outside the layers, sources; linear monitors"),
+    (FrequencyDomain(), "4", "media and currents; spectral monitors, waves gone"),
     (Checkpointed(), "6", "everything"),
     (Direct(), "10", "everything"),
 )
@@ -96,9 +148,15 @@ def explain(sim: Simulation) -> str:
         size = adjoint_bytes(sim, adjoint) / 2**20
         rows.append((name, f"{size:,.0f} MiB", f"about {time}", serves))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    factor = float(amplification(sim))
     where = "the whole grid" if not sim.medium.regions else "the design regions"
     lines = [
         "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
+    if factor > LARGEST:
+        lines.append(
+            f"Reversible() is refused: the losses would amplify rounding {factor:.1e} "
+            "times."
+        )
     return "\n".join([f"A gradient by the permittivity of {where}:", *lines])

@@ -6,25 +6,30 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax import lax
-from jax.custom_derivatives import SymbolicZero
 from jax.sharding import PartitionSpec
 
 from .._checks import ArgumentError
-from .._loop import Tape, parts_of
+from .._loop import Tape
 from ..grid import Layout
 from ._adjoints import AbstractAdjoint
 from ._cotangents import back_march, start_back
-from ._march import Decay, each_device, march, on_devices, own_all, summed
+from ._course import AbstractCourse
+from ._march import Decay, each_device, on_devices, own_all, summed
 from ._program import Program, ready
 from ._scattered import scattered
+from ._simulation import Simulation
 from ._state import State, rest
-from ._tape import tape_cuts, taped_march
-from ._tape_plan import Plan, build_plan
-
-
-TYPES = ("float64", "float32", "bfloat16")
+from ._tape import (
+    check_type,
+    chunk_of,
+    noted,
+    recorded_step,
+    rest_of,
+    restart,
+    tape_cuts,
+    taped_march,
+)
+from ._tape_plan import Plan
 
 
 class LinearTape(AbstractAdjoint):
@@ -52,32 +57,29 @@ class LinearTape(AbstractAdjoint):
     every: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
-        if self.dtype not in (None, *TYPES):
-            raise ArgumentError(
-                f"`dtype` of a tape must be one of {TYPES}, but is {self.dtype!r}."
-            )
+        check_type(self.dtype, "dtype")
         if self.every is not None and self.every < 1:
             raise ArgumentError(f"`every` must be at least 1, but is {self.every}.")
 
+    def prepared(self, sim: Simulation) -> "LinearTape":
+        del sim
+        return self
+
+    def review(self, residual) -> None:
+        del residual
+
     def march(self, program: Program, steps: int, until: Decay | None) -> State:
-        arrays, static = eqx.partition(program, eqx.is_array)
+        static = eqx.filter(program, eqx.is_array, inverse=True)
         dtype = None if self.dtype is None else jnp.dtype(self.dtype)
-        course = _Course(static, steps, until, dtype, self.every)
-        marched = jax.custom_jvp(course.plain)
-        marched.defjvp(course.tangents, symbolic_zeros=True)
-        return marched(arrays)
+        course = _Course(static, steps, until, "LinearTape()", dtype, self.every)
+        return course.differentiable(program)
 
 
-def _inexact(x) -> bool:
-    return jnp.issubdtype(x.dtype, jnp.inexact)
-
-
-class _Course(eqx.Module):
-    """One run: the program without its arrays, and the ways to make its steps."""
-
+class _Course(AbstractCourse):
     static: Program
     steps: int = eqx.field(static=True)
     until: Decay | None = eqx.field(static=True)
+    adjoint: str = eqx.field(static=True)
     dtype: Any = eqx.field(static=True)
     every: int | None = eqx.field(static=True)
 
@@ -87,113 +89,40 @@ class _Course(eqx.Module):
 
     @property
     def chunk(self) -> int:
-        """Steps between looks at the energy, or at most those kept at a time."""
-        if self.until is not None:
-            return self.until.check_every
-        return self.every or self.static.watch or self.steps
+        return chunk_of(self.static, self.steps, self.until, self.every)
 
-    @property
-    def rest(self) -> int:
-        """Steps after the last whole chunk."""
-        looks = self.until is not None or self.static.watch is not None
-        return parts_of(self.steps, self.chunk, plain=not looks)[1]
-
-    def whole(self, arrays) -> Program:
-        """Returns the program, ready to step."""
-        return ready(eqx.combine(arrays, self.static))
-
-    def plain(self, arrays, *, taped: bool = False) -> State:
-        """Makes the run."""
-        program = self.whole(arrays)
-        run = partial(march, self.steps, self.until, taped=taped)
-        return on_devices(run, program, rest(program))
-
-    def tangents(self, primals, tangents):
-        """The rule: what changes solves a linear recurrence."""
-        (arrays,), (dots,) = primals, tangents
-        moved = jax.tree.map(
-            lambda x, dot: _inexact(x) and not isinstance(dot, SymbolicZero),
-            arrays,
-            dots,
-        )
-        draft = eqx.combine(arrays, self.static)
-        plan = build_plan(draft, moved)
-        chosen = _of_plan(moved)
-        theta, fixed = eqx.partition(arrays, chosen)
-        dot = eqx.filter(dots, chosen)
-        state, tape = self.recorded(plan, arrays)
-
-        # Compiled apart so that it is traced once: the solver asks for it three times.
-        @jax.jit
-        def pushed(theta, fixed, dot):
-            def outputs(theta):
-                last = self.plain(eqx.combine(theta, fixed), taped=True)
-                return last.fields, last.monitors
-
-            return jax.jvp(outputs, (theta,), (dot,))[1]
-
-        forward = partial(pushed, theta, fixed)
-
-        # The tangents m of the outputs are T applied to those of theta: one block row
-        # of a triangular system, whose transpose we know how to solve from the tape.
-        def matrix(x):
-            m, dot = x
-            return jax.tree.map(jnp.subtract, m, forward(dot)), dot
-
-        def solve(matrix, x):
-            # By the matrix itself: T, which takes long to trace, is traced once.
-            m, dot = matrix((jax.tree.map(jnp.negative, x[0]), x[1]))
-            return jax.tree.map(jnp.negative, m), dot
-
-        def solve_transposed(_, x):
-            m, ct = x
-            return m, jax.tree.map(
-                jnp.add, ct, self.pulled(plan, draft, theta, tape, m)
-            )
-
-        last = state.fields, state.monitors
-        # The rule of the solver wants all of its right side to be linear in the dots.
-        nil = 0 * jnp.ravel(jax.tree.leaves(dot)[0])[0]
-        right = jax.tree.map(lambda x: jnp.full(x.shape, nil, x.dtype), last), dot
-        (fields, monitors), _ = lax.custom_linear_solve(
-            matrix, right, solve, solve_transposed
-        )
-        blank = jax.tree.map(_no_tangent, state)
-        return state, eqx.tree_at(
-            lambda s: (s.fields, s.monitors), blank, (fields, monitors)
-        )
-
-    def _cuts(self, layout: Layout):
+    def cuts(self, layout: Layout) -> Tape:
+        """Returns how a layout cuts the tape."""
         narrow = self.dtype is not None and self.dtype != jnp.dtype(self.static.dtype)
         packed = narrow and jnp.issubdtype(self.static.dtype, jnp.complexfloating)
-        ndim = self.static.stepper.components.ndim
         return tape_cuts(
             layout,
-            ndim,
+            self.static.stepper.components.ndim,
             extra=int(packed),
             replay=self.replay,
-            rest=self.rest > 0,
+            rest=rest_of(self.static, self.steps, self.until, self.chunk) > 0,
             rule=self.until is not None,
         )
 
-    def recorded(self, plan: Plan, arrays) -> tuple[State, Tape]:
-        """Makes the run and keeps a tape."""
-        program = self.whole(arrays)
-        run = partial(
-            taped_march,
-            self.steps,
-            self.until,
-            self.chunk,
-            plan,
-            self.dtype,
-            replay=self.replay,
-        )
-        return on_devices(run, program, rest(program), self._cuts)
-
-    def pulled(self, plan: Plan, draft: Program, theta: Program, tape: Tape, ct):
-        """Returns the cotangents of what is differentiated."""
+    def recorded(self, plan: Plan, draft: Program) -> tuple[State, Tape]:
         program = ready(draft)
-        fields, monitors = ct
+
+        def run(program, state):
+            return taped_march(
+                self.steps,
+                self.until,
+                self.chunk,
+                program,
+                partial(recorded_step, program, plan, self.dtype),
+                (state, noted(plan, state.fields)),
+                keep=restart if self.replay else None,
+            )
+
+        return on_devices(run, program, rest(program), self.cuts)
+
+    def pulled(self, plan, draft, theta, kept, cotangent) -> Program:
+        program = ready(draft)
+        fields, monitors = cotangent
         psi = jax.tree.map(jnp.zeros_like, rest(program).psi)
         ndim = program.stepper.components.ndim
 
@@ -222,23 +151,8 @@ class _Course(eqx.Module):
         sums = each_device(
             run,
             program,
-            (tape, fields, psi, monitors),
-            (self._cuts, cells, cells, everywhere),
+            (kept, fields, psi, monitors),
+            (self.cuts, cells, cells, everywhere),
             lambda layout: (cells(layout), everywhere(layout)),
         )
-        rows, currents = sums
-        return scattered(plan, draft, theta, rows, currents)
-
-
-def _no_tangent(x):
-    return jnp.zeros_like(x) if _inexact(x) else np.zeros(x.shape, jax.dtypes.float0)
-
-
-def _of_plan(moved: Program) -> Program:
-    """Keeps the marks of what a tape differentiates."""
-    nothing = jax.tree.map(lambda _: False, moved)
-
-    def where(p):
-        return p.stepper.rows, p.patches, p.electric, p.magnetic, p.lines
-
-    return eqx.tree_at(where, nothing, where(moved))
+        return scattered(plan, draft, theta, *sums)

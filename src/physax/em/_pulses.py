@@ -42,24 +42,26 @@ _CUT = 6.0
 class GaussianPulse(AbstractPulse):
     r"""A carrier under a Gaussian envelope.
 
-    $w(t) = \exp(-(t - t_0)^2 / 2 \tau^2) \cos(2 \pi f (t - t_0))$ with
+    $w(t) = \exp(-(t - t_0)^2 / 2 \tau^2) \cos(2 \pi f (t - t_0) - \phi)$ with
     $\tau = 1 / (2 \pi\, \mathrm{bandwidth})$ and $t_0 = 6 \tau$. The spectrum falls to
     $\exp(-1/2)$ of its peak at one bandwidth from the carrier.
 
     Attributes:
         frequency: Carrier $f$ in Hz.
         bandwidth: Standard deviation of the spectrum in Hz.
+        phase: $\phi$ in radians; the spectrum is multiplied by $e^{i \phi}$.
     """
 
     frequency: Float[Array, ""] = eqx.field(converter=_positive("frequency"))
     bandwidth: Float[Array, ""] = eqx.field(converter=_positive("bandwidth"))
+    phase: Float[Array, ""] = eqx.field(converter=as_array, default=0.0)
 
     def __call__(self, clock, delay):
         tau = 1 / (2 * jnp.pi * self.bandwidth)
         t0 = _CUT * tau
         t = (clock.time - t0 - delay) / tau
         cycles = clock.cycles(self.frequency) - self.frequency * (t0 + delay)
-        return jnp.exp(-(t**2) / 2) * jnp.cos(2 * jnp.pi * cycles)
+        return jnp.exp(-(t**2) / 2) * jnp.cos(2 * jnp.pi * cycles - self.phase)
 
     def duration(self):
         return 2 * _CUT / (2 * jnp.pi * self.bandwidth)
@@ -71,22 +73,24 @@ class GaussianPulse(AbstractPulse):
 class ContinuousWave(AbstractPulse):
     r"""A carrier that is switched on smoothly.
 
-    $w(t) = r(t) \sin(2 \pi f t)$, with $r$ rising from 0 to 1 as
+    $w(t) = r(t) \sin(2 \pi f t - \phi)$, with $r$ rising from 0 to 1 as
     $\sin^2(\pi t / 2 t_r)$ over the rise time $t_r$.
 
     Attributes:
         frequency: Carrier in Hz.
         rise: Rise time in periods of the carrier.
+        phase: $\phi$ in radians.
     """
 
     frequency: Float[Array, ""] = eqx.field(converter=_positive("frequency"))
     rise: Float[Array, ""] = eqx.field(converter=_positive("rise"), default=10.0)
+    phase: Float[Array, ""] = eqx.field(converter=as_array, default=0.0)
 
     def __call__(self, clock, delay):
         periods = self.frequency * (clock.time - delay)
         ramp = jnp.sin(jnp.pi / 2 * jnp.clip(periods / self.rise, 0.0, 1.0)) ** 2
         cycles = clock.cycles(self.frequency) - self.frequency * delay
-        return ramp * jnp.sin(2 * jnp.pi * cycles)
+        return ramp * jnp.sin(2 * jnp.pi * cycles - self.phase)
 
     def duration(self):
         return self.rise / self.frequency

@@ -72,7 +72,8 @@ def simulate(
         "the state of this simulation",
         count=1 if layout is None else layout.mesh.size,
     )
-    result = _simulate(sim, adjoint, until, layout)
+    result = _simulate(sim, adjoint.prepared(sim), until, layout)
+    adjoint.review(result.residual)
     warn_of(sim, result)
     return result
 

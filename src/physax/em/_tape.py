@@ -1,5 +1,6 @@
 """The linear tape: what a run keeps of each step for the way back."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -9,7 +10,8 @@ from jax import lax
 from jax.sharding import PartitionSpec
 from jaxtyping import Array
 
-from .._loop import Tape, record
+from .._checks import ArgumentError
+from .._loop import Tape, parts_of, record
 from ..grid import Layout
 from ._march import Decay, decayed, first_device
 from ._medium import cells_of
@@ -19,7 +21,33 @@ from ._step import Arrays
 from ._tape_plan import Plan
 
 
-def _pack(values: Array, dtype) -> Array:
+TYPES = ("float64", "float32", "bfloat16")
+
+
+def check_type(dtype: str | None, name: str) -> None:
+    """Refuses a type that a tape cannot have."""
+    if dtype not in (None, *TYPES):
+        raise ArgumentError(
+            f"`{name}` of a tape must be one of {TYPES}, but is {dtype!r}."
+        )
+
+
+def chunk_of(
+    program: Program, steps: int, until: Decay | None, every: int | None
+) -> int:
+    """Returns the steps between looks at the energy, or at most those kept at once."""
+    if until is not None:
+        return until.check_every
+    return every or program.watch or steps
+
+
+def rest_of(program: Program, steps: int, until: Decay | None, chunk: int) -> int:
+    """Returns the number of steps after the last whole chunk."""
+    looks = until is not None or program.watch is not None
+    return parts_of(steps, chunk, plain=not looks)[1]
+
+
+def packed(values: Array, dtype) -> Array:
     """Narrows a record; bfloat16 as bits, because XLA's CPU backend widens it."""
     if dtype is None or dtype == values.dtype:
         return values
@@ -65,7 +93,7 @@ def recorded_step(program: Program, plan: Plan, dtype, carry, n):
         pairs = zip(kept, before[name], after[name], strict=True)
         rows[name] = tuple(
             tuple(
-                _pack(value, dtype)
+                packed(value, dtype)
                 for value, asked in ((new - old, one.change), (new + old, one.sum))
                 if asked
             )
@@ -78,24 +106,32 @@ def taped_march(
     steps: int,
     until: Decay | None,
     every: int,
-    plan: Plan,
-    dtype,
     program: Program,
-    state: State,
+    one: Callable,
+    start: tuple,
     *,
-    replay: bool,
+    keep: Callable | None = None,
 ) -> tuple[State, Tape]:
-    """Makes all steps on the block of one device and keeps a tape."""
-    options: dict[str, Any] = {}
+    """Makes all steps on the block of one device and keeps a tape.
+
+    Args:
+        steps: How many.
+        until: Stops early.
+        every: Steps in a chunk.
+        program: The program.
+        one: Makes a step and its record, which ends with the incident waves.
+        start: The carry before step 0; the state is its first part.
+        keep: As for `record`.
+
+    Returns:
+        The last state and the tape.
+    """
+    options: dict[str, Any] = {"keep": keep}
     if program.watch is not None:
-        options["between"] = lambda c: (look(program, c[0]), c[1])
+        options["between"] = lambda c: (look(program, c[0]), *c[1:])
     if until is not None:
         options["done"] = lambda c: decayed(program, c[0], until.threshold)
-    one = partial(recorded_step, program, plan, dtype)
-    if replay:
-        options["keep"] = _restart
-    start = state, noted(plan, state.fields)
-    (state, _), tape = record(one, start, steps, every, **options)
+    (state, *_), tape = record(one, start, steps, every, **options)
     # The incident waves are the same on every device; the flags are so anyway.
     shared = partial(first_device, layout=program.layout)
     chunks = (*tape.chunks[:-1], shared(tape.chunks[-1]))
@@ -104,7 +140,8 @@ def taped_march(
     return state, Tape(chunks, (*tape.rest[:-1], shared(tape.rest[-1])), tape.ran)
 
 
-def _restart(carry):
+def restart(carry):
+    """Returns what is kept of a state to make steps again."""
     state, _ = carry
     return state.fields, state.psi, state.lines
 

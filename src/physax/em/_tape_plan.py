@@ -10,11 +10,19 @@ from ._program import Program
 
 
 class Kept(NamedTuple):
-    """What is kept of one component in one box: changes, and sums for losses."""
+    """What is kept of one component in one box: changes, and sums for losses.
+
+    Attributes:
+        box: Cells of a block.
+        change: Whether its change over a step is wanted.
+        sum: Whether the sum of its values before and after a step is.
+        cells: The cells of the whole grid that are differentiated, `None` for all.
+    """
 
     box: Box
     change: bool
     sum: bool
+    cells: Box | None = None
 
 
 class Plan(NamedTuple):
@@ -40,12 +48,13 @@ def _any(tree) -> bool:
 _REMEDY = "Fix it with `jax.lax.stop_gradient`, or take `adjoint=Checkpointed()`."
 
 
-def build_plan(program: Program, moved: Program) -> Plan:
+def build_plan(program: Program, moved: Program, adjoint: str) -> Plan:
     """Decides what to keep.
 
     Args:
         program: The program, its design regions apart.
         moved: The same tree with a truth value for each array: whether it changes.
+        adjoint: Who asks, for messages.
 
     Returns:
         The plan.
@@ -66,13 +75,13 @@ def build_plan(program: Program, moved: Program) -> Plan:
     for what, tree in refused.items():
         if _any(tree):
             raise ArgumentError(
-                "`adjoint=LinearTape()` differentiates media and sources, but was "
+                f"`adjoint={adjoint}` differentiates media and sources, but was "
                 f"asked for a derivative by {what}. {_REMEDY}"
             )
     for name, reads in program.reads.items():
         if any(read.component == "energy" for read in reads):
             raise ArgumentError(
-                "`adjoint=LinearTape()` needs monitors that are linear in the fields, "
+                f"`adjoint={adjoint}` needs monitors that are linear in the fields, "
                 f"but {name!r} records energy. Leave it out, or take "
                 "`adjoint=Checkpointed()`."
             )
@@ -110,5 +119,5 @@ def _kept(program: Program, moved: Program, name: str) -> tuple[Kept, ...]:
                     patch.box, whole, block.parts, strict=True
                 )
             )
-            out.append(Kept(box, bool(own.inertia), bool(own.loss)))
+            out.append(Kept(box, bool(own.inertia), bool(own.loss), patch.box))
     return tuple(out)

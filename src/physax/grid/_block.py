@@ -12,6 +12,9 @@ from jaxtyping import Array, Int, Num
 Box = tuple[tuple[int, int], ...]
 """Half-open ranges of cells, one for each axis, in the numbering of the whole grid."""
 
+Spans = tuple[tuple[int, int] | None, ...]
+"""The same, or `None` for all cells that a block has along an axis."""
+
 
 def _along(values: Array, axis: int, low: int, high: int) -> Array:
     """Pads with zeros along one axis."""
@@ -139,16 +142,46 @@ class Block(eqx.Module):
         return jnp.where((local >= 0) & (local < cells), local, cells)
 
     def read(
-        self, values: Num[Array, "*cells"], box: Box, fill: float = 0.0
+        self, values: Num[Array, "*cells"], box: Spans, fill: float = 0.0
     ) -> Num[Array, "*box"]:
-        """Returns the values in a box, `fill` where another block holds them."""
-        for axis, (low, high) in enumerate(box):
+        """Returns the values in a box, `fill` where another block holds them.
+
+        A span that is `None` stands for all cells of this block.
+        """
+        for axis, span in enumerate(box):
+            if span is None:
+                continue
             if self.parts[axis] == 1:
-                values = lax.slice_in_dim(values, low, high, axis=axis)
+                values = lax.slice_in_dim(values, *span, axis=axis)
             else:
-                local = self._local(axis, low, high)
+                local = self._local(axis, *span)
                 values = jnp.take(values, local, axis, mode="fill", fill_value=fill)
         return values
+
+    def put(
+        self, values: Num[Array, "*cells"], box: Spans, what: Num[Array, "*box"]
+    ) -> Num[Array, "*cells"]:
+        """Returns the values with those in a box replaced: the inverse of `read`."""
+        whole = tuple(
+            (0, cells) if span is None else span
+            for span, cells in zip(box, self.shape, strict=True)
+        )
+        if all(s is None or n == 1 for s, n in zip(box, self.parts, strict=True)):
+            # For why the compiler must not know the corner see `_add_in_place`.
+            zero = 0 if self.zero is None else self.zero
+            corner = [low + zero for low, _ in whole]
+            return lax.dynamic_update_slice(values, what, corner)
+        index = []
+        for axis, span in enumerate(box):
+            cells = (
+                jnp.arange(self.shape[axis])
+                if span is None
+                else self._local(axis, *span)
+            )
+            shape = [1] * len(box)
+            shape[axis] = -1
+            index.append(cells.reshape(shape))
+        return values.at[tuple(index)].set(what, mode="drop")
 
     def add(
         self, values: Num[Array, "*cells"], box: Box, what: Num[Array, "*#box"]

@@ -1,0 +1,267 @@
+"""Reverse mode in the frequency domain: memory that no number of steps changes."""
+
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import PartitionSpec
+from jaxtyping import Array
+
+from .._checks import ArgumentError, check
+from .._loop import iterate
+from ..grid import Layout
+from ._adjoints import AbstractAdjoint
+from ._cotangents import enter_back, start_back, step_back
+from ._course import AbstractCourse
+from ._march import (
+    Decay,
+    decayed,
+    each_device,
+    on_devices,
+    own_all,
+    watching,
+)
+from ._monitors import AbstractSpectralMonitor, Sampling
+from ._program import Program, ready
+from ._scattered import scattered
+from ._simulation import Simulation
+from ._spectra import (
+    Band,
+    added,
+    band_of,
+    blank,
+    current_sums,
+    row_sums,
+    window_at,
+    windowed,
+)
+from ._state import State, energy, rest, step
+from ._tape import noted
+from ._tape_plan import Kept, Plan
+
+
+class FrequencyDomain(AbstractAdjoint):
+    r"""Transforms the differentiated cells to the monitors' frequencies as a run goes.
+
+    Once all fields have decayed, the sum over all steps of a cotangent times a field is
+    one over frequencies, $\sum_f \mathrm{Re}\, \hat\lambda_f \hat R_f$. The transforms
+    $\hat R_f$ are taken while the run goes, $\hat\lambda_f$ in one transposed run of
+    twice the steps: the monitors radiate a pulse with the right amplitude at every
+    frequency, then its waves leave. Memory is that of the transforms, whatever the
+    number of steps. The error is that of the fields left: the square root of the
+    residual energy.
+
+    It serves objectives of spectral monitors, for derivatives by media and by currents
+    (dipoles, modes, beams). Frequencies much closer to each other than one over the
+    duration of the run lose accuracy.
+
+    Attributes:
+        tolerance: Largest energy left, over the largest seen, for which gradients are
+            given. Above it the run is refused; under `jit` gradients are NaN.
+        groups: Filled in: for each spectral monitor the first that has the same
+            frequencies.
+
+    Raises:
+        ArgumentError: If the tolerance is not in (0, 1).
+    """
+
+    tolerance: float = eqx.field(static=True, default=1e-8)
+    groups: tuple[str, ...] | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        if not 0 < self.tolerance < 1:
+            raise ArgumentError(
+                f"`tolerance` must lie in (0, 1), but is {self.tolerance:g}."
+            )
+
+    def prepared(self, sim: Simulation) -> "FrequencyDomain":
+        firsts: dict[str, Array] = {}
+        groups = []
+        for name, monitor in sim.monitors.items():
+            if not isinstance(monitor, AbstractSpectralMonitor):
+                groups.append(name)
+                continue
+            own = monitor.frequencies
+            same = (n for n, other in firsts.items() if _equal(own, other))
+            groups.append(next(same, name))
+            firsts.setdefault(groups[-1], own)
+        return FrequencyDomain(self.tolerance, tuple(groups))
+
+    def review(self, residual) -> None:
+        residual = lax.stop_gradient(residual)
+        if isinstance(residual, jax.core.Tracer):
+            return
+        check(
+            residual,
+            residual <= self.tolerance,
+            "`adjoint=FrequencyDomain()` needs fields that have decayed (take more "
+            "`steps`, or another adjoint): the energy left over the largest must be at "
+            f"most {self.tolerance:g}",
+        )
+
+    def march(self, program: Program, steps: int, until: Decay | None) -> State:
+        static = eqx.filter(program, eqx.is_array, inverse=True)
+        return _Course(
+            static, steps, until, "FrequencyDomain()", self.tolerance, self.groups or ()
+        ).differentiable(program)
+
+
+def _equal(one: Array, other: Array) -> bool:
+    if one is other:
+        return True
+    if one.shape != other.shape:
+        return False
+    known = not any(isinstance(x, jax.core.Tracer) for x in (one, other))
+    return known and bool(np.all(np.asarray(one) == np.asarray(other)))
+
+
+class _Course(AbstractCourse):
+    static: Program
+    steps: int = eqx.field(static=True)
+    until: Decay | None = eqx.field(static=True)
+    adjoint: str = eqx.field(static=True)
+    tolerance: float = eqx.field(static=True)
+    groups: tuple[str, ...] = eqx.field(static=True)
+
+    def cuts(self, layout: Layout):
+        """Returns how a layout cuts the transforms."""
+        return layout.spec(self.static.stepper.components.ndim, 1)
+
+    def recorded(self, plan: Plan, draft: Program) -> tuple[State, Any]:
+        self.check(plan, draft)
+        program = ready(draft)
+
+        def run(program, state):
+            band = band_of(program, self.groups)
+
+            def one(carry, n):
+                state, sums = carry
+                state = step(program, state, n)
+                cells = noted(plan, state.fields)
+                return state, added(band, sums, cells, n, sign=1)
+
+            options: dict[str, Any] = watching(program)
+            if options:
+                look = options["between"]
+                options["between"] = lambda c: (look(c[0]), c[1])
+            if self.until is not None:
+                limit = self.until.threshold
+                options["done"] = lambda c: decayed(program, c[0], limit)
+            start = state, own_all(blank(plan, band), program.layout)
+            return iterate(one, start, 0, self.steps, **options)[0]
+
+        state, sums = on_devices(run, program, rest(program), self.cuts)
+        peak = jnp.maximum(state.peak, energy(program, state.fields))
+        left = energy(program, state.fields) / jnp.where(peak > 0, peak, 1)
+        return state, (sums, left, state.done)
+
+    def check(self, plan: Plan, draft: Program) -> None:
+        """Refuses by name what has no place in the frequency domain."""
+        remedy = "Take `adjoint=LinearTape()`."
+        for name, monitor in draft.monitors.items():
+            if not isinstance(monitor, AbstractSpectralMonitor):
+                raise ArgumentError(
+                    f"`adjoint={self.adjoint}` needs monitors with frequencies, but "
+                    f"{name!r} is a {type(monitor).__name__}. Leave it out. {remedy}"
+                )
+        if not draft.monitors:
+            raise ArgumentError(
+                f"`adjoint={self.adjoint}` needs a monitor with frequencies, but the "
+                f"simulation has no monitors. {remedy}"
+            )
+        if plan.lines:
+            raise ArgumentError(
+                f"`adjoint={self.adjoint}` differentiates media and currents, but was "
+                f"asked for a derivative by the plane wave {plan.lines[0]!r}. Fix it "
+                f"with `jax.lax.stop_gradient`. {remedy}"
+            )
+
+    def pulled(self, plan, draft, theta, kept, cotangent) -> Program:
+        program = ready(draft)
+        band = band_of(program, self.groups)
+        spectra, left, done = kept
+        fields, monitors = cotangent
+        # What is asked of the last fields is of the time domain.
+        asked = [jnp.any(ct != 0) for ct in fields.values()]
+        bad = jnp.any(jnp.stack([left > self.tolerance, *asked]))
+        wide = _with_currents(plan, program)
+        psi = jax.tree.map(jnp.zeros_like, rest(program).psi)
+        none = jax.tree.map(jnp.zeros_like, fields)
+        pulses = windowed(program, band, monitors, done)
+        back = _radiating(program, band)
+        ndim = program.stepper.components.ndim
+
+        def run(back, band, none, psi, pulses, done):
+            start = start_back(wide, back, none, psi, pulses)
+            start = eqx.tree_at(lambda c: c.rows, start, blank(wide, band))
+            carry = own_all(start, back.layout)
+            window = partial(window_at, done)
+            last = 2 * done - 1
+            carry = enter_back(back, wide, carry, last, window)
+
+            def gather(sums, cells, n):
+                return added(band, sums, cells, n, sign=-1)
+
+            def one(carry, k):
+                return step_back(back, wide, gather, carry, {}, last - k, window)
+
+            return iterate(one, carry, 0, 2 * done)[0].rows
+
+        def cells(layout):
+            return layout.spec(ndim)
+
+        def everywhere(_):
+            return PartitionSpec()
+
+        duals = each_device(
+            run,
+            back,
+            (band, none, psi, pulses, done),
+            (everywhere, cells, cells, everywhere, everywhere),
+            self.cuts,
+        )
+        # NaN where the answer would be wrong: this may be traced, and cannot raise.
+        band = eqx.tree_at(lambda b: b.share, band, jnp.where(bad, jnp.nan, band.share))
+        rows = row_sums(plan, band, spectra, duals)
+        currents = current_sums(plan, wide, program, band, duals, done)
+        return scattered(plan, draft, theta, rows, (*currents, {}))
+
+
+def _with_currents(plan: Plan, program: Program) -> Plan:
+    """Returns a plan that keeps the cells of the differentiated currents, too."""
+    block, rows = program.stepper.block, dict(plan.rows)
+    chosen = [program.electric[i] for i in plan.electric]
+    chosen += [program.magnetic[i] for i in plan.magnetic]
+    for one in chosen:
+        box = tuple(
+            span if parts == 1 else (0, cells)
+            for span, cells, parts in zip(
+                one.box, block.shape, block.parts, strict=True
+            )
+        )
+        rows[one.component] = (
+            *rows.get(one.component, ()),
+            Kept(box, True, False, one.box),
+        )
+    return Plan(rows, (), (), ())
+
+
+def _radiating(program: Program, band: Band) -> Program:
+    """Returns a program whose monitors all have all frequencies, and miss no step."""
+    every = jnp.ones((), jnp.int32)
+    return eqx.tree_at(
+        lambda p: (p.monitors, p.sampling),
+        program,
+        (
+            {
+                name: eqx.tree_at(lambda m: m.frequencies, one, band.frequencies)
+                for name, one in program.monitors.items()
+            },
+            {name: Sampling(every, one.dt) for name, one in program.sampling.items()},
+        ),
+    )

@@ -1,0 +1,240 @@
+"""Reverse mode by letting time run backward."""
+
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import PartitionSpec
+from jaxtyping import Array
+
+from .._checks import ArgumentError, check
+from .._loop import Tape, rewind
+from ..grid import AXES, Layout
+from ..units import SPEED_OF_LIGHT
+from ._adjoints import AbstractAdjoint
+from ._components import components
+from ._cotangents import enter_back, multiplied, start_back, step_back
+from ._course import AbstractCourse
+from ._march import Decay, each_device, on_devices, own_all, summed
+from ._program import Program, ready
+from ._scattered import scattered
+from ._simulation import Simulation
+from ._state import State, rest, step
+from ._step import Arrays, build_row
+from ._tape import (
+    check_type,
+    chunk_of,
+    noted,
+    packed,
+    rest_of,
+    tape_cuts,
+    taped_march,
+    unpacked,
+)
+from ._tape_plan import Plan
+from ._unstep import interior, planes_of, reversed_program, seen_planes, unstep
+
+
+# By so much may the way back amplify rounding.
+LARGEST = 1e5
+
+
+class Reversible(AbstractAdjoint):
+    r"""Runs time backward, and keeps of each step only what the layers have swallowed.
+
+    Outside the absorbing layers a step can be undone. The fields of the differentiated
+    cells come from there instead of from a tape, so that memory grows with the faces of
+    the interior and not with the design. Exact to rounding, which losses amplify by
+    $\exp(\sigma t / \epsilon)$ on the way back. Derivatives by media outside the layers
+    and by sources. Reference: Tang and others, *Time reversal differentiation of FDTD
+    for photonic inverse design*, ACS Photonics 10, 4140 (2023).
+
+    Attributes:
+        record: Type in which the faces are kept, `"float64"`, `"float32"` or
+            `"bfloat16"`; that of the fields if `None`.
+
+    Raises:
+        ArgumentError: If the type is unknown.
+    """
+
+    record: str | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        check_type(self.record, "record")
+
+    def prepared(self, sim: Simulation) -> "Reversible":
+        factor = lax.stop_gradient(amplification(sim))
+        check(
+            factor,
+            factor <= LARGEST,
+            "`adjoint=Reversible()` needs losses that amplify rounding at most "
+            f"{LARGEST:g} times on the way back (take `LinearTape()` instead): the "
+            "factor must be below it",
+        )
+        return self
+
+    def review(self, residual) -> None:
+        del residual
+
+    def march(self, program: Program, steps: int, until: Decay | None) -> State:
+        static = eqx.filter(program, eqx.is_array, inverse=True)
+        dtype = None if self.record is None else jnp.dtype(self.record)
+        return _Course(static, steps, until, "Reversible()", dtype).differentiable(
+            program
+        )
+
+
+def amplification(sim: Simulation) -> Array:
+    """Returns by how much undoing all steps may amplify rounding, in the worst cell."""
+    most = jnp.zeros((), sim.dt.dtype)
+    medium = sim.medium.merged(sim.grid.shape)
+    for name in components(sim.grid.ndim, sim.polarisation).names:
+        row = build_row(medium, name, SPEED_OF_LIGHT * sim.dt)
+        if row.loss is None:
+            continue
+        m, s = row.inertia, row.loss
+        # A cell that forgets its field in one step cannot be undone at all.
+        ratio = jnp.where(m > s, (m + s) / jnp.where(m > s, m - s, 1), jnp.inf)
+        most = jnp.maximum(most, jnp.max(jnp.log(ratio)).astype(most.dtype))
+    return jnp.exp(sim.steps * most)
+
+
+class _Course(AbstractCourse):
+    static: Program
+    steps: int = eqx.field(static=True)
+    until: Decay | None = eqx.field(static=True)
+    adjoint: str = eqx.field(static=True)
+    dtype: Any = eqx.field(static=True)
+
+    @property
+    def chunk(self) -> int:
+        return chunk_of(self.static, self.steps, self.until, None)
+
+    def cuts(self, layout: Layout) -> Tape:
+        """Returns how a layout cuts the record."""
+        narrow = self.dtype is not None and self.dtype != jnp.dtype(self.static.dtype)
+        both = narrow and jnp.issubdtype(self.static.dtype, jnp.complexfloating)
+        return tape_cuts(
+            layout,
+            self.static.stepper.components.ndim,
+            extra=int(both),
+            replay=False,
+            rest=rest_of(self.static, self.steps, self.until, self.chunk) > 0,
+            rule=self.until is not None,
+        )
+
+    def recorded(self, plan: Plan, draft: Program) -> tuple[State, Any]:
+        _check_cells(draft, plan, self.adjoint)
+        program = ready(draft)
+
+        def run(program, state):
+            planes = planes_of(program)
+            see = partial(seen_planes, program, planes)
+
+            def one(carry, n):
+                state, before = carry
+                lines = state.lines
+                state = step(program, state, n)
+                seen = before, see(state.fields, electric=False)
+                seen = jax.tree.map(lambda x: packed(x, self.dtype), seen)
+                return (state, see(state.fields, electric=True)), (seen, lines)
+
+            start = state, see(state.fields, electric=True)
+            return taped_march(self.steps, self.until, self.chunk, program, one, start)
+
+        state, tape = on_devices(run, program, rest(program), self.cuts)
+        return state, (tape, state.fields)
+
+    def pulled(self, plan, draft, theta, kept, cotangent) -> Program:
+        program = ready(draft)
+        tape, last = kept
+        fields, monitors = cotangent
+        psi = jax.tree.map(jnp.zeros_like, rest(program).psi)
+        ndim = program.stepper.components.ndim
+
+        def run(program, tape, last, fields, psi, monitors):
+            back = partial(self.back, program, plan)
+            start = start_back(plan, program, fields, psi, monitors), last
+            carry, _ = rewind(
+                back,
+                own_all(start, program.layout),
+                tape,
+                self.steps,
+                self.chunk,
+                enter=lambda c, n: (enter_back(program, plan, c[0], n), c[1]),
+            )
+            currents = carry.electric, carry.magnetic, carry.waves
+            return carry.rows, summed(currents, program.layout)
+
+        def cells(layout):
+            return layout.spec(ndim)
+
+        def everywhere(_):
+            return PartitionSpec()
+
+        sums = each_device(
+            run,
+            program,
+            (tape, last, fields, psi, monitors),
+            (self.cuts, cells, cells, cells, everywhere),
+            lambda layout: (cells(layout), everywhere(layout)),
+        )
+        return scattered(plan, draft, theta, *sums)
+
+    def back(self, program: Program, plan: Plan, carry, kept, n):
+        """Goes back by one step with fields and cotangents."""
+        cotangents, after = carry
+        seen, lines = kept
+        kind = jnp.dtype(program.dtype)
+        seen = jax.tree.map(lambda x: unpacked(x, self.dtype, kind), seen)
+        undo = reversed_program(program)
+        before = unstep(undo, planes_of(program), after, seen, lines, n)
+        gather = partial(multiplied, _changes(plan, before, after), None)
+        lines = {name: lines[name] for name in plan.lines}
+        cotangents = step_back(program, plan, gather, cotangents, lines, n)
+        return cotangents, before
+
+
+def _changes(plan: Plan, before: Arrays, after: Arrays) -> dict:
+    """Returns what a tape would hold of a step."""
+    old, new = noted(plan, before), noted(plan, after)
+    return {
+        name: tuple(
+            tuple(
+                value
+                for value, asked in ((b - a, one.change), (b + a, one.sum))
+                if asked
+            )
+            for one, a, b in zip(kept, old[name], new[name], strict=True)
+        )
+        for name, kept in plan.rows.items()
+    }
+
+
+def _check_cells(draft: Program, plan: Plan, adjoint: str) -> None:
+    """Refuses cells in a layer, where time cannot run backward."""
+    inner = interior(draft)
+    if inner == tuple((0, cells) for cells in draft.setup.grid.shape):
+        return
+    for name, kept in plan.rows.items():
+        for box in (one.cells for one in kept):
+            if box is None:
+                raise ArgumentError(
+                    f"`adjoint={adjoint}` cannot differentiate cells inside an "
+                    "absorbing layer, where time cannot run backward, but the row of "
+                    f"{name} is differentiated everywhere. Make what changes a "
+                    "`DesignRegion` outside the layers, or take "
+                    "`adjoint=LinearTape()`."
+                )
+            for axis, (low, high), (first, last) in zip(AXES, box, inner, strict=False):
+                if low < first or high > last:
+                    raise ArgumentError(
+                        f"`adjoint={adjoint}` cannot differentiate cells inside an "
+                        "absorbing layer, where time cannot run backward, but a region "
+                        f"spans the cells {low} to {high} along {axis}, and the layers "
+                        f"end at {first} and {last}. Move it, or take "
+                        "`adjoint=LinearTape()`."
+                    )
