@@ -23,6 +23,7 @@ ONE_PRECISION = {
     "f32": [
         "cli",
         "docs",
+        "grid/test_block.py",
         "io",
         "plot",
         "runtime",

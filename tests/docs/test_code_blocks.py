@@ -22,7 +22,6 @@ SLOW = [
     "docs/getting-started.md",
     "docs/gradients.md",
     "docs/inverse-design.md",
-    "docs/pictures-and-files.md",
 ]
 # These need eight devices.
 MANY = ["docs/devices.md"]

@@ -29,7 +29,10 @@ def at(cells, *, shape):
 
 
 def scene(kind, steps, loss=2e3, bandwidth=1.2e14, more_monitors=None):
-    """A region of random permittivity and conductivity between source and monitors."""
+    """A region of random permittivity and conductivity between source and monitors.
+
+    The cells of `Hz` have a width of their own along x.
+    """
     shape = {"1-D": (60,), "3-D": (20, 16, 18)}.get(kind, (30, 26))
     ndim = len(shape)
     cells = 5 if ndim < 3 else 4
@@ -46,7 +49,7 @@ def scene(kind, steps, loss=2e3, bandwidth=1.2e14, more_monitors=None):
     layer = em.CPML(cells, kappa_max=2.0)
     faces = em.Boundaries.all(layer)
     widths = [jnp.asarray(CELL)] * ndim
-    if kind == "graded":
+    if kind == "Hz":
         x = jnp.arange(shape[0])
         # Uniform in the layers.
         bump = jnp.where((x > 6) & (x < 23), 0.2 * jnp.sin((x - 6) * jnp.pi / 17), 0)
@@ -126,7 +129,7 @@ def gaps(got, want):
     return {name: gap(name) for name in want}
 
 
-KINDS = ["1-D", "Ez", "Hz", "graded", "bloch", "3-D"]
+KINDS = ["1-D", "Ez", "Hz", "bloch", "3-D"]
 
 
 @pytest.mark.slow
@@ -243,9 +246,13 @@ def test_gradient_of_two_ports_and_wavelengths_agrees():
         return jax.jit(jax.grad(partial(figure, adjoint=adjoint)))(region.permittivity)
 
     want = slope(em.LinearTape())
-    for adjoint, near in ((em.Reversible(), 1e-10), (em.FrequencyDomain(1e-6), 1e-4)):
-        gap = np.linalg.norm(slope(adjoint) - want) / np.linalg.norm(want)
-        assert gap <= near, adjoint
+    forward = jax.jit(partial(figure, adjoint=None))
+    # Central differences: h^2 from the third derivative, 1e-16 / h from rounding.
+    bump = 1e-4 * jnp.asarray(np.random.default_rng(2).normal(size=random.shape))
+    change = forward(random + bump) - forward(random - bump)
+    assert float(change) == pytest.approx(float(jnp.sum(2 * bump * want)), rel=1e-6)
+    gap = np.linalg.norm(slope(em.FrequencyDomain(1e-6)) - want)
+    assert gap <= 1e-4 * np.linalg.norm(want)
 
 
 def test_reversible_refuses_losses_that_amplify_rounding():

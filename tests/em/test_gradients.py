@@ -1,7 +1,5 @@
 """Derivatives of runs are right: Taylor, transposes, differences, both modes."""
 
-from functools import partial
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,7 +7,6 @@ import numpy as np
 import pytest
 
 from physax import em
-from physax.em._simulation import with_steps
 from physax.grid import Grid
 from tests.em.scenes import CELL, at, random_permittivity
 
@@ -90,7 +87,8 @@ def problem():
     slopes = jax.jit(jax.grad(value))(zero)
 
     def along(name, h):
-        return forward(zero | {name: jnp.asarray(h)})
+        # Of the type of the others, or every name would compile its own program.
+        return forward(zero | {name: jnp.full((), h)})
 
     return forward(zero), slopes, along
 
@@ -136,24 +134,6 @@ def test_single_precision_gradient_agrees_with_central_differences(problem, name
     np.testing.assert_allclose((4 * narrow - wide) / 3, slopes[name], rtol=1e-3)
 
 
-@pytest.mark.x64
-@pytest.mark.slow
-def test_all_adjoints_and_forward_mode_agree():
-    sim = base()
-    eps = sim.medium.permittivity
-    direction = jnp.asarray(np.random.default_rng(4).normal(size=eps.shape))
-
-    def value(eps, adjoint=None):
-        new = eqx.tree_at(lambda s: s.medium.permittivity, sim, eps)
-        return objective(em.simulate(new, adjoint=adjoint))
-
-    forward = jax.jit(lambda e, d: jax.jvp(value, (e,), (d,))[1])(eps, direction)
-    for adjoint in (em.Direct(), em.LinearTape(), em.Checkpointed(7)):
-        slope = jax.jit(jax.grad(partial(value, adjoint=adjoint)))(eps)
-        got = jnp.sum(slope * direction)
-        np.testing.assert_allclose(got, forward, rtol=1e-10)
-
-
 @pytest.mark.slow
 def test_gradient_by_a_conductivity_of_zero_is_finite_and_right():
     sim = base()
@@ -165,27 +145,3 @@ def test_gradient_by_a_conductivity_of_zero_is_finite_and_right():
     h = 10.0
     expected = (value(nothing + h) - value(nothing - h)) / (2 * h)
     np.testing.assert_allclose(jnp.sum(slope), expected, rtol=1e-3)
-
-
-@pytest.mark.slow
-def test_gradient_of_a_run_that_stops_early_is_right():
-    # With ten times the loss the energy falls as soon as the pulse does.
-    sim = eqx.tree_at(
-        lambda s: s.medium.conductivity,
-        with_steps(base(), 200),
-        replace_fn=lambda c: 10 * c,
-    )
-    rule = em.Decay(0.9, check_every=10)
-    assert em.run(sim, until=rule, progress=False).drive.step == 150
-
-    def value(scale, until):
-        eps = sim.medium.permittivity * scale
-        new = eqx.tree_at(lambda s: s.medium.permittivity, sim, eps)
-        return objective(em.simulate(new, until=until))
-
-    stopped = jax.jit(partial(value, until=rule))
-    h = 1e-2
-    expected = (stopped(1 + h) - stopped(1 - h)) / (2 * h)
-    slope = jax.jit(jax.grad(stopped))(jnp.ones(()))
-    np.testing.assert_allclose(slope, expected, rtol=2e-3)
-    assert abs(stopped(1.0) / value(1.0, None) - 1) > 1e-9
