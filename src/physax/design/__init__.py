@@ -12,6 +12,11 @@ from ._connectivity_penalty import (
     hole_penalty as hole_penalty,
     island_penalty as island_penalty,
 )
+from ._contours import (
+    Contours as Contours,
+    SolidPart as SolidPart,
+    contours as contours,
+)
 from ._densities import (
     AbstractDensity as AbstractDensity,
     NeuralDensity as NeuralDensity,

@@ -96,6 +96,51 @@ def run_frequencies(
     return jnp.arcsin(jnp.pi * frequency * dt) / (jnp.pi * dt)
 
 
+def _checked_inputs(
+    sim: Simulation, ports: Mapping[str, Port], inputs: Sequence[str] | None
+) -> tuple[str, ...]:
+    """Returns the names of the ports to excite, after checking what they need."""
+    if not ports:
+        raise ArgumentError("`ports` must name at least one port, but is empty.")
+    if sim.sources:
+        raise ArgumentError(
+            f"`sim` must have no sources, but has {sorted(sim.sources)}: the ports are "
+            "excited one after the other."
+        )
+    names = tuple(ports) if inputs is None else tuple(inputs)
+    if not names:
+        raise ArgumentError("`inputs` must name at least one port, but is empty.")
+    for name in names:
+        if name not in ports:
+            raise ArgumentError(
+                f"`inputs` must be among the ports {tuple(ports)}, but contains "
+                f"{name!r}."
+            )
+        if not ports[name].offset > 0:
+            raise ArgumentError(
+                f"`offset` of the input port {name!r} must be positive, so that the "
+                f"incident wave can be measured, but is {ports[name].offset:g} m."
+            )
+    taken = {"in", *(f"port {name}" for name in ports)}
+    for name in sim.monitors:
+        if name in taken:
+            raise ArgumentError(
+                f"`sim` must not have a monitor of the name {name!r}, which is taken "
+                "for a port. Choose another."
+            )
+    return names
+
+
+def _as_wavelengths(wavelengths) -> Float[Array, " wavelengths"]:
+    waves = positive(jnp.asarray(wavelengths), "wavelengths")
+    if waves.ndim > 1 or waves.size == 0:
+        raise ArgumentError(
+            "`wavelengths` must be one number or a list of at least one, but has shape "
+            f"{waves.shape}."
+        )
+    return jnp.atleast_1d(waves)
+
+
 def s_parameters(
     sim: Simulation,
     ports: Mapping[str, Port],
@@ -137,34 +182,8 @@ def s_parameters(
         ArgumentError: If there are no ports, a name is unknown, a port has no room for
             its monitor, or the simulation has sources.
     """
-    if not ports:
-        raise ArgumentError("`ports` must name at least one port, but is empty.")
-    if sim.sources:
-        raise ArgumentError(
-            f"`sim` must have no sources, but has {sorted(sim.sources)}: the ports are "
-            "excited one after the other."
-        )
-    inputs = tuple(ports) if inputs is None else tuple(inputs)
-    if not inputs:
-        raise ArgumentError("`inputs` must name at least one port, but is empty.")
-    for name in inputs:
-        if name not in ports:
-            raise ArgumentError(
-                f"`inputs` must be among the ports {tuple(ports)}, but contains "
-                f"{name!r}."
-            )
-        if not ports[name].offset > 0:
-            raise ArgumentError(
-                f"`offset` of the input port {name!r} must be positive, so that the "
-                f"incident wave can be measured, but is {ports[name].offset:g} m."
-            )
-    waves = positive(jnp.asarray(wavelengths), "wavelengths")
-    if waves.ndim > 1 or waves.size == 0:
-        raise ArgumentError(
-            "`wavelengths` must be one number or a list of at least one, but has shape "
-            f"{waves.shape}."
-        )
-    waves = jnp.atleast_1d(waves)
+    inputs = _checked_inputs(sim, ports, inputs)
+    waves = _as_wavelengths(wavelengths)
     frequencies = run_frequencies(
         waves, sim.dt, match_frequency_domain=match_frequency_domain
     )
@@ -174,12 +193,6 @@ def s_parameters(
         f"port {name}": ModeMonitor(port=port, frequencies=frequencies)
         for name, port in ports.items()
     }
-    for name in sim.monitors:
-        if name in monitors or name == "in":
-            raise ArgumentError(
-                f"`sim` must not have a monitor of the name {name!r}, which is taken "
-                "for a port. Choose another."
-            )
     columns, results = [], {}
     for name in inputs:
         driven = Simulation(

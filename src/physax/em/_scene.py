@@ -19,6 +19,7 @@ from ._materials import Material
 from ._medium import Medium, at_component
 from ._memory import state_bytes
 from ._monitors import AbstractMonitor
+from ._pulses import band_pulse
 from ._rasterise import rasterise
 from ._shapes import Structure
 from ._simulation import Simulation
@@ -53,7 +54,8 @@ def scene(
     The spacing is a twentieth of the shortest wavelength in the densest material;
     absorbing layers half the longest wavelength thick are added outside `size`; the
     time step is 0.99 of the largest stable one; the run lasts as long as the longest
-    pulse and eight passages of the scene. `describe` states the choices.
+    pulse (without sources, one that covers the wavelengths) and eight passages of the
+    scene. `describe` states the choices.
 
     Args:
         structures: Shapes with materials; later ones lie over earlier ones.
@@ -76,14 +78,7 @@ def scene(
     Raises:
         ArgumentError: If a number is out of range or the parts do not fit.
     """
-    size = [float(length) for length in size]
-    if not 1 <= len(size) <= 3:
-        raise ArgumentError(f"`size` must have 1 to 3 entries, but has {len(size)}.")
-    waves = np.atleast_1d(np.asarray(wavelengths, float))
-    if not (waves.size and np.all(waves > 0) and np.all(np.isfinite(waves))):
-        raise ArgumentError(f"`wavelengths` must be positive, but are {waves}.")
-    if not all(length > 0 and np.isfinite(length) for length in size):
-        raise ArgumentError(f"`size` must be positive and finite, but is {size}.")
+    size, waves = _checked(size, wavelengths)
     background = Material() if background is None else background
     materials = [background, *(one.material for one in structures)]
     index = max(_index(material) for material in materials)
@@ -103,6 +98,49 @@ def scene(
         "centre",
         "the scene",
     )
+    grid = _grid(size, middle, spacing, faces)
+    names = components(grid.ndim, polarisation).names
+    medium = rasterise(structures, grid, background, components=names)
+    sources = dict(sources or {})
+    if steps is None:
+        # Without sources it is for `s_parameters`, which adds such a pulse.
+        band = band_pulse(SPEED_OF_LIGHT / waves.max(), SPEED_OF_LIGHT / waves.min())
+        pulses = [one.pulse for one in sources.values()] or [band]
+        passage = index * float(np.hypot.reduce(size)) / SPEED_OF_LIGHT
+        duration = max(float(p.duration()) for p in pulses) + _PASSAGES * passage
+        parts = components(grid.ndim, polarisation)
+        dt = 0.99 * float(largest_step(grid, Medium(), parts))
+        steps = ceil(duration / dt / 100) * 100
+    return Simulation(
+        grid,
+        medium,
+        faces,
+        sources=sources,
+        monitors=monitors,
+        steps=steps,
+        polarisation=polarisation,
+    )
+
+
+def _checked(
+    size: Sequence[float], wavelengths: Float[ArrayLike, "..."] | Sequence[float]
+) -> tuple[list[float], np.ndarray]:
+    """Returns size and wavelengths as numbers, after checking them."""
+    size = [float(length) for length in size]
+    if not 1 <= len(size) <= 3:
+        raise ArgumentError(f"`size` must have 1 to 3 entries, but has {len(size)}.")
+    waves = np.atleast_1d(np.asarray(wavelengths, float))
+    if not (waves.size and np.all(waves > 0) and np.all(np.isfinite(waves))):
+        raise ArgumentError(f"`wavelengths` must be positive, but are {waves}.")
+    if not all(length > 0 and np.isfinite(length) for length in size):
+        raise ArgumentError(f"`size` must be positive and finite, but is {size}.")
+    return size, waves
+
+
+def _grid(
+    size: list[float], middle: Sequence[float], spacing: float, faces: Boundaries
+) -> Grid:
+    """Returns the cells of a scene and of the layers around it."""
     shape, origin = [], []
     for axis, (length, x) in enumerate(zip(size, middle, strict=True)):
         low, high = (f.cells if isinstance(f, CPML) else 0 for f in faces.axis(axis))
@@ -114,26 +152,7 @@ def scene(
         inner = max(1, round(length / spacing))
         shape.append(inner + low + high)
         origin.append(x - (inner / 2 + low) * spacing)
-    grid = Grid.uniform(shape, spacing, origin)
-    names = components(grid.ndim, polarisation).names
-    medium = rasterise(structures, grid, background, components=names)
-    sources = dict(sources or {})
-    if steps is None:
-        dt = 0.99 * float(
-            largest_step(grid, Medium(), components(grid.ndim, polarisation))
-        )
-        pulses = [float(one.pulse.duration()) for one in sources.values()]
-        passage = index * float(np.hypot.reduce(size)) / SPEED_OF_LIGHT
-        steps = ceil((max(pulses, default=0.0) + _PASSAGES * passage) / dt / 100) * 100
-    return Simulation(
-        grid,
-        medium,
-        faces,
-        sources=sources,
-        monitors=monitors,
-        steps=steps,
-        polarisation=polarisation,
-    )
+    return Grid.uniform(shape, spacing, origin)
 
 
 def _index(material: Material) -> float:

@@ -13,6 +13,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from .._checks import ArgumentError, PhysaxError, as_array
 from ..em import Material, Polygon, Structure
+from ._gds_polygons import check_polygons
 from ._gds_records import GDSError, check_records
 
 
@@ -65,7 +66,7 @@ def read_gds(
     Raises:
         MissingPackageError: If gdstk is not installed.
         GDSError: If the file is not a sound GDSII file, too large, or lacks the cell
-            or a layer.
+            or a layer; or a polygon on these layers has no area or crosses itself.
         FileNotFoundError: If there is no such file.
         ArgumentError: If `layers` is empty.
     """
@@ -83,6 +84,7 @@ def read_gds(
     library = _library(gdstk, path)
     top = _chosen_cell(library, cell, path)
     _check_size(top, set(layers), max_vertices, path)
+    check_polygons(gdstk, library, top, set(layers), path)
     origin = np.zeros(2) if centre is None else np.asarray(centre, float)
 
     structures = []
