@@ -67,6 +67,7 @@ check: $(STAMP)
 
 bench: $(STAMP)
 	$(PY) -m benchmarks.fdtd --json benchmarks/results/fdtd.json
+	$(PY) -m benchmarks.gradient --json benchmarks/results/gradient.json
 
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet

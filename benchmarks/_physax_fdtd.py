@@ -12,7 +12,9 @@ from physax import em
 from physax.grid import Grid
 from physax.units import MICRO, NANO, SPEED_OF_LIGHT
 
+from ._physax_gradient import objective
 from ._rows import OURS, ours_version
+from .peers._gradient import differentiated
 from .peers._protocol import serve
 
 
@@ -130,4 +132,4 @@ def prepare(case: str, n: int, steps: int):
 
 
 if __name__ == "__main__":
-    serve(OURS, ours_version(), prepare)
+    serve(OURS, ours_version(), prepare, differentiated(objective))

@@ -4,14 +4,16 @@ import dataclasses
 import json
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from benchmarks import _rows, compare
+from benchmarks import _rows, compare, gradient
 from benchmarks._cpml_cases import CASES, COURANT, LAYERS, nodes, reflection
 from benchmarks._rows import Row
 from benchmarks.fdtd import fraction_of_bare, speed, throughput
-from benchmarks.peers import _worker, bare_yee, numpy_yee
+from benchmarks.peers import _gradient, _worker, bare_yee, numpy_yee
 
 
 SPEED = "Mcell-steps/s"
@@ -74,6 +76,11 @@ def test_compare_cancels_a_slower_machine():
     assert [factor for *_, factor in compare.compare(old, new)] == [1.0]
 
 
+def test_compare_leaves_the_rounding_of_a_right_gradient_out():
+    old, new = (row("physax", x, unit=_rows.CHECK) for x in (1e-7, 1e-5))
+    assert compare.compare([old], [new]) == []
+
+
 def test_the_two_plain_loops_agree():
     # Before the wave meets a wall, where they differ. Both are float32, and the sum of
     # some 20 steps rounds to a few units in the last place.
@@ -120,6 +127,72 @@ def test_speed_counts_cells_and_steps():
     assert speed("3d", 100, 10, 2.0) == 5
     rows = [row("physax", 200.0), row("bare", 400.0)]
     assert fraction_of_bare(rows)[0].value == 0.5
+
+
+def answers(*seconds, error=1e-5):
+    rest = {"compile_s": 1.0, "peak_mb": 9.0, "temp_mb": 5.0, "error": error}
+    return [{"seconds": s, **rest} for s in seconds]
+
+
+def test_fastest_right_gradient_counts():
+    runs = {
+        "forward": answers(2.0, 1.0),
+        "wrong": answers(0.1, error=0.3),
+        "none": answers(0.1, error=float("nan")),
+        "right": answers(9.0, 8.0),
+        "slow": answers(9.0),
+    }
+    rows = gradient.rows_of("a", "beamz", "1", runs)
+    found = {r.case: r.value for r in rows}
+    assert found["a: forward"] == 1
+    assert found["a: value and gradient"] == 8
+    assert found["a: value and gradient over forward"] == 8
+    assert found["a: by slow"] == 9
+    assert found["a: error of wrong"] == 0.3
+    assert found["a: error of none"] is None  # JSON has no such number
+    assert not {"a: by wrong", "a: by none"} & set(found)
+
+    ours = [r for r in rows if r.case == "a: value and gradient"]
+    ours = [dataclasses.replace(r, tool="physax", value=2.0) for r in ours]
+    (factor,) = gradient.faster(_rows.ranked(ours + rows))
+    assert (factor.value, factor.tool) == (4, "physax")
+    wrong = {method: runs[method] for method in ("forward", "none")}
+    rows = gradient.rows_of("a", "beamz", "1", wrong)
+    assert rows[-1].case == "a: value and gradient"
+    assert rows[-1].value is None
+
+
+def test_gradient_that_is_wrong_in_some_cells_is_found():
+    @jax.custom_jvp
+    def halved(x):
+        return x
+
+    halved.defjvps(lambda t, out, x: t.at[:2].multiply(0.5))
+
+    def error(change):
+        def objective(*_):
+            return lambda x: jnp.sum(change(x) ** 3)
+
+        return _gradient.differentiated(objective)("2d", 8, 1, 4, "any")[2]["error"]
+
+    # Differences of a sum of 16 cubes of size 30 are good to some 1e-5 in float32.
+    assert error(lambda x: x) < 1e-4
+    assert error(halved) > 10 * gradient.TOLERANCE
+
+
+@pytest.mark.slow
+def test_our_gradients_are_right_and_a_missing_peer_is_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(_worker, "ENVIRONMENTS", tmp_path)
+    work = gradient.Workload("2d", 60, 120, 10)
+    rows = gradient.measured(work, ["beamz", "physax"], rounds=2)
+    found = {(r.tool, r.case.split(": ")[1]): r for r in rows}
+    for what in ("forward", "value and gradient"):
+        missing, ours = found["beamz", what], found["physax", what]
+        assert (missing.version, missing.value) == ("missing", None)
+        assert ours.value > 0
+        assert ours.compile_s > 0
+        assert ours.runs == 2
+    assert found["physax", "error of LinearTape"].value < gradient.TOLERANCE
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

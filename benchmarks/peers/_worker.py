@@ -77,9 +77,16 @@ class Worker:
             )
         return json.loads(line)
 
-    def run(self, case: str, n: int, steps: int) -> dict:
-        """Returns the seconds and the other figures of one run."""
-        request = json.dumps({"case": case, "n": n, "steps": steps})
+    def run(self, case: str, n: int, steps: int, **more: int | str) -> dict:
+        """Returns the seconds and the other figures of one run.
+
+        Args:
+            case: `"2d"` or `"3d"`.
+            n: Cells along an edge.
+            steps: Time steps.
+            more: `design` and `method` where a gradient is asked for.
+        """
+        request = json.dumps({"case": case, "n": n, "steps": steps, **more})
         try:
             self._process.stdin.write(request + "\n")
             self._process.stdin.flush()

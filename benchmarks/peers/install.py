@@ -1,15 +1,16 @@
 """Sets up the peers: `python -m benchmarks.peers.install [tool ...]`.
 
 beamz and fdtdx get a virtual environment each in `.peers/`, by PyPI's names and
-versions from whatever index pip is configured for. Meep comes from Debian, whose
-package manager needs an administrator; the command is printed. Nothing is installed
-into the project's own environment.
+versions from whatever index pip is configured for, made with this Python or with
+`--python`. Take a new one: jax 0.10, the last for Python 3.11, makes fdtdx's gradient
+several times slower than jax 0.12 does. Meep comes from Debian, whose package manager
+needs an administrator; the command is printed. Nothing is installed into the project's
+own environment.
 """
 
 import argparse
 import subprocess
 import sys
-import venv
 from collections.abc import Sequence
 
 from ._worker import ENVIRONMENTS, PEERS, PYPI, python_of
@@ -28,10 +29,10 @@ def installed(tool: str) -> bool:
     return done.returncode == 0
 
 
-def install(tool: str) -> None:
+def install(tool: str, python: str) -> None:
     """Makes the environment of a tool from PyPI."""
     folder = ENVIRONMENTS / tool
-    venv.create(folder, with_pip=True, clear=True)
+    subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
     pip = [python_of(tool), "-m", "pip", "install", "--quiet"]
     subprocess.run([*pip, PYPI[tool]], check=True)
 
@@ -40,7 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns 1 where a peer is still missing."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tools", nargs="*", help="by default all")
-    tools = parser.parse_args(arguments).tools or list(PEERS)
+    parser.add_argument("--python", default=sys.executable, help="to make them with")
+    options = parser.parse_args(arguments)
+    tools = options.tools or list(PEERS)
     unknown = sorted(set(tools) - set(PEERS))
     if unknown:
         parser.error(f"unknown {unknown}; the peers are {sorted(PEERS)}")
@@ -48,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for tool in tools:
         if tool in PYPI and not installed(tool):
             print(f"{tool}: installing {PYPI[tool]} into {ENVIRONMENTS.name}/{tool}")
-            install(tool)
+            install(tool, options.python)
         good = installed(tool)
         hint = f"; run `{MEEP_COMMAND}`" if tool == "meep" else ""
         print(f"{tool}: {'ready' if good else 'missing' + hint}")

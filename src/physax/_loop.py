@@ -277,6 +277,7 @@ def rewind(
     stop: int,
     every: int,
     *,
+    rest: int,
     enter: Callable[[State, Int[Array, ""]], State],
     step: Callable[[PyTree, Int[Array, ""]], tuple[PyTree, PyTree]] | None = None,
 ) -> State:
@@ -288,14 +289,14 @@ def rewind(
         tape: From `record`.
         stop: Number of steps.
         every: Steps in a chunk, as for `record`.
+        rest: Steps after the last whole chunk, from `parts_of`: a tape may be empty.
         enter: Called once before, with the carry and the number of the last step made.
         step: The step that was recorded, for a tape that keeps states.
 
     Returns:
         The carry before step 0.
     """
-    whole = jax.tree.leaves(tape.chunks)[0].shape[0]
-    rest = stop - whole * every
+    whole = (stop - rest) // every
 
     def retreat(carry, kept, first, count, ran):
         numbers = first + jnp.arange(count, dtype=jnp.int32)

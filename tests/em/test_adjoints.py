@@ -28,7 +28,9 @@ def at(cells, *, shape):
     return tuple(CELL * n * part for n, part in zip(shape, cells, strict=True))
 
 
-def scene(kind, steps, loss=2e3, bandwidth=1.2e14, more_monitors=None):
+def scene(
+    kind, steps, loss=2e3, bandwidth=1.2e14, more_monitors=None, moment=1e-6, faces=None
+):
     """A region of random permittivity and conductivity between source and monitors.
 
     The cells of `Hz` have a width of their own along x.
@@ -47,7 +49,7 @@ def scene(kind, steps, loss=2e3, bandwidth=1.2e14, more_monitors=None):
         conductivity=jnp.asarray(random.uniform(0.5, 1.0, sizes) * loss),
     )
     layer = em.CPML(cells, kappa_max=2.0)
-    faces = em.Boundaries.all(layer)
+    faces = em.Boundaries.all(layer) if faces is None else faces
     widths = [jnp.asarray(CELL)] * ndim
     if kind == "Hz":
         x = jnp.arange(shape[0])
@@ -69,7 +71,7 @@ def scene(kind, steps, loss=2e3, bandwidth=1.2e14, more_monitors=None):
         em.Medium(1.2, conductivity=0.1 * loss, regions=(region,)),
         faces,
         steps=steps,
-        sources={"dipole": em.Dipole(out, here, pulse, moment=1e-6)},
+        sources={"dipole": em.Dipole(out, here, pulse, moment=moment)},
         monitors={
             "flux": em.FluxMonitor("x", there, span, FREQUENCIES),
             "field": em.FieldMonitor((out, inner), there, span, FREQUENCIES[:1]),
@@ -300,14 +302,8 @@ def test_frequency_domain_refuses_what_is_of_the_time_domain():
     sim = scene("1-D", 900, 6e3, bandwidth=5e13)
     time = em.TimeMonitor(("Ez",), (30 * CELL,), (0,), every=9)
     timed = scene("1-D", 900, 6e3, 5e13, more_monitors={"time": time})
-    size = scales(sim)
-
-    def slope(sim):
-        run = partial(value, sim, em.FrequencyDomain(), size)
-        return jax.jit(jax.grad(run))(leaves_of(sim))
-
     with pytest.raises(ArgumentError, match="'time' is a TimeMonitor"):
-        slope(timed)
+        em.simulate(timed, adjoint=em.FrequencyDomain())
 
     def last_field(epsilon):
         here = with_leaves(sim, {"permittivity": epsilon})
@@ -328,3 +324,48 @@ def test_memory_of_the_frequency_domain_does_not_grow_with_the_steps():
         return compiled.memory_analysis().temp_size_in_bytes
 
     assert bytes_of(10_000) <= 1.01 * bytes_of(1_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("adjoint", "near"),
+    [(em.LinearTape(), 1e-10), (em.Reversible(), 1e-10), (em.FrequencyDomain(), 1e-6)],
+)
+def test_derivative_by_a_source_alone_of_a_simulation_made_on_the_spot(adjoint, near):
+    # Its monitors are not in the order of the alphabet, and no cell is differentiated.
+    def figure(moment, adjoint):
+        sim = scene("1-D", 900, 1e3, 5e13, moment=moment)
+        assert list(sim.monitors) == ["flux", "field"]
+        found = em.simulate(sim, adjoint=adjoint).monitors
+        field = found["field"].values["Ez"]
+        return 1e24 * jnp.sum(jnp.abs(field) ** 2) + found["flux"].flux[1] * 1e20
+
+    def slope(adjoint):
+        return jax.grad(partial(figure, adjoint=adjoint))(jnp.asarray(1e-6))
+
+    want = slope(em.Direct())
+    assert float(slope(adjoint)) == pytest.approx(float(want), rel=near)
+
+
+@pytest.mark.slow
+def test_reversible_between_walls_needs_no_record():
+    sim = scene("Ez", 90, faces=em.Boundaries.all(em.PEC()))
+    want = gradient(sim, em.LinearTape())
+    assert max(gaps(gradient(sim, em.Reversible()), want).values()) <= 1e-10
+
+
+@pytest.mark.slow
+def test_reversible_gives_nan_where_it_cannot_refuse():
+    sim = scene("1-D", 400, loss=2e5)
+    size = 1.0, {"Ez": 1.0, "Hy": 1.0}
+    run = jax.jit(jax.grad(partial(value, sim, em.Reversible(), size)))
+    assert jnp.all(jnp.isnan(run(leaves_of(sim))["permittivity"]))
+
+
+def test_residual_has_no_derivative():
+    sim = scene("1-D", 60)
+
+    def residual(leaves):
+        return em.simulate(with_leaves(sim, leaves)).residual
+
+    assert not jnp.any(jax.grad(residual)(leaves_of(sim))["permittivity"])

@@ -126,3 +126,34 @@ def test_component_that_is_missing_is_named():
             polarisation="Hz",
             steps=1,
         )
+
+
+def test_region_at_a_magnetic_wall_is_the_array_up_to_the_wall():
+    # On the wall itself lies one more node, which has the value of the last cell.
+    eps = jnp.linspace(2.0, 4.0, 50)
+    region = em.DesignRegion(((30, 50),), eps[30:])
+
+    def field(medium):
+        sim = em.Simulation(
+            Grid.uniform((50,), 2e-8),
+            medium,
+            em.Boundaries(x=(em.CPML(10), em.PMC())),
+            steps=300,
+            sources={"in": em.Dipole("Ez", (4e-7,), em.GaussianPulse(3e14, 1e14))},
+        )
+        return em.simulate(sim).fields["Ez"]
+
+    whole = field(em.Medium(eps))
+    assert jnp.max(jnp.abs(whole)) > 0
+    hidden = field(em.Medium(eps.at[30:].set(1.0), regions=region))
+    np.testing.assert_array_equal(hidden, whole)
+
+
+def test_unknown_components_and_regions_are_refused():
+    box = ((1, 3), (2, 4))
+    values = {"Ez": jnp.ones((2, 2)), "Eq": jnp.ones((2, 2))}
+    with pytest.raises(ArgumentError, match=r"must be keyed by .* \['Eq'\]"):
+        em.DesignRegion(box, values)
+    for bad in ("abc", None, jnp.ones(3)):
+        with pytest.raises(ArgumentError, match="`regions` must be a `DesignRegion`"):
+            em.Medium(2.0, regions=bad)

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from physax import em
+from physax._checks import ArgumentError
+from physax.em._simulate import check_types
 from physax.grid import Grid
 from tests.em.scenes import CELL, FREQUENCIES, PULSE, at, random_permittivity
 
@@ -125,3 +127,48 @@ def test_results_have_the_precision_of_the_run(polarisation):
     assert {field.dtype for field in result.fields.values()} == {real}
     value = result.monitors["fields"].values[polarisation]
     assert value.dtype == jnp.result_type(real, jnp.complex64)
+
+
+def test_simulation_may_be_built_inside_jit_around_a_traced_source():
+    grid = Grid.uniform((40,), 2e-8)
+    boundaries = em.Boundaries.all(em.CPML(10))
+    pulse = em.GaussianPulse(3e14, 1e14)
+
+    def last(moment):
+        source = em.Dipole("Ez", (4e-7,), pulse, moment=moment)
+        sim = em.Simulation(
+            grid, em.Medium(2.0), boundaries, steps=60, sources={"in": source}
+        )
+        return em.simulate(sim).fields["Ez"]
+
+    moment = jnp.asarray(1e-6)
+    want = last(moment)
+    near = 1e-6 * jnp.max(jnp.abs(want))
+    np.testing.assert_allclose(jax.jit(last)(moment), want, atol=near)
+
+
+KNOWN = [("adjoint", em.LinearTape()), ("until", None)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"adjoint": em.LinearTape}, "`adjoint` must be .* forget to call it"),
+        ({"adjoint": "direct"}, "`adjoint` must be of the type AbstractAdjoint"),
+        ({"until": 1e-6}, "`until` must be of the type Decay or NoneType"),
+    ],
+)
+def test_arguments_of_the_wrong_type_are_refused(options, message):
+    sim = em.Simulation(
+        Grid.uniform((30,), 2e-8), boundaries=em.Boundaries.all(em.CPML(10)), steps=3
+    )
+    with pytest.raises(ArgumentError, match=message):
+        # Not by `simulate`: the type checker of the tests would be faster.
+        check_types(sim, *(options.get(name, known) for name, known in KNOWN))
+
+
+@pytest.mark.parametrize("every", [0, True])
+def test_number_of_steps_that_is_none_is_refused(every):
+    for adjoint in (em.LinearTape, em.Checkpointed):
+        with pytest.raises(ArgumentError, match="`every` must be an integer and at"):
+            adjoint(every=every)

@@ -7,12 +7,12 @@ import equinox as eqx
 import jax
 from jaxtyping import Array
 
-from .._checks import ArgumentError
 from .._loop import divisor_near_root
 from ._march import Decay, march, on_devices
 from ._program import Program, ready
 from ._simulation import Simulation
 from ._state import State, rest
+from ._tape import check_every
 
 
 class AbstractAdjoint(eqx.Module):
@@ -100,8 +100,7 @@ class Checkpointed(_Replayed):
     every: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
-        if self.every is not None and self.every < 1:
-            raise ArgumentError(f"`every` must be at least 1, but is {self.every}.")
+        check_every(self.every)
 
     def checkpoint(self, steps):
         if self.every is not None:

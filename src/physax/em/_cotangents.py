@@ -1,4 +1,4 @@
-"""The way back of a linear tape: cotangents step by step."""
+"""The way back: cotangents step by step."""
 
 from collections.abc import Callable
 from functools import partial
@@ -326,6 +326,7 @@ def back_march(
     tape: Tape,
     carry: Cotangents,
     *,
+    rest: int,
     replay: bool,
 ) -> Cotangents:
     """Carries cotangents back through all steps on the block of one device."""
@@ -337,4 +338,4 @@ def back_march(
 
     remake = partial(again, program, plan, dtype) if replay else None
     enter = partial(enter_back, program, plan)
-    return rewind(back, carry, tape, steps, every, enter=enter, step=remake)
+    return rewind(back, carry, tape, steps, every, rest=rest, enter=enter, step=remake)

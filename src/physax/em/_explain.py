@@ -112,7 +112,8 @@ def _recorded_bytes(sim: Simulation, adjoint: LinearTape) -> int:
     return _recorded_cells(sim) * dtype.itemsize * (1 + sim.complex_fields)
 
 
-# Times of a gradient over that of a forward run, measured on a CPU: see the docs.
+# Times of a gradient over that of a forward run, measured on a CPU: see the docs. The
+# length of the chunks is chosen by the problem.
 _CHOICES = (
     (LinearTape(), "3", "media and sources; linear monitors"),
     (LinearTape("bfloat16"), "3", "the same, to some 1e-3"),
@@ -124,29 +125,57 @@ _CHOICES = (
 )
 
 
-def explain(sim: Simulation) -> str:
+def _alike(one: AbstractAdjoint, other: AbstractAdjoint) -> bool:
+    """Whether two adjoints are of one kind, so that they take about the same time."""
+    if isinstance(one, LinearTape) and isinstance(other, LinearTape):
+        kinds = [(a.every is None, a.dtype is None) for a in (one, other)]
+        return kinds[0] == kinds[1] or (
+            one.every is not None and other.every is not None
+        )
+    return type(one) is type(other)
+
+
+def _least_memory(sim: Simulation) -> LinearTape:
+    """Returns the tape in chunks of the length that takes the least memory."""
+    one = _recorded_bytes(sim, LinearTape())
+    best = round((sim.steps * state_bytes(sim) / one) ** 0.5)
+    root = max(round(sim.steps**0.5), 1)
+    return LinearTape(every=min(max(best, root), sim.steps))
+
+
+def _told(size: int) -> str:
+    """Returns bytes with three digits and a unit."""
+    value, units = float(size), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while value >= 1000 and len(units) > 1:
+        value, units = value / 1024, units[1:]
+    return f"{value:.3g} {units[0]}"
+
+
+def explain(sim: Simulation, adjoint: AbstractAdjoint | None = None) -> str:
     """Says what each way to take a gradient by the permittivity costs.
 
     Args:
         sim: The simulation. With `DesignRegion`s only their cells are recorded.
+        adjoint: The way to tell about; all by default.
 
     Returns:
         A table: adjoint, memory, time over that of a forward run, what it serves.
     """
-    root = max(round(sim.steps**0.5), 1)
     rows = [("adjoint=", "memory", "time / run", "derivatives by")]
-    for adjoint, time, serves in _CHOICES:
-        name = type(adjoint).__name__ + "()"
-        if isinstance(adjoint, LinearTape):
-            if adjoint.every is not None:
-                one = _recorded_bytes(sim, adjoint)
-                every = (sim.steps * state_bytes(sim) / one) ** 0.5
-                adjoint = LinearTape(every=min(max(round(every), root), sim.steps))
-                name = f"LinearTape(every={adjoint.every})"
-            elif adjoint.dtype is not None:
-                name = f"LinearTape({adjoint.dtype!r})"
-        size = adjoint_bytes(sim, adjoint) / 2**20
-        rows.append((name, f"{size:,.0f} MiB", f"about {time}", serves))
+    chosen = [
+        (adjoint or one, time, serves)
+        for one, time, serves in _CHOICES
+        if adjoint is None or _alike(adjoint, one)
+    ]
+    for one, time, serves in chosen:
+        name = type(one).__name__ + "()"
+        if isinstance(one, LinearTape):
+            if one.every is not None:
+                one = one if adjoint is not None else _least_memory(sim)
+                name = f"LinearTape(every={one.every})"
+            elif one.dtype is not None:
+                name = f"LinearTape({one.dtype!r})"
+        rows.append((name, _told(adjoint_bytes(sim, one)), f"about {time}", serves))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     factor = float(amplification(sim))
     where = "the whole grid" if not sim.medium.regions else "the design regions"
@@ -154,7 +183,7 @@ def explain(sim: Simulation) -> str:
         "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
-    if factor > LARGEST:
+    if factor > LARGEST and (adjoint is None or isinstance(adjoint, Reversible)):
         lines.append(
             f"Reversible() is refused: the losses would amplify rounding {factor:.1e} "
             "times."

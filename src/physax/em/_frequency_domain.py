@@ -45,6 +45,9 @@ from ._tape import noted
 from ._tape_plan import Kept, Plan
 
 
+_REMEDY = "Take `adjoint=LinearTape()`."
+
+
 class FrequencyDomain(AbstractAdjoint):
     r"""Transforms the differentiated cells to the monitors' frequencies as a run goes.
 
@@ -57,40 +60,46 @@ class FrequencyDomain(AbstractAdjoint):
     residual energy.
 
     It serves objectives of spectral monitors, for derivatives by media and by currents
-    (dipoles, modes, beams). Frequencies much closer to each other than one over the
-    duration of the run lose accuracy.
+    (dipoles, modes, beams). Gradients of the last fields are NaN. Frequencies much
+    closer to each other than one over the duration of the run lose accuracy.
 
     Attributes:
         tolerance: Largest energy left, over the largest seen, for which gradients are
-            given. Above it the run is refused; under `jit` gradients are NaN.
-        groups: Filled in: for each spectral monitor the first that has the same
-            frequencies.
+            given. Above it the run is refused; under `jit` and `vmap`, where nothing
+            can be raised, gradients are NaN.
 
     Raises:
         ArgumentError: If the tolerance is not in (0, 1).
     """
 
     tolerance: float = eqx.field(static=True, default=1e-8)
-    groups: tuple[str, ...] | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
-        if not 0 < self.tolerance < 1:
+        if not (isinstance(self.tolerance, float) and 0 < self.tolerance < 1):
             raise ArgumentError(
-                f"`tolerance` must lie in (0, 1), but is {self.tolerance:g}."
+                f"`tolerance` must be a number in (0, 1), but is {self.tolerance!r}."
             )
 
-    def prepared(self, sim: Simulation) -> "FrequencyDomain":
+    def prepared(self, sim: Simulation) -> "_Grouped":
         firsts: dict[str, Array] = {}
         groups = []
         for name, monitor in sim.monitors.items():
             if not isinstance(monitor, AbstractSpectralMonitor):
-                groups.append(name)
-                continue
+                raise ArgumentError(
+                    "`adjoint=FrequencyDomain()` needs monitors with frequencies, but "
+                    f"{name!r} is a {type(monitor).__name__}. Leave it out. {_REMEDY}"
+                )
             own = monitor.frequencies
             same = (n for n, other in firsts.items() if _equal(own, other))
-            groups.append(next(same, name))
-            firsts.setdefault(groups[-1], own)
-        return FrequencyDomain(self.tolerance, tuple(groups))
+            first = next(same, name)
+            groups.append((name, first))
+            firsts.setdefault(first, own)
+        if not groups:
+            raise ArgumentError(
+                "`adjoint=FrequencyDomain()` needs a monitor with frequencies, but the "
+                f"simulation has no monitors. {_REMEDY}"
+            )
+        return _Grouped(self.tolerance, tuple(groups))
 
     def review(self, residual) -> None:
         residual = lax.stop_gradient(residual)
@@ -105,9 +114,32 @@ class FrequencyDomain(AbstractAdjoint):
         )
 
     def march(self, program: Program, steps: int, until: Decay | None) -> State:
+        groups = tuple((name, name) for name in program.monitors)
+        return _Grouped(self.tolerance, groups).march(program, steps, until)
+
+
+class _Grouped(AbstractAdjoint):
+    """The adjoint with what it knows of a simulation.
+
+    Attributes:
+        tolerance: Of the residual energy.
+        groups: For each monitor, by name, the first with the same frequencies.
+    """
+
+    tolerance: float = eqx.field(static=True)
+    groups: tuple[tuple[str, str], ...] = eqx.field(static=True)
+
+    def prepared(self, sim: Simulation) -> "_Grouped":
+        del sim
+        return self
+
+    def review(self, residual) -> None:
+        FrequencyDomain(self.tolerance).review(residual)
+
+    def march(self, program: Program, steps: int, until: Decay | None) -> State:
         static = eqx.filter(program, eqx.is_array, inverse=True)
         return _Course(
-            static, steps, until, "FrequencyDomain()", self.tolerance, self.groups or ()
+            static, steps, until, "FrequencyDomain()", self.tolerance, self.groups
         ).differentiable(program)
 
 
@@ -126,14 +158,14 @@ class _Course(AbstractCourse):
     until: Decay | None = eqx.field(static=True)
     adjoint: str = eqx.field(static=True)
     tolerance: float = eqx.field(static=True)
-    groups: tuple[str, ...] = eqx.field(static=True)
+    groups: tuple[tuple[str, str], ...] = eqx.field(static=True)
 
     def cuts(self, layout: Layout):
         """Returns how a layout cuts the transforms."""
         return layout.spec(self.static.stepper.components.ndim, 1)
 
     def recorded(self, plan: Plan, draft: Program) -> tuple[State, Any]:
-        self.check(plan, draft)
+        self.check(plan)
         program = ready(draft)
 
         def run(program, state):
@@ -160,25 +192,13 @@ class _Course(AbstractCourse):
         left = energy(program, state.fields) / jnp.where(peak > 0, peak, 1)
         return state, (sums, left, state.done)
 
-    def check(self, plan: Plan, draft: Program) -> None:
+    def check(self, plan: Plan) -> None:
         """Refuses by name what has no place in the frequency domain."""
-        remedy = "Take `adjoint=LinearTape()`."
-        for name, monitor in draft.monitors.items():
-            if not isinstance(monitor, AbstractSpectralMonitor):
-                raise ArgumentError(
-                    f"`adjoint={self.adjoint}` needs monitors with frequencies, but "
-                    f"{name!r} is a {type(monitor).__name__}. Leave it out. {remedy}"
-                )
-        if not draft.monitors:
-            raise ArgumentError(
-                f"`adjoint={self.adjoint}` needs a monitor with frequencies, but the "
-                f"simulation has no monitors. {remedy}"
-            )
         if plan.lines:
             raise ArgumentError(
                 f"`adjoint={self.adjoint}` differentiates media and currents, but was "
                 f"asked for a derivative by the plane wave {plan.lines[0]!r}. Fix it "
-                f"with `jax.lax.stop_gradient`. {remedy}"
+                f"with `jax.lax.stop_gradient`. {_REMEDY}"
             )
 
     def pulled(self, plan, draft, theta, kept, cotangent) -> Program:

@@ -101,7 +101,7 @@ def check_resolution(
         frequency = source.pulse.frequency
         if isinstance(frequency, jax.core.Tracer):
             continue
-        cells = SPEED_OF_LIGHT / float(jnp.max(frequency)) / index / cell
+        cells = SPEED_OF_LIGHT / float(np.max(np.asarray(frequency))) / index / cell
         told = (
             f"cells per wavelength where the medium has index {index:.3g}, at the "
             f"frequency of source {name!r}"

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
-from .._checks import ArgumentError
 from .._loop import Tape
 from ..grid import Layout
 from ._adjoints import AbstractAdjoint
@@ -20,6 +19,7 @@ from ._scattered import scattered
 from ._simulation import Simulation
 from ._state import State, rest
 from ._tape import (
+    check_every,
     check_type,
     chunk_of,
     noted,
@@ -58,8 +58,7 @@ class LinearTape(AbstractAdjoint):
 
     def __check_init__(self):
         check_type(self.dtype, "dtype")
-        if self.every is not None and self.every < 1:
-            raise ArgumentError(f"`every` must be at least 1, but is {self.every}.")
+        check_every(self.every)
 
     def prepared(self, sim: Simulation) -> "LinearTape":
         del sim
@@ -137,6 +136,7 @@ class _Course(AbstractCourse):
                 program,
                 tape,
                 carry,
+                rest=rest_of(self.static, self.steps, self.until, self.chunk),
                 replay=self.replay,
             )
             currents = carry.electric, carry.magnetic, carry.waves

@@ -56,6 +56,12 @@ def _checked(name: str, *, positive: bool):
         if value is None:
             return None
         if isinstance(value, Mapping):
+            known = {letter + axis for letter in "EH" for axis in "xyz"}
+            if unknown := sorted(set(value) - known):
+                raise ArgumentError(
+                    f"`{name}` must be keyed by components such as 'Ez', but has the "
+                    f"keys {unknown}."
+                )
             return {key: convert_one(v, f"[{key!r}]") for key, v in value.items()}
         return convert_one(value, "")
 
@@ -128,7 +134,14 @@ def _entries(value: Property | None) -> list[Array]:
 
 
 def _as_regions(value: Any) -> tuple[DesignRegion, ...]:
-    return (value,) if isinstance(value, DesignRegion) else tuple(value)
+    regions = (value,) if isinstance(value, DesignRegion) else value
+    if not isinstance(regions, tuple | list) or not all(
+        isinstance(one, DesignRegion) for one in regions
+    ):
+        raise ArgumentError(
+            f"`regions` must be a `DesignRegion` or a tuple of them, but is {value!r}."
+        )
+    return tuple(regions)
 
 
 class Medium(eqx.Module):

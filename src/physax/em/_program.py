@@ -16,7 +16,7 @@ from ._boundaries import Bloch, Periodic
 from ._components import components
 from ._injection import Injection
 from ._layers import build_axis, stored_cells
-from ._medium import PROPERTIES, DesignRegion, Medium, cells_of
+from ._medium import PROPERTIES, REGIONAL, DesignRegion, Medium, cells_of
 from ._monitors import AbstractMonitor, AbstractSpectralMonitor, Read, Sampling
 from ._plane_wave import IncidentLine, PlaneWave
 from ._setup import Setup
@@ -49,6 +49,8 @@ class Program(eqx.Module):
         silent: Number of steps after which no source is at work any more.
         watch: Steps between looks at the energy for `State.peak`; `None` for never.
         layout: The devices, or `None`.
+        dtype: Type of the fields.
+        accumulate: Real type of what the monitors add up.
     """
 
     stepper: Stepper
@@ -141,7 +143,10 @@ def outline(
     step_length = SPEED_OF_LIGHT * sim.dt
     rows = {n: cast(build_row(medium, n, step_length)) for n in parts.names}
     patches = {
-        n: tuple(cast(_patch(one, n, step_length)) for one in sim.medium.regions)
+        n: tuple(
+            cast(_patch(_to_wall(one, grid.shape, stored), n, step_length))
+            for one in sim.medium.regions
+        )
         for n in parts.electric
     }
     names = (None,) * ndim if layout is None else layout.names[:ndim]
@@ -179,6 +184,28 @@ def outline(
         str(dtype),
         str(sim.precision.accumulate),
     )
+
+
+def _to_wall(
+    region: DesignRegion, shape: tuple[int, ...], stored: tuple[int, ...]
+) -> DesignRegion:
+    """Extends a region that ends at a magnetic wall over the node on the wall."""
+    more = [
+        (0, all_ - cells if high == cells else 0)
+        for (_, high), cells, all_ in zip(region.box, shape, stored, strict=True)
+    ]
+    if not any(extra for _, extra in more):
+        return region
+
+    def one(value):
+        return jnp.pad(value, more, mode="edge")
+
+    box = tuple(
+        (low, high + extra)
+        for (low, high), (_, extra) in zip(region.box, more, strict=True)
+    )
+    values = (jax.tree.map(one, getattr(region, prop)) for prop in REGIONAL)
+    return DesignRegion(box, *values)
 
 
 def _patch(region: DesignRegion, name: str, step_length: Array) -> Patch:

@@ -7,9 +7,10 @@ import equinox as eqx
 import jax.core
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float, Int
 
-from .._checks import PhysaxWarning
+from .._checks import ArgumentError, PhysaxWarning
 from .._status import Status
 from ..grid import Layout
 from ..runtime import check_memory
@@ -33,7 +34,8 @@ class Result(eqx.Module):
         fields: Fields after the last step: E in V/m, `eta0 H` half a step before. Under
             a layout they keep its padding and sharding.
         status: A `Status` code: `SUCCESSFUL`, or `DIVERGED` if a field is not finite.
-        residual: Energy left over the largest seen; NaN unless a `Decay` rule watched.
+        residual: Energy left over the largest seen, without derivatives; NaN without
+            spectral monitors and a `Decay` rule.
     """
 
     monitors: dict[str, Any]
@@ -64,9 +66,11 @@ def simulate(
         Monitors, last fields and status.
 
     Raises:
+        ArgumentError: If an argument is of the wrong type, or the adjoint cannot serve.
         MemoryLimitError: If the state does not fit into memory.
     """
     adjoint = LinearTape() if adjoint is None else adjoint
+    check_types(sim, adjoint, until)
     check_memory(
         state_bytes(sim),
         "the state of this simulation",
@@ -76,6 +80,21 @@ def simulate(
     adjoint.review(result.residual)
     warn_of(sim, result)
     return result
+
+
+def check_types(sim: Any, adjoint: Any, until: Any) -> None:
+    """Refuses what is no simulation, adjoint or stop rule."""
+    for name, value, kinds in (
+        ("sim", sim, (Simulation,)),
+        ("adjoint", adjoint, (AbstractAdjoint,)),
+        ("until", until, (Decay, type(None))),
+    ):
+        if not isinstance(value, kinds):
+            wanted = " or ".join(kind.__name__ for kind in kinds)
+            hint = " Did you forget to call it?" if isinstance(value, type) else ""
+            raise ArgumentError(
+                f"`{name}` must be of the type {wanted}, but is {value!r}.{hint}"
+            )
 
 
 @eqx.filter_jit
@@ -101,7 +120,8 @@ def finish(program: Program, state: State) -> Result:
         left = energy(program, state.fields)
         # The energy may be larger now than at the last look.
         peak = jnp.maximum(state.peak, left)
-        residual = left / jnp.where(peak > 0, peak, 1)
+        # A gauge of the run, not a figure of the device: not to be differentiated.
+        residual = lax.stop_gradient(left / jnp.where(peak > 0, peak, 1))
     return Result(monitors, state.fields, status, residual)
 
 

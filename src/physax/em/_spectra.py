@@ -41,19 +41,21 @@ class Band(eqx.Module):
     complex_fields: bool = eqx.field(static=True)
 
 
-def band_of(program: Program, groups: tuple[str, ...]) -> Band:
+def band_of(program: Program, groups: tuple[tuple[str, str], ...]) -> Band:
     """Collects the frequencies of all monitors.
 
     Args:
         program: The program, whose monitors are spectral.
-        groups: For each monitor the first with the same frequencies.
+        groups: For each monitor, by name, one with the same frequencies.
 
     Returns:
         The band.
     """
     starts: dict[str, tuple[int, int]] = {}
     lists, count = [], 0
-    for name in dict.fromkeys(groups):
+    # By name: the order of a dictionary changes where it passes through `jit`.
+    chosen = dict(groups)
+    for name in dict.fromkeys(chosen[name] for name in program.monitors):
         monitor = program.monitors[name]
         assert isinstance(monitor, AbstractSpectralMonitor)
         own = monitor.frequencies
@@ -67,10 +69,7 @@ def band_of(program: Program, groups: tuple[str, ...]) -> Band:
     return Band(
         frequencies,
         1 / jnp.sum(same, axis=1, dtype=frequencies.dtype),
-        {
-            name: starts[first]
-            for name, first in zip(program.monitors, groups, strict=True)
-        },
+        {name: starts[chosen[name]] for name in program.monitors},
         every,
         program.setup.dt,
         jnp.result_type(jnp.dtype(program.accumulate), jnp.complex64),
@@ -208,6 +207,7 @@ def row_sums(plan: Plan, band: Band, spectra: dict, duals: dict) -> dict:
     out = {}
     for name, kept in plan.rows.items():
         groups = []
+        # The duals of the currents' cells follow those of the rows.
         for one, field, dual in zip(kept, spectra[name], duals[name], strict=False):
             asked = (one.change, one.sum)
             groups.append(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import equinox as eqx
@@ -26,9 +27,23 @@ TYPES = ("float64", "float32", "bfloat16")
 
 def check_type(dtype: str | None, name: str) -> None:
     """Refuses a type that a tape cannot have."""
-    if dtype not in (None, *TYPES):
+    if not (dtype is None or dtype in TYPES):
         raise ArgumentError(
             f"`{name}` of a tape must be one of {TYPES}, but is {dtype!r}."
+        )
+    if dtype == "float64" and jnp.result_type(float) != jnp.float64:
+        raise ArgumentError(
+            f"`{name}` of a tape must not be float64 while JAX is in 32 bits. Switch "
+            "on `jax_enable_x64`."
+        )
+
+
+def check_every(every: int | None) -> None:
+    """Refuses a number of steps that is none."""
+    whole = isinstance(every, Integral) and not isinstance(every, bool)
+    if not (every is None or (whole and every >= 1)):
+        raise ArgumentError(
+            f"`every` must be an integer and at least 1, but is {every!r}."
         )
 
 
@@ -71,6 +86,7 @@ def unpacked(values: Array, dtype, wide) -> Array:
 
 
 def noted(plan: Plan, fields: Arrays) -> dict[str, tuple[Array, ...]]:
+    """Returns the kept cells of some fields."""
     return {
         name: tuple(fields[name][cells_of(one.box)] for one in kept)
         for name, kept in plan.rows.items()

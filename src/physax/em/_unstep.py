@@ -32,11 +32,13 @@ class Plane(NamedTuple):
 
 def interior(program: Program) -> Box:
     """Returns the cells outside all layers, from the first to the last node there."""
-    shape = program.setup.grid.shape
+    shape, block = program.setup.grid.shape, program.stepper.block
     spans = []
-    for axis, cells in zip(program.stepper.axes, shape, strict=True):
+    for a, axis in enumerate(program.stepper.axes):
         low = 0 if axis.low is None else axis.low.layer
-        high = cells if axis.high is None else cells - axis.high.layer
+        # Without a layer all that is stored, the node of a magnetic wall too.
+        whole = block.shape[a] * block.parts[a]
+        high = whole if axis.high is None else shape[a] - axis.high.layer
         spans.append((low, high))
     return tuple(spans)
 
