@@ -23,6 +23,8 @@ SLOW = [
     "docs/gradients.md",
     "docs/inverse-design.md",
 ]
+# This is run by `tests/plot/test_page.py`, which looks at its pictures, too.
+ELSEWHERE = ["docs/pictures-and-files.md"]
 # These need eight devices.
 MANY = ["docs/devices.md"]
 # The last block of this page is a sketch, with names that it does not define.
@@ -70,4 +72,4 @@ def test_page_runs_as_a_script(name, tmp_path, monkeypatch):
 def test_every_page_with_python_is_run():
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     found = {str(page.relative_to(ROOT)) for page in pages if any(blocks(page))}
-    assert found == {*QUICK, *SLOW, *MANY, *SKETCHES}
+    assert found == {*QUICK, *SLOW, *MANY, *SKETCHES, *ELSEWHERE}
