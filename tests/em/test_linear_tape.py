@@ -285,9 +285,7 @@ def test_what_a_tape_cannot_do_is_refused_by_name():
         )(1.0)
     with pytest.raises(ArgumentError, match="`dtype` of a tape.*'float16'"):
         em.LinearTape("float16")
-    with pytest.raises(
-        ArgumentError, match="`every` must be an integer"
-    ):
+    with pytest.raises(ArgumentError, match="`every` must be an integer"):
         em.LinearTape(every=0)
 
 
