@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from physax._checks import PhysaxError
-from physax._loop import divisor_near_root, iterate
+from physax._loop import divisor_near, divisor_near_root, iterate
 
 
 def step(x, n):
@@ -142,6 +142,13 @@ def test_vmap_stops_each_lane_by_its_own_rule():
 )
 def test_divisor_near_root(steps, divisor):
     assert divisor_near_root(steps) == divisor
+
+
+@pytest.mark.parametrize(
+    ("steps", "near"), [(30, 30), (150, 150), (24_000, 100), (306, 102), (307, 100)]
+)
+def test_divisor_near(steps, near):
+    assert divisor_near(steps, 100) == near
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 13), (3, 15), (6, 9), (3, 4), (5, 5)])

@@ -22,6 +22,14 @@ def divisor_near_root(steps: int) -> int:
     return next(d for d in range(root, 0, -1) if steps % d == 0) if steps else 1
 
 
+def divisor_near(steps: int, about: int) -> int:
+    """Returns a divisor of `steps` from half to twice `about`, else `about`."""
+    near = [d for d in range(about // 2, 2 * about + 1) if steps % d == 0]
+    if steps <= 2 * about:
+        return steps
+    return min(near, key=lambda d: abs(d - about), default=about)
+
+
 def iterate(
     step: Callable[[State, Int[Array, ""]], State],
     state: State,
@@ -165,8 +173,11 @@ def _chunks(step, state, start, stop, checkpoint, every, between, done, save):
             finished = done(state)
     if checkpoint is not None:
         chunk = jax.checkpoint(chunk)  # pyright: ignore[reportPrivateImportUsage]
-    numbers = jnp.arange(whole, dtype=jnp.int32)
-    (state, finished), records = lax.scan(chunk, (state, finished), numbers)
+    records = None
+    # A scan of no turns would be traced and compiled all the same.
+    if whole or save is not None:
+        numbers = jnp.arange(whole, dtype=jnp.int32)
+        (state, finished), records = lax.scan(chunk, (state, finished), numbers)
     if rest:
         go = lambda s: _steps(step, s, stop - rest, rest, checkpoint)  # noqa: E731
         state = go(state) if done is None else lax.cond(finished, keep, go, state)
@@ -177,7 +188,8 @@ class Tape(NamedTuple):
     """What `record` kept of a run, for `rewind`.
 
     Attributes:
-        chunks: For each whole chunk its stacked records, or the state before it.
+        chunks: For each whole chunk its stacked records, or the state before it; `None`
+            without any.
         rest: The same of the steps after the last whole chunk, `None` without any.
         ran: Which chunks were not skipped, `None` without a stop rule.
     """
@@ -259,10 +271,11 @@ def record(
             finished = finished | done(after)
         return (after, finished), (kept, ran)
 
-    start = state, jnp.zeros((), bool)
-    numbers = jnp.arange(whole, dtype=jnp.int32)
-    (end, finished), (chunks, ran) = lax.scan(chunk, start, numbers)
-    last = None
+    end, finished = state, jnp.zeros((), bool)
+    chunks, ran, last = None, jnp.zeros(0, bool), None
+    if whole:
+        numbers = jnp.arange(whole, dtype=jnp.int32)
+        (end, finished), (chunks, ran) = lax.scan(chunk, (end, finished), numbers)
     if rest:
         # The steps left are no whole chunk: a stop rule has its last say before them.
         end, last = attempt(end, whole * every, rest, finished)
@@ -277,7 +290,7 @@ def rewind(
     stop: int,
     every: int,
     *,
-    rest: int,
+    parts: tuple[int, int],
     enter: Callable[[State, Int[Array, ""]], State],
     step: Callable[[PyTree, Int[Array, ""]], tuple[PyTree, PyTree]] | None = None,
 ) -> State:
@@ -289,14 +302,14 @@ def rewind(
         tape: From `record`.
         stop: Number of steps.
         every: Steps in a chunk, as for `record`.
-        rest: Steps after the last whole chunk, from `parts_of`: a tape may be empty.
+        parts: Whole chunks and steps after them, from `parts_of`: a tape may be empty.
         enter: Called once before, with the carry and the number of the last step made.
         step: The step that was recorded, for a tape that keeps states.
 
     Returns:
         The carry before step 0.
     """
-    whole = (stop - rest) // every
+    whole, rest = parts
 
     def retreat(carry, kept, first, count, ran):
         numbers = first + jnp.arange(count, dtype=jnp.int32)
@@ -325,8 +338,8 @@ def rewind(
         kept, k, flag = x
         return retreat(carry, kept, k * every, every, flag), None
 
-    numbers = jnp.arange(whole, dtype=jnp.int32)
-    flags = None if ran is None else ran[:whole]
-    xs = tape.chunks, numbers, flags
-    last: PyTree = lax.scan(chunk, begin, xs, reverse=True)[0]
-    return last[0]
+    if whole:
+        numbers = jnp.arange(whole, dtype=jnp.int32)
+        flags = None if ran is None else ran[:whole]
+        begin = lax.scan(chunk, begin, (tape.chunks, numbers, flags), reverse=True)[0]
+    return begin[0]

@@ -209,6 +209,19 @@ def test_gradients_batch():
 
 
 @pytest.mark.slow
+def test_gradient_outside_of_jit_keeps_no_states():
+    sim = linear("Ez")
+
+    def value(eps):
+        new = eqx.tree_at(lambda s: s.medium.permittivity, sim, eps)
+        return em.simulate(new).monitors["flux"].flux[0]
+
+    _, pull = jax.vjp(value, sim.medium.permittivity)
+    kept = sum(x.nbytes for x in jax.tree.leaves(pull))
+    assert kept <= em.adjoint_bytes(sim, em.LinearTape())
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("electric", [True, False])
 @pytest.mark.parametrize("scene", SCENES)
 def test_transposed_half_step_is_the_transpose(scene, electric):

@@ -89,7 +89,7 @@ def graded_edges(row, cell=0.005):
     Coarser grids have every width in proportion, so that errors are in proportion too.
     """
     half, scale = row["width"] / 2 + 0.05, cell / 0.005
-    return smooth_edges(
+    edges = smooth_edges(
         -20.0,
         20.0,
         coarse=0.4 * scale,
@@ -97,6 +97,11 @@ def graded_edges(row, cell=0.005):
         region=(-half, half),
         ratio=1.1**scale,
     )
+    # More cells far away, so that all slabs of the table have as many: the solver is
+    # compiled for each number of cells.
+    missing = (round(391 / scale) - len(edges)) // 2
+    more = 0.4 * scale * np.arange(1, missing + 1)
+    return np.concatenate([edges[0] - more[::-1], edges, edges[-1] + more])
 
 
 def name_of(row):
@@ -141,8 +146,7 @@ def test_effective_index_on_a_uniform_grid_of_5_nm(row, order, limit):
 
 
 @pytest.mark.x64
-@pytest.mark.parametrize("row", [ROWS[0], ROWS[1]], ids=["TE", "TM"])
-@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(("row", "order"), [(ROWS[0], 1), (ROWS[1], 2)])
 def test_effective_index_is_of_second_order(row, order):
     sizes = (0.04, 0.02, 0.01)
     errors = []
@@ -179,8 +183,7 @@ def moved(epsilon, way, step):
 
 
 @pytest.mark.x64
-@pytest.mark.parametrize("row", [ROWS[0], ROWS[1]], ids=["TE", "TM"])
-@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(("row", "order"), [(ROWS[0], 2), (ROWS[1], 1)])
 def test_gradient_of_the_index_is_hellmann_feynmans(row, order):
     slab = Slab(row, uniform_edges(row, 0.01, 0.5))
     epsilon = (slab.at_nodes, slab.at_centres)
@@ -204,8 +207,7 @@ def test_gradient_of_the_index_is_hellmann_feynmans(row, order):
     assert directional == pytest.approx(numeric, rel=1e-6)
 
 
-@pytest.mark.parametrize("pol", ["TE", "TM"])
-@pytest.mark.parametrize("ends", [em.PEC(), em.Periodic()], ids=["PEC", "periodic"])
+@pytest.mark.parametrize(("pol", "ends"), [("TE", em.PEC()), ("TM", em.Periodic())])
 def test_gradients_are_finite_beside_degenerate_radiation_modes(pol, ends):
     # Above the cladding's index the modes of a symmetric slab come in pairs, equal to
     # rounding: the derivative of a whole eigenbasis divides by their difference.

@@ -326,7 +326,7 @@ def back_march(
     tape: Tape,
     carry: Cotangents,
     *,
-    rest: int,
+    parts: tuple[int, int],
     replay: bool,
 ) -> Cotangents:
     """Carries cotangents back through all steps on the block of one device."""
@@ -338,4 +338,6 @@ def back_march(
 
     remake = partial(again, program, plan, dtype) if replay else None
     enter = partial(enter_back, program, plan)
-    return rewind(back, carry, tape, steps, every, rest=rest, enter=enter, step=remake)
+    return rewind(
+        back, carry, tape, steps, every, parts=parts, enter=enter, step=remake
+    )

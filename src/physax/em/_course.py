@@ -10,7 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
+from jax.sharding import PartitionSpec
 
+from ..grid import Layout
 from ._march import Decay, march, on_devices
 from ._program import Program, ready
 from ._state import State, rest
@@ -61,6 +63,10 @@ class AbstractCourse(eqx.Module):
             The cotangents, arranged as `theta`.
         """
 
+    def cells(self, layout: Layout) -> PartitionSpec:
+        """Returns how a layout cuts what has a value for each cell."""
+        return layout.spec(self.static.stepper.components.ndim)
+
     def differentiable(self, program: Program) -> State:
         """Makes the run from rest, with a rule for its derivatives."""
         marched = jax.custom_jvp(self.plain)
@@ -88,7 +94,8 @@ class AbstractCourse(eqx.Module):
         dot = eqx.filter(dots, chosen)
         state, kept = self.recorded(plan, draft)
 
-        # Compiled apart so that it is traced once: the solver asks for it three times.
+        # Both are compiled apart so that they are traced once, however often the solver
+        # asks for them.
         @jax.jit
         def pushed(theta, fixed, dot):
             def outputs(theta):
@@ -97,33 +104,48 @@ class AbstractCourse(eqx.Module):
 
             return jax.jvp(outputs, (theta,), (dot,))[1]
 
-        # The tangents m of the outputs are T applied to those of theta: one block row
-        # of a triangular system, whose transpose we know how to solve.
+        pulled = jax.jit(partial(self.pulled, plan, draft))
+
+        def ahead(m, dot, sign):
+            more = pushed(theta, fixed, dot)
+            return jax.tree.map(lambda m, more: m + sign * more, m, more), dot
+
+        def behind(m, ct, sign):
+            more = pulled(theta, kept, m)
+            return m, jax.tree.map(lambda ct, more: ct + sign * more, ct, more)
+
+        # The tangents m of the outputs are T applied to those of theta, a block row of
+        # the triangular A u = b, with u = (m, dot). The solver would make the transpose
+        # of A from its parts, and keep all states for it. We know that transpose, and
+        # give it (A^T v, A u) of (u, v), which is symmetric.
         def matrix(x):
-            m, dot = x
-            return jax.tree.map(jnp.subtract, m, pushed(theta, fixed, dot)), dot
+            u, v = x
+            return behind(*v, -1), ahead(*u, -1)
 
-        def solve(matrix, x):
-            # By the matrix itself, with the sign of m turned before and after.
-            m, dot = matrix((jax.tree.map(jnp.negative, x[0]), x[1]))
-            return jax.tree.map(jnp.negative, m), dot
+        # The halves that are not asked for are zero on the right side.
+        def solve(_, b):
+            return ahead(*b[1], 1), b[0]
 
-        def solve_transposed(_, x):
-            m, ct = x
-            more = self.pulled(plan, draft, theta, kept, m)
-            return m, jax.tree.map(jnp.add, ct, more)
+        def solve_transposed(_, b):
+            return b[1], behind(*b[0], 1)
 
         last = state.fields, state.monitors
         # The rule of the solver wants all of its right side to be linear in the dots.
         nil = 0 * jnp.ravel(jax.tree.leaves(dot)[0])[0]
-        right = jax.tree.map(lambda x: jnp.full(x.shape, nil, x.dtype), last), dot
-        (fields, monitors), _ = lax.custom_linear_solve(
-            matrix, right, solve, solve_transposed
+        zeros = jax.tree.map(lambda x: jnp.full(x.shape, nil, x.dtype), (last, dot))
+        (((fields, monitors), _), _) = lax.custom_linear_solve(
+            matrix, (zeros, (zeros[0], dot)), solve, solve_transposed, symmetric=True
         )
         blank = jax.tree.map(_no_tangent, state)
         return state, eqx.tree_at(
             lambda s: (s.fields, s.monitors), blank, (fields, monitors)
         )
+
+
+def everywhere(layout: Layout) -> PartitionSpec:
+    """Returns how a layout cuts what each device has whole: not at all."""
+    del layout
+    return PartitionSpec()
 
 
 def _inexact(x) -> bool:

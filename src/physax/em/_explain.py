@@ -38,7 +38,7 @@ def adjoint_bytes(sim: Simulation, adjoint: AbstractAdjoint) -> int:
     state, steps = state_bytes(sim), sim.steps
     if isinstance(adjoint, LinearTape):
         one = _recorded_bytes(sim, adjoint)
-        chunk = min(adjoint.every or watch_every(sim, None) or 0, steps)
+        chunk = min(adjoint.every or watch_every(sim, None, steps=steps) or 0, steps)
         if adjoint.every is None:
             # The tape of a chunk is copied into that of the run.
             return (steps + (chunk if chunk < steps else 0)) * one + state
@@ -47,7 +47,7 @@ def adjoint_bytes(sim: Simulation, adjoint: AbstractAdjoint) -> int:
         every = adjoint.checkpoint(steps)
         return (steps if every is None else -(-steps // every) + every) * state
     if isinstance(adjoint, Reversible):
-        chunk = min(watch_every(sim, None) or 0, steps)
+        chunk = min(watch_every(sim, None, steps=steps) or 0, steps)
         copies = steps + (chunk if chunk < steps else 0)
         return copies * _faces_bytes(sim, adjoint) + 2 * state
     if isinstance(adjoint, FrequencyDomain):

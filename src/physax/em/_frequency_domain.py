@@ -9,7 +9,6 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.sharding import PartitionSpec
 from jaxtyping import Array
 
 from .._checks import ArgumentError, check
@@ -17,7 +16,7 @@ from .._loop import iterate
 from ..grid import Layout
 from ._adjoints import AbstractAdjoint
 from ._cotangents import enter_back, start_back, step_back
-from ._course import AbstractCourse
+from ._course import AbstractCourse, everywhere
 from ._march import (
     Decay,
     decayed,
@@ -40,7 +39,7 @@ from ._spectra import (
     window_at,
     windowed,
 )
-from ._state import State, energy, rest, step
+from ._state import State, residual, rest, step
 from ._tape import noted
 from ._tape_plan import Kept, Plan
 
@@ -188,9 +187,7 @@ class _Course(AbstractCourse):
             return iterate(one, start, 0, self.steps, **options)[0]
 
         state, sums = on_devices(run, program, rest(program), self.cuts)
-        peak = jnp.maximum(state.peak, energy(program, state.fields))
-        left = energy(program, state.fields) / jnp.where(peak > 0, peak, 1)
-        return state, (sums, left, state.done)
+        return state, (sums, residual(program, state), state.done)
 
     def check(self, plan: Plan) -> None:
         """Refuses by name what has no place in the frequency domain."""
@@ -214,7 +211,6 @@ class _Course(AbstractCourse):
         none = jax.tree.map(jnp.zeros_like, fields)
         pulses = windowed(program, band, monitors, done)
         back = _radiating(program, band)
-        ndim = program.stepper.components.ndim
 
         def run(back, band, none, psi, pulses, done):
             start = start_back(wide, back, none, psi, pulses)
@@ -232,17 +228,11 @@ class _Course(AbstractCourse):
 
             return iterate(one, carry, 0, 2 * done)[0].rows
 
-        def cells(layout):
-            return layout.spec(ndim)
-
-        def everywhere(_):
-            return PartitionSpec()
-
         duals = each_device(
             run,
             back,
             (band, none, psi, pulses, done),
-            (everywhere, cells, cells, everywhere, everywhere),
+            (everywhere, self.cells, self.cells, everywhere, everywhere),
             self.cuts,
         )
         # NaN where the answer would be wrong: this may be traced, and cannot raise.

@@ -6,13 +6,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.sharding import PartitionSpec
 
 from .._loop import Tape
 from ..grid import Layout
 from ._adjoints import AbstractAdjoint
 from ._cotangents import back_march, start_back
-from ._course import AbstractCourse
+from ._course import AbstractCourse, everywhere
 from ._march import Decay, each_device, on_devices, own_all, summed
 from ._program import Program, ready
 from ._scattered import scattered
@@ -23,8 +22,8 @@ from ._tape import (
     check_type,
     chunk_of,
     noted,
+    parts_of_run,
     recorded_step,
-    rest_of,
     restart,
     tape_cuts,
     taped_march,
@@ -90,16 +89,18 @@ class _Course(AbstractCourse):
     def chunk(self) -> int:
         return chunk_of(self.static, self.steps, self.until, self.every)
 
+    @property
+    def parts(self) -> tuple[int, int]:
+        return parts_of_run(self.static, self.steps, self.until, self.chunk)
+
     def cuts(self, layout: Layout) -> Tape:
         """Returns how a layout cuts the tape."""
-        narrow = self.dtype is not None and self.dtype != jnp.dtype(self.static.dtype)
-        packed = narrow and jnp.issubdtype(self.static.dtype, jnp.complexfloating)
         return tape_cuts(
             layout,
-            self.static.stepper.components.ndim,
-            extra=int(packed),
+            self.static,
+            self.dtype,
             replay=self.replay,
-            rest=rest_of(self.static, self.steps, self.until, self.chunk) > 0,
+            parts=self.parts,
             rule=self.until is not None,
         )
 
@@ -123,7 +124,6 @@ class _Course(AbstractCourse):
         program = ready(draft)
         fields, monitors = cotangent
         psi = jax.tree.map(jnp.zeros_like, rest(program).psi)
-        ndim = program.stepper.components.ndim
 
         def run(program, tape, fields, psi, monitors):
             carry = start_back(plan, program, fields, psi, monitors)
@@ -136,23 +136,17 @@ class _Course(AbstractCourse):
                 program,
                 tape,
                 carry,
-                rest=rest_of(self.static, self.steps, self.until, self.chunk),
+                parts=self.parts,
                 replay=self.replay,
             )
             currents = carry.electric, carry.magnetic, carry.waves
             return carry.rows, summed(currents, program.layout)
 
-        def cells(layout):
-            return layout.spec(ndim)
-
-        def everywhere(_):
-            return PartitionSpec()
-
         sums = each_device(
             run,
             program,
             (kept, fields, psi, monitors),
-            (self.cuts, cells, cells, everywhere),
-            lambda layout: (cells(layout), everywhere(layout)),
+            (self.cuts, self.cells, self.cells, everywhere),
+            lambda layout: (self.cells(layout), everywhere(layout)),
         )
         return scattered(plan, draft, theta, *sums)

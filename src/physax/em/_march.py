@@ -9,7 +9,7 @@ from jax import lax
 from jaxtyping import Array
 
 from .._checks import ArgumentError
-from .._loop import iterate
+from .._loop import divisor_near, iterate
 from ..grid import Layout
 from ._monitors import AbstractSpectralMonitor
 from ._program import Program
@@ -41,16 +41,26 @@ class Decay(eqx.Module):
             )
 
 
-# Not a fraction of the number of steps, on which the compiled program must not depend.
 _LOOK = 100
 
 
-def watch_every(sim: Simulation, until: Decay | None) -> int | None:
-    """Returns the steps between looks at the energy, `None` where nobody asks."""
+def watch_every(
+    sim: Simulation, until: Decay | None, *, steps: int | None = None
+) -> int | None:
+    """Returns the steps between looks at the energy, `None` where nobody asks.
+
+    Args:
+        sim: The simulation.
+        until: The stop rule.
+        steps: Number of steps, where the compiled program may depend on it.
+    """
     if until is not None:
         return until.check_every
     spectral = (isinstance(m, AbstractSpectralMonitor) for m in sim.monitors.values())
-    return _LOOK if any(spectral) else None
+    if not any(spectral):
+        return None
+    # Steps after the last look would be compiled apart.
+    return _LOOK if steps is None else divisor_near(steps, _LOOK)
 
 
 def march(

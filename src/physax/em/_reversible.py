@@ -8,7 +8,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.sharding import PartitionSpec
 from jaxtyping import Array
 
 from .._checks import ArgumentError, check
@@ -18,19 +17,20 @@ from ..units import SPEED_OF_LIGHT
 from ._adjoints import AbstractAdjoint
 from ._components import components
 from ._cotangents import enter_back, multiplied, start_back, step_back
-from ._course import AbstractCourse
+from ._course import AbstractCourse, everywhere
 from ._march import Decay, each_device, on_devices, own_all, summed
 from ._program import Program, ready
 from ._scattered import scattered
 from ._simulation import Simulation
 from ._state import State, rest, step
-from ._step import Arrays, Row, build_row
+from ._step import Row, build_row
 from ._tape import (
+    changes,
     check_type,
     chunk_of,
     noted,
     packed,
-    rest_of,
+    parts_of_run,
     tape_cuts,
     taped_march,
     unpacked,
@@ -120,16 +120,18 @@ class _Course(AbstractCourse):
     def chunk(self) -> int:
         return chunk_of(self.static, self.steps, self.until, None)
 
+    @property
+    def parts(self) -> tuple[int, int]:
+        return parts_of_run(self.static, self.steps, self.until, self.chunk)
+
     def cuts(self, layout: Layout) -> Tape:
         """Returns how a layout cuts the record."""
-        narrow = self.dtype is not None and self.dtype != jnp.dtype(self.static.dtype)
-        both = narrow and jnp.issubdtype(self.static.dtype, jnp.complexfloating)
         return tape_cuts(
             layout,
-            self.static.stepper.components.ndim,
-            extra=int(both),
+            self.static,
+            self.dtype,
             replay=False,
-            rest=rest_of(self.static, self.steps, self.until, self.chunk) > 0,
+            parts=self.parts,
             rule=self.until is not None,
         )
 
@@ -160,7 +162,6 @@ class _Course(AbstractCourse):
         tape, last = kept
         fields, monitors = cotangent
         psi = jax.tree.map(jnp.zeros_like, rest(program).psi)
-        ndim = program.stepper.components.ndim
 
         def run(program, tape, last, fields, psi, monitors):
             back = partial(self.back, program, plan)
@@ -171,24 +172,18 @@ class _Course(AbstractCourse):
                 tape,
                 self.steps,
                 self.chunk,
-                rest=rest_of(self.static, self.steps, self.until, self.chunk),
+                parts=self.parts,
                 enter=lambda c, n: (enter_back(program, plan, c[0], n), c[1]),
             )
             currents = carry.electric, carry.magnetic, carry.waves
             return carry.rows, summed(currents, program.layout)
 
-        def cells(layout):
-            return layout.spec(ndim)
-
-        def everywhere(_):
-            return PartitionSpec()
-
         sums = each_device(
             run,
             program,
             (tape, last, fields, psi, monitors),
-            (self.cuts, cells, cells, cells, everywhere),
-            lambda layout: (cells(layout), everywhere(layout)),
+            (self.cuts, self.cells, self.cells, self.cells, everywhere),
+            lambda layout: (self.cells(layout), everywhere(layout)),
         )
         # Under `jit` nothing could be raised before the run.
         growth = _growth(program.stepper.rows.values(), self.steps)
@@ -204,26 +199,11 @@ class _Course(AbstractCourse):
         seen = jax.tree.map(lambda x: unpacked(x, self.dtype, kind), seen)
         undo = reversed_program(program)
         before = unstep(undo, planes_of(program), after, seen, lines, n)
-        gather = partial(multiplied, _changes(plan, before, after), None)
+        made = changes(plan, noted(plan, before), noted(plan, after))
+        gather = partial(multiplied, made, None)
         lines = {name: lines[name] for name in plan.lines}
         cotangents = step_back(program, plan, gather, cotangents, lines, n)
         return cotangents, before
-
-
-def _changes(plan: Plan, before: Arrays, after: Arrays) -> dict:
-    """Returns what a tape would hold of a step."""
-    old, new = noted(plan, before), noted(plan, after)
-    return {
-        name: tuple(
-            tuple(
-                value
-                for value, asked in ((b - a, one.change), (b + a, one.sum))
-                if asked
-            )
-            for one, a, b in zip(kept, old[name], new[name], strict=True)
-        )
-        for name, kept in plan.rows.items()
-    }
 
 
 def _check_cells(draft: Program, plan: Plan, adjoint: str) -> None:

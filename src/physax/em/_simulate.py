@@ -22,7 +22,7 @@ from ._mode_monitor import ModeAmplitudes
 from ._monitors import AbstractSpectralMonitor
 from ._program import Program, outline, ready
 from ._simulation import Simulation
-from ._state import State, energy
+from ._state import State, residual
 from ._step import Arrays
 
 
@@ -99,7 +99,7 @@ def check_types(sim: Any, adjoint: Any, until: Any) -> None:
 
 @eqx.filter_jit
 def _simulate(sim, adjoint, until, layout) -> Result:
-    program = outline(sim, layout, watch_every(sim, until))
+    program = outline(sim, layout, watch_every(sim, until, steps=sim.steps))
     return finish(ready(program), adjoint.march(program, sim.steps, until))
 
 
@@ -115,14 +115,11 @@ def finish(program: Program, state: State) -> Result:
         sound = sound & jnp.isfinite(jnp.sum(field))
     codes = jnp.asarray([Status.DIVERGED, Status.SUCCESSFUL], jnp.int32)
     status = codes[sound.astype(jnp.int32)]
-    residual = jnp.asarray(jnp.nan, state.peak.dtype)
+    left = jnp.asarray(jnp.nan, state.peak.dtype)
     if program.watch is not None:
-        left = energy(program, state.fields)
-        # The energy may be larger now than at the last look.
-        peak = jnp.maximum(state.peak, left)
         # A gauge of the run, not a figure of the device: not to be differentiated.
-        residual = lax.stop_gradient(left / jnp.where(peak > 0, peak, 1))
-    return Result(monitors, state.fields, status, residual)
+        left = lax.stop_gradient(residual(program, state))
+    return Result(monitors, state.fields, status, left)
 
 
 # Energy left, over its peak, from which a spectrum is visibly cut off: 1e-3 in

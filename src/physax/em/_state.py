@@ -172,6 +172,14 @@ def energy(program: Program, fields: Arrays, later: Arrays | None = None) -> Arr
     return EPSILON_0 / 2 * total
 
 
+def residual(program: Program, state: State) -> Array:
+    """Returns the energy left over the largest seen."""
+    left = energy(program, state.fields)
+    # The energy may be larger now than at the last look.
+    peak = jnp.maximum(state.peak, left)
+    return left / jnp.where(peak > 0, peak, 1)
+
+
 def required_layout(program: Program) -> Layout:
     """Returns the layout of a program that is known to have one."""
     if program.layout is None:

@@ -6,6 +6,7 @@ from numbers import Integral
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec
@@ -56,10 +57,12 @@ def chunk_of(
     return every or program.watch or steps
 
 
-def rest_of(program: Program, steps: int, until: Decay | None, chunk: int) -> int:
-    """Returns the number of steps after the last whole chunk."""
+def parts_of_run(
+    program: Program, steps: int, until: Decay | None, chunk: int
+) -> tuple[int, int]:
+    """Returns the number of whole chunks and of steps after them."""
     looks = until is not None or program.watch is not None
-    return parts_of(steps, chunk, plain=not looks)[1]
+    return parts_of(steps, chunk, plain=not looks)
 
 
 def packed(values: Array, dtype) -> Array:
@@ -94,6 +97,21 @@ def noted(plan: Plan, fields: Arrays) -> dict[str, tuple[Array, ...]]:
     }
 
 
+def changes(plan: Plan, before: dict, after: dict) -> dict:
+    """Returns what the sums for the rows need of the kept cells of one step."""
+    return {
+        name: tuple(
+            tuple(
+                value
+                for value, asked in ((new - old, one.change), (new + old, one.sum))
+                if asked
+            )
+            for one, old, new in zip(kept, before[name], after[name], strict=True)
+        )
+        for name, kept in plan.rows.items()
+    }
+
+
 def recorded_step(program: Program, plan: Plan, dtype, carry, n):
     """Makes a step and returns with the state what the transpose needs of it.
 
@@ -104,17 +122,7 @@ def recorded_step(program: Program, plan: Plan, dtype, carry, n):
     lines = {name: state.lines[name] for name in plan.lines}
     state = step(program, state, n)
     after = noted(plan, state.fields)
-    rows = {}
-    for name, kept in plan.rows.items():
-        pairs = zip(kept, before[name], after[name], strict=True)
-        rows[name] = tuple(
-            tuple(
-                packed(value, dtype)
-                for value, asked in ((new - old, one.change), (new + old, one.sum))
-                if asked
-            )
-            for one, old, new in pairs
-        )
+    rows = jax.tree.map(partial(packed, dtype=dtype), changes(plan, before, after))
     return (state, after), (rows, lines)
 
 
@@ -148,12 +156,14 @@ def taped_march(
     if until is not None:
         options["done"] = lambda c: decayed(program, c[0], until.threshold)
     (state, *_), tape = record(one, start, steps, every, **options)
+
     # The incident waves are the same on every device; the flags are so anyway.
-    shared = partial(first_device, layout=program.layout)
-    chunks = (*tape.chunks[:-1], shared(tape.chunks[-1]))
-    if tape.rest is None:
-        return state, Tape(chunks, None, tape.ran)
-    return state, Tape(chunks, (*tape.rest[:-1], shared(tape.rest[-1])), tape.ran)
+    def shared(part):
+        if part is None:
+            return None
+        return (*part[:-1], first_device(part[-1], program.layout))
+
+    return state, Tape(shared(tape.chunks), shared(tape.rest), tape.ran)
 
 
 def restart(carry):
@@ -174,22 +184,32 @@ def again(program: Program, plan: Plan, dtype, kept, n):
 
 
 def tape_cuts(
-    layout: Layout, ndim: int, *, extra: int, replay: bool, rest: bool, rule: bool
+    layout: Layout,
+    program: Program,
+    dtype,
+    *,
+    replay: bool,
+    parts: tuple[int, int],
+    rule: bool,
 ) -> Tape:
     """Returns how a layout cuts a tape.
 
     Args:
         layout: The layout.
-        ndim: Dimension of the grid.
-        extra: Axes of a record before those of the grid.
+        program: The program; only what is static of it is used.
+        dtype: Type of the tape, `None` for that of the fields.
         replay: Whether the tape holds states.
-        rest: Whether there are steps after the last whole chunk.
+        parts: Number of whole chunks and of steps after them.
         rule: Whether a stop rule may skip chunks.
 
     Returns:
         The cuts, as a prefix of the tape.
     """
     everywhere = PartitionSpec()
+    ndim, kind = program.stepper.components.ndim, jnp.dtype(program.dtype)
+    narrow = dtype is not None and dtype != kind
+    # Real and imaginary parts of narrow records stand along an axis of their own.
+    extra = int(narrow and jnp.issubdtype(kind, jnp.complexfloating))
 
     def cut(steps_axes: int):
         if replay:
@@ -197,4 +217,9 @@ def tape_cuts(
             return fields, fields, everywhere
         return layout.spec(ndim, steps_axes + extra), everywhere
 
-    return Tape(cut(2), cut(1) if rest else None, everywhere if rule else None)
+    whole, rest = parts
+    return Tape(
+        cut(2) if whole else None,
+        cut(1) if rest else None,
+        everywhere if rule else None,
+    )
