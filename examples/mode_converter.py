@@ -1,164 +1,117 @@
 """Designs a waveguide mode converter by gradient, from a grey start.
 
-`python -m examples.mode_converter [--iterations N] [--cells NM]`. The device is that
-of `published_designs`: light enters in the first mode of a 400 nm waveguide and shall
-leave in the second. The density of a 1.6 um box is free; a filter keeps features wide,
-a projection drives it to black and white.
+`python -m examples.mode_converter [--seed N] [--length NM] [--steps N]`. The device is
+that of `published_designs`: the first mode of a 400 nm waveguide becomes the second, at
+six wavelengths, and parts and gaps are at least `--length` wide. On cells of 20 nm the
+projection is raised, then widths become constraints; the last steps are on 10 nm.
 """
 
 import argparse
 import warnings
-from typing import NamedTuple
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from rich.console import Console
 
-from physax import PhysaxWarning, em
-from physax.runtime import Progress, drive
+from physax import PhysaxWarning, design, io
 from physax.units import NANO
 
-from .published_designs import load, ports, simulation
+from .pictures import draw_convergence, draw_device
+from .published_designs import coarser, driven, load, s_parameters, surroundings
 
 
-# The ends and the middle of the published band.
-WAVELENGTHS = np.array([1265.0, 1280.0, 1295.0]) * NANO
-RADIUS = 100 * NANO
+PUBLISHED = load(names=["50nm"])[0]
+BINARY = float("inf")
 
 
-class Problem(NamedTuple):
-    """A coarser copy of the published mode converter."""
-
-    geometry: dict
-    steps: int
-
-
-def coarse_problem(cell_nm: float, steps: int) -> Problem:
-    """Returns the geometry of the published converter with larger cells."""
-    fine = load(names=["50nm"])[0].problem
-    ratio = cell_nm / fine["dl_nm"]
-
-    def scaled(value):
-        return [round(v / ratio) for v in value]
-
-    layer = fine["pml_cells"]
-    # The layers keep their number of cells: the scene moves by what they grow.
-    shift = layer - layer / ratio
-    shape = [round(n / ratio + 2 * shift) for n in fine["shape"]]
-
-    def moved(box):
-        out = [round(v / ratio + shift) for v in box]
-        for axis, n in enumerate(fine["shape"]):
-            low, high = 2 * axis, 2 * axis + 1
-            out[low] = 0 if box[low] == 0 else out[low]
-            out[high] = shape[axis] if box[high] == n else out[high]
-        return out
-
-    ports_ = []
-    for one in fine["ports"]:
-        inner = 2 * one["towards"]
-        plane = round(one["plane"] / ratio + shift) + inner
-        width, offset = scaled([one["width"], one["offset"]])
-        centre = round(one["centre"] / ratio + shift)
-        ports_.append(
-            {**one, "plane": plane, "centre": centre, "width": width}
-            | {"offset": max(offset, 1)}
-        )
-    geometry = {
-        **fine,
-        "shape": shape,
-        "dl_nm": cell_nm,
-        "design_box": moved(fine["design_box"]),
-        "waveguides": [moved(box) for box in fine["waveguides"]],
-        "ports": ports_,
-    }
-    return Problem(geometry, steps)
+def densities(parameters, beta, problem: dict, radius: float):
+    """Returns the filtered density of parameters, and the projected one."""
+    beside = surroundings(problem, 300 * NANO)
+    smooth = design.ConicFilter(radius, problem["dl_nm"] * NANO, beside)
+    density = smooth(parameters())
+    return density, design.subpixel_projection(density, beta)
 
 
-def filtered(density: jnp.ndarray, cell: float) -> jnp.ndarray:
-    """Averages a density over a cone of radius `RADIUS`."""
-    reach = int(np.ceil(RADIUS / cell))
-    x = np.arange(-reach, reach + 1) * cell
-    cone = np.clip(1 - np.hypot(x[:, None], x[None, :]) / RADIUS, 0, None)
-    wide = jnp.pad(density, reach, mode="edge")
-    kernel = jnp.asarray(cone / cone.sum(), density.dtype)
-    return jax.scipy.signal.convolve2d(wide, kernel, mode="valid")
+def powers(density, problem: dict, steps: int):
+    """Returns the reflected and the converted part of the power at each wavelength."""
+    s = s_parameters(problem, density, PUBLISHED.wavelengths, steps)
+    return s.power[:, 0, 0], s.power[:, 1, 0]
 
 
-def projected(density: jnp.ndarray, sharpness) -> jnp.ndarray:
-    """Pushes a density towards 0 and 1 by a tanh around 1/2."""
-    half = jnp.tanh(sharpness / 2)
-    return (half + jnp.tanh(sharpness * (density - 0.5))) / (2 * half)
+def stage(start, problem, steps, count, strength, radius, limit=0.0):
+    """Minimises the worst of loss and six times the reflection in `count` steps."""
+    cell = problem["dl_nm"] * NANO
 
+    def worst(parameters, beta):
+        density = densities(parameters, beta, problem, radius)[1]
+        reflected, converted = powers(density, problem, steps)
+        return design.soft_max(jnp.concatenate([1 - converted, 6 * reflected]), 60.0)
 
-def pattern(parameters: jnp.ndarray, cell: float, sharpness) -> jnp.ndarray:
-    """Returns the density that free parameters stand for."""
-    return projected(filtered(jax.nn.sigmoid(parameters), cell), sharpness)
+    def widths(parameters, beta):
+        found = densities(parameters, beta, problem, radius)
+        return design.length_constraints(*found, radius, cell, limit=limit)
 
-
-def transmission(density, problem: Problem, wavelengths=WAVELENGTHS) -> jnp.ndarray:
-    """Returns the power that leaves in the second mode, at each wavelength."""
-    sim = simulation(problem.geometry, density, problem.steps)
-    s = em.s_parameters(
-        sim,
-        ports(problem.geometry),
-        wavelengths,
-        inputs=["1"],
-        match_frequency_domain=True,
+    result = design.optimise(
+        worst,
+        start,
+        steps=count,
+        schedule=strength,
+        optimiser=design.MovingAsymptotes(move=0.1 if limit else 0.2),
+        constraints=widths if limit else None,
+        feasible_start=limit == 0.0,
     )
-    return s.power[:, 1, 0]
+    best = result.parameters if result.best is None else result.best
+    return best, result.history
 
 
-def design(problem: Problem, iterations: int, *, progress: bool = True):
-    """Maximises the least transmission; returns density, history and transmission."""
-    x0, x1, y0, y1 = problem.geometry["design_box"]
-    cell = problem.geometry["dl_nm"] * NANO
-    optimiser = optax.adam(0.3)
-
-    def loss(parameters, sharpness):
-        power = transmission(pattern(parameters, cell, sharpness), problem)
-        # A smooth minimum over the wavelengths.
-        return jax.nn.logsumexp(-20 * power) / 20
-
-    @jax.jit
-    def advance(state, start, stop):
-        del stop
-        parameters, memory, history = state
-        sharpness = 4 + 16 * (start / iterations) ** 2
-        value, slope = jax.value_and_grad(loss)(parameters, sharpness)
-        change, memory = optimiser.update(slope, memory, parameters)
-        history = history.at[start].set(value)
-        return optax.apply_updates(parameters, change), memory, history
-
-    # A little noise: the box is symmetric, and at a symmetric start the transmission
-    # into the odd mode is stationary.
-    noise = np.random.default_rng(0).normal(size=(x1 - x0, y1 - y0))
-    parameters = jnp.asarray(0.1 * noise, jnp.float32)
-    state = parameters, optimiser.init(parameters), jnp.zeros(iterations)
-    label = Progress("designing a mode converter", "iterations") if progress else False
-    outcome = drive(advance, state, stop=iterations, chunk=1, progress=label)
-    parameters, _, history = outcome.state
-    density = pattern(parameters, cell, 20.0)
-    return density, -np.asarray(history), np.asarray(transmission(density, problem))
+def grey_start(problem: dict, seed: int) -> design.PixelDensity:
+    """Returns grey with noise: without, the slope towards an odd mode is zero."""
+    x0, x1, y0, y1 = problem["design_box"]
+    return design.grey_start((x1 - x0, y1 - y0), noise=0.1, key=jax.random.key(seed))
 
 
-def main() -> None:
+def designed(seed: int, length: float, count: int, cells=(20, 10)):
+    """Returns the binary device, its problem and the objective of each step."""
+    radius = design.filter_radius(length)
+    coarse, fine = (coarser(PUBLISHED.problem, cell) for cell in cells)
+    few, many = (round(70_000 / cell) for cell in cells)
+    raised = design.Stages((8, 16, 32, 64), every=-(-count // 4))
+    after = -(-3 * count // 4)
+    now, first = stage(grey_start(coarse, seed), coarse, few, count, raised, radius)
+    now, second = stage(now, coarse, few, after, BINARY, radius, 1e-7)
+    ratio = round(cells[0] / cells[1])
+    now = design.PixelDensity(now.values.repeat(ratio, 0).repeat(ratio, 1))
+    now, third = stage(now, fine, many, after, BINARY, radius, 1e-8)
+    loss = np.concatenate([first.objective, second.objective, third.objective])
+    return densities(now, BINARY, fine, radius)[1] > 0.5, fine, loss
+
+
+def main(arguments=None) -> None:
     """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--iterations", type=int, default=60)
-    parser.add_argument("--cells", type=float, default=20.0, help="nm")
-    parser.add_argument("--steps", type=int, default=4000)
-    options = parser.parse_args()
-    problem = coarse_problem(options.cells, options.steps)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--length", type=float, default=120.0, help="nm, with margin")
+    parser.add_argument("--steps", type=int, default=160, help="of the first stage")
+    parser.add_argument("--cells", type=int, nargs=2, default=(20, 10), help="nm")
+    parser.add_argument("--output", type=Path, default=Path("output"))
+    chosen = parser.parse_args(arguments)
+    chosen.output.mkdir(parents=True, exist_ok=True)
+    path, length = chosen.output / "mode_converter.png", chosen.length * NANO
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PhysaxWarning)
-        _, history, power = design(problem, options.iterations)
-    console = Console()
-    console.print(f"least transmission, first: {history[0]:.4f}")
-    for wave, value in zip(WAVELENGTHS, power, strict=True):
-        console.print(f"{wave / NANO:.0f} nm: {value:.4f} in the second mode")
+        warnings.simplefilter("ignore", PhysaxWarning)  # few cells, ringing pulses
+        solid, problem, loss = designed(chosen.seed, length, chosen.steps, chosen.cells)
+        reflected, converted = powers(jnp.asarray(solid, float), problem, 24_000)
+        sim = driven(problem, solid * 1.0, float(PUBLISHED.wavelengths[2]), 10_000)
+        draw_device(sim, "Ez", "Ez", path)
+    widths = design.minimum_length(solid, problem["dl_nm"] * NANO)
+    Console().print(
+        f"Converts {converted.min():.4f}, reflects {10 * np.log10(reflected.max()):.1f}"
+        f" dB; solid {widths.solid / NANO:.0f} nm, gaps {widths.void / NANO:.0f} nm"
+    )
+    io.save_npz(path.with_suffix(".npz"), {"solid": solid})
+    draw_convergence(loss, path.with_name("mode_converter_convergence.png"))
 
 
 if __name__ == "__main__":

@@ -19,8 +19,9 @@ from rich.progress import track
 from rich.table import Table
 
 from physax import PhysaxWarning, em
+from physax.design import Surround
 from physax.grid import Grid
-from physax.units import NANO
+from physax.units import NANO, SPEED_OF_LIGHT
 
 
 DATA = Path(__file__).parent / "data" / "published_designs"
@@ -105,25 +106,106 @@ def ports(problem: dict) -> dict[str, em.Port]:
     }
 
 
+def driven(problem: dict, density, wavelength: float, steps: int) -> em.Simulation:
+    """Sends light into port 1, and sees `"Ez"` at one wavelength."""
+    quiet = simulation(problem, density, steps)
+    entry = ports(problem)["1"]
+    frequency = SPEED_OF_LIGHT / wavelength
+    source = em.ModeSource(port=entry, pulse=em.band_pulse(frequency, frequency))
+    monitor = em.FieldMonitor(
+        components=("Ez",),
+        centre=entry.centre,
+        size=(float("inf"),) * 2,
+        frequencies=jnp.array(frequency),
+    )
+    return em.Simulation(
+        quiet.grid,
+        quiet.medium,
+        quiet.boundaries,
+        sources={"port 1": source},
+        monitors={"Ez": monitor},
+        steps=steps,
+        dt=quiet.dt,
+        polarisation="Ez",
+    )
+
+
+def coarser(fine: dict, cell_nm: float) -> dict:
+    """Returns the geometry of a problem on larger cells."""
+    if cell_nm == fine["dl_nm"]:
+        return fine
+    ratio = cell_nm / fine["dl_nm"]
+
+    def scaled(value):
+        return [round(v / ratio) for v in value]
+
+    layer = fine["pml_cells"]
+    # The layers keep their number of cells: the scene moves by what they grow.
+    shift = layer - layer / ratio
+    shape = [round(n / ratio + 2 * shift) for n in fine["shape"]]
+
+    def moved(box):
+        out = [round(v / ratio + shift) for v in box]
+        for axis, n in enumerate(fine["shape"]):
+            low, high = 2 * axis, 2 * axis + 1
+            out[low] = 0 if box[low] == 0 else out[low]
+            out[high] = shape[axis] if box[high] == n else out[high]
+        return out
+
+    ports_ = []
+    for one in fine["ports"]:
+        inner = 2 * one["towards"]
+        plane = round(one["plane"] / ratio + shift) + inner
+        width, offset = scaled([one["width"], one["offset"]])
+        centre = round(one["centre"] / ratio + shift)
+        ports_.append(
+            {**one, "plane": plane, "centre": centre, "width": width}
+            | {"offset": max(offset, 1)}
+        )
+    return {
+        **fine,
+        "shape": shape,
+        "dl_nm": cell_nm,
+        "design_box": moved(fine["design_box"]),
+        "waveguides": [moved(box) for box in fine["waveguides"]],
+        "ports": ports_,
+    }
+
+
+def surroundings(problem: dict, rim: float) -> Surround:
+    """Returns where guides are in the design box and `rim` metres around it."""
+    cells = round(rim / (problem["dl_nm"] * NANO))
+    x0, x1, y0, y1 = problem["design_box"]
+    around = np.zeros((x1 - x0 + 2 * cells, y1 - y0 + 2 * cells))
+    for a, b, c, d in problem["waveguides"]:
+        low, high = np.clip([a - x0 + cells, b - x0 + cells], 0, len(around))
+        around[low:high, c - y0 + cells : d - y0 + cells] = 1
+    return Surround(around, (cells, cells))
+
+
+def s_parameters(problem: dict, density, wavelengths, steps: int, until=None):
+    """Returns the parameters of a device for light into port 1."""
+    return em.s_parameters(
+        simulation(problem, density, steps),
+        ports(problem),
+        wavelengths,
+        inputs=["1"],
+        match_frequency_domain=True,
+        until=until,
+    )
+
+
 def scattering(
     design: Design, *, each: bool = False, steps: int = STEPS, density=None
 ) -> np.ndarray:
     """Returns our parameters, shape (wavelength, output), for light into port 1."""
     density = design.density if density is None else density
-    sim = simulation(design.problem, density, steps)
     bands = design.wavelengths[:, None] if each else [design.wavelengths]
     parts = [
-        em.s_parameters(
-            sim,
-            ports(design.problem),
-            band,
-            inputs=["1"],
-            match_frequency_domain=True,
-            until=em.Decay(1e-10),
-        ).values[:, :, 0]
+        s_parameters(design.problem, density, band, steps, em.Decay(1e-10)).values
         for band in bands
     ]
-    return np.concatenate([np.asarray(part) for part in parts])
+    return np.concatenate([np.asarray(part[:, :, 0]) for part in parts])
 
 
 def compare(designs: list[Design], *, each: bool = False) -> dict[str, np.ndarray]:

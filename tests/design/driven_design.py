@@ -1,7 +1,7 @@
-"""An optimisation for tests that kill its process: `driven_design.py FOLDER`.
+"""An optimisation for tests that kill its process: `driven_design FOLDER [light]`.
 
-Prints a line after its third step, and at the end its status and the digest of its
-design.
+Designs a picture, or with `light` a mode converter. Prints a line after its third step,
+and at the end its status and the digest of its design.
 """
 
 import sys
@@ -9,26 +9,35 @@ import sys
 import jax
 import jax.numpy as jnp
 
+from examples import mode_converter, published_designs
 from physax import design
 from physax.runtime import Checkpointing, fingerprint
 
 
 STEPS = 100
+SMOOTH = design.ConicFilter(3.0, 1.0)
 
 
-def main(folder):
-    smooth = design.ConicFilter(3.0, 1.0)
+def device(density, beta):
+    return design.subpixel_projection(SMOOTH(density()), beta)
+
+
+def misfit(density, beta):
     target = jnp.indices((60, 60)).sum(0) % 23 < 11
+    return jnp.mean((device(density, beta) - target) ** 2)
 
-    def device(density, beta):
-        return design.subpixel_projection(smooth(density()), beta)
 
-    def misfit(density, beta):
-        return jnp.mean((device(density, beta) - target) ** 2)
+def unconverted(density, beta):
+    problem = published_designs.coarser(mode_converter.PUBLISHED.problem, 40.0)
+    _, converted = mode_converter.powers(device(density, beta), problem, 1500)
+    return 1 - jnp.min(converted)
 
-    def amount(density, beta):
-        return jnp.mean(device(density, beta)) / 0.6 - 1
 
+def amount(density, beta):
+    return jnp.mean(device(density, beta)) / 0.6 - 1
+
+
+def main(folder, *, light=False):
     calls = 0
 
     def on_step(info):
@@ -38,9 +47,10 @@ def main(folder):
         if calls == 3:
             print("started", flush=True)
 
+    shape = (40, 40) if light else (60, 60)
     result = design.optimise(
-        misfit,
-        design.grey_start((60, 60), noise=0.1, key=jax.random.key(0)),
+        unconverted if light else misfit,
+        design.grey_start(shape, noise=0.1, key=jax.random.key(0)),
         steps=STEPS,
         optimiser=design.MovingAsymptotes(),
         schedule=design.Stages((4, 16, jnp.inf), every=30),
@@ -54,4 +64,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], light="light" in sys.argv)

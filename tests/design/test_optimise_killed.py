@@ -13,12 +13,12 @@ from physax.runtime import latest_step
 
 pytestmark = [pytest.mark.slow, pytest.mark.f32]
 
-SCRIPT = Path(__file__).with_name("driven_design.py")
+ROOT = Path(__file__).parents[2]
 
 
 def start(folder):
-    command = [sys.executable, str(SCRIPT), str(folder)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "tests.design.driven_design", str(folder)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
 
 
 def finish(folder):

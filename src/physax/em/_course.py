@@ -106,11 +106,13 @@ class AbstractCourse(eqx.Module):
 
         pulled = jax.jit(partial(self.pulled, plan, draft))
 
-        def ahead(m, dot, sign):
+        def ahead(u, sign):
+            m, dot = u
             more = pushed(theta, fixed, dot)
             return jax.tree.map(lambda m, more: m + sign * more, m, more), dot
 
-        def behind(m, ct, sign):
+        def behind(v, sign):
+            m, ct = v
             more = pulled(theta, kept, m)
             return m, jax.tree.map(lambda ct, more: ct + sign * more, ct, more)
 
@@ -120,14 +122,14 @@ class AbstractCourse(eqx.Module):
         # give it (A^T v, A u) of (u, v), which is symmetric.
         def matrix(x):
             u, v = x
-            return behind(*v, -1), ahead(*u, -1)
+            return behind(v, -1), ahead(u, -1)
 
         # The halves that are not asked for are zero on the right side.
         def solve(_, b):
-            return ahead(*b[1], 1), b[0]
+            return ahead(b[1], 1), b[0]
 
         def solve_transposed(_, b):
-            return b[1], behind(*b[0], 1)
+            return b[1], behind(b[0], 1)
 
         last = state.fields, state.monitors
         # The rule of the solver wants all of its right side to be linear in the dots.

@@ -1,0 +1,43 @@
+"""Pictures that the examples share: how a design went, and light in the device."""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from physax import em, plot
+from physax.units import NANO, SPEED_OF_LIGHT
+
+
+LOSS = "worst loss (smooth maximum)"
+
+
+def draw_convergence(objective: np.ndarray, path: Path, label: str = LOSS) -> None:
+    """Draws the objective of each step of a design."""
+    figure, axes = plt.subplots(layout="constrained")
+    plot.convergence(objective, label=label, axes=axes)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def draw_device(
+    sim: em.Simulation, monitor: str, component: str, path: Path, plane=None
+) -> None:
+    """Runs a simulation; draws it, and the field that a monitor saw.
+
+    Args:
+        sim: With sources.
+        monitor: Name of a field monitor in a plane with one frequency.
+        component: To draw, as its modulus.
+        path: Of the PNG file.
+        plane: In 3-D, where to cut the structure: axis and position in metres.
+    """
+    fields = em.simulate(sim).monitors[monitor]
+    wavelength = SPEED_OF_LIGHT / np.ravel(fields.frequencies)[0]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+    plot.simulation(sim, left, plane=plane)
+    outline = sim if sim.grid.ndim == 2 else None
+    plot.field(fields, component, outline=outline, axes=right)
+    right.set_title(f"|{component}| at {wavelength / NANO:.0f} nm")
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
