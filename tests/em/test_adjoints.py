@@ -169,7 +169,7 @@ def test_exact_adjoints_agree_and_taylor_remainders_are_of_second_order(kind):
     # That the tape agrees with storing everything, `test_linear_tape` shows of scenes
     # with every source.
     others = [em.Reversible()]
-    if kind in ("1-D", "Ez"):
+    if kind == "1-D":
         others += [em.Direct(), em.LinearTape(every=17), em.Checkpointed()]
     for adjoint in others:
         found = gaps(value_and_gradient(sim, adjoint)[1], want)

@@ -179,6 +179,23 @@ class Medium(eqx.Module):
     )
     regions: tuple[DesignRegion, ...] = eqx.field(converter=_as_regions, default=())
 
+    def near(self, box: Box, shape: tuple[int, ...]) -> "Medium":
+        """Returns the medium as it is in a box, which has no derivatives by the rest.
+
+        Args:
+            box: Points; one behind the last cell is like its neighbour.
+            shape: Cells of the grid.
+
+        Returns:
+            A medium without regions: those that do not meet the box are left out.
+        """
+        inside = tuple(
+            (min(low, n - 1), min(high, n))
+            for (low, high), n in zip(box, shape, strict=True)
+        )
+        regions = tuple(one for one in self.regions if _meet(one.box, inside))
+        return eqx.tree_at(lambda m: m.regions, self, regions).merged(shape)
+
     def merged(self, shape: tuple[int, ...]) -> "Medium":
         """Returns the medium with its design regions painted in.
 
@@ -223,6 +240,18 @@ def _painted(base, found: list[tuple[Box, Any]], shape) -> Any:
     for box, value in found:
         whole = whole.at[cells_of(box)].set(value)
     return whole
+
+
+def _meet(one: Box, other: Box) -> bool:
+    """Whether two boxes have cells in common."""
+    pairs = zip(one, other, strict=True)
+    return all(a[0] < b[1] and b[0] < a[1] for a, b in pairs)
+
+
+def _meet(one: Box, other: Box) -> bool:
+    """Whether two boxes have cells in common."""
+    pairs = zip(one, other, strict=True)
+    return all(a[0] < b[1] and b[0] < a[1] for a, b in pairs)
 
 
 def cells_of(box: Box) -> tuple[slice, ...]:
@@ -291,8 +320,7 @@ def _check_regions(regions, names: tuple[str, ...], shape: tuple[int, ...]) -> N
                 f"cells, but is {box}."
             )
         for other in regions[:number]:
-            pairs = zip(box, other.box, strict=True)
-            if all(a[0] < b[1] and b[0] < a[1] for a, b in pairs):
+            if _meet(box, other.box):
                 raise ArgumentError(
                     "`regions` must not overlap, but two of them have the boxes "
                     f"{other.box} and {box}."

@@ -154,7 +154,7 @@ def port_mode(
     axis, other = port.axis, 1 - port.axis
     low, high = box[other]
     size = high - low
-    medium, grid = setup.medium, setup.grid
+    grid, medium = setup.grid, setup.medium.near(box, setup.grid.shape)
     own_name = "Ez" if "Ez" in setup.components.names else "Hz"
     electric = own_name == "Ez"
     own_property = medium.permittivity if electric else medium.permeability

@@ -155,7 +155,7 @@ def outline(
     setup = Setup(
         grid,
         parts,
-        sim.medium.merged(grid.shape),
+        sim.medium,
         axes,
         sim.dt,
         phases,

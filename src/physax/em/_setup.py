@@ -18,7 +18,7 @@ class Setup(eqx.Module):
     Attributes:
         grid: The grid.
         components: The components.
-        medium: The medium.
+        medium: The medium, its design regions apart.
         axes: Metrics and layers of each axis.
         dt: Time step in seconds.
         phases: For each axis the Bloch factor of one period, or `None`.

@@ -259,9 +259,10 @@ class GaussianBeam(AbstractSource):
         mode = port_mode(port, place.box, setup, self.pulse.frequency)
         fields = mode_fields(port, mode, setup)
         middle = (high - low) // 2
+        medium = setup.medium.near(place.box, grid.shape)
         epsilon, mu = (
             _on_line(value, place.box, middle)
-            for value in (setup.medium.permittivity, setup.medium.permeability)
+            for value in (medium.permittivity, medium.permeability)
         )
         index, impedance = jnp.sqrt(epsilon * mu), jnp.sqrt(mu / epsilon)
         omega = 2 * jnp.pi * self.pulse.frequency
