@@ -248,12 +248,6 @@ def _meet(one: Box, other: Box) -> bool:
     return all(a[0] < b[1] and b[0] < a[1] for a, b in pairs)
 
 
-def _meet(one: Box, other: Box) -> bool:
-    """Whether two boxes have cells in common."""
-    pairs = zip(one, other, strict=True)
-    return all(a[0] < b[1] and b[0] < a[1] for a, b in pairs)
-
-
 def cells_of(box: Box) -> tuple[slice, ...]:
     """Returns the index of the cells of a box."""
     return tuple(slice(low, high) for low, high in box)
