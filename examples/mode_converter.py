@@ -84,7 +84,8 @@ def designed(seed: int, length: float, count: int, cells=(20, 10)):
     ratio = round(cells[0] / cells[1])
     now = design.PixelDensity(now.values.repeat(ratio, 0).repeat(ratio, 1))
     now, third = stage(now, fine, many, after, BINARY, radius, 1e-8)
-    loss = np.concatenate([first.objective, second.objective, third.objective])
+    now, last = stage(now, fine, many, after // 3, BINARY, radius, 1e-9)
+    loss = np.concatenate([one.objective for one in (first, second, third, last)])
     return densities(now, BINARY, fine, radius)[1] > 0.5, fine, loss
 
 

@@ -17,6 +17,7 @@ QUICK = ["docs/runtime.md"]
 SLOW = [
     "README.md",
     "docs/coming-from-beamz.md",
+    "docs/coming-from-fdtdx-ceviche.md",
     "docs/fdtd.md",
     "docs/geometry.md",
     "docs/getting-started.md",
