@@ -145,10 +145,11 @@ def test_divisor_near_root(steps, divisor):
 
 
 @pytest.mark.parametrize(
-    ("steps", "near"), [(30, 30), (150, 150), (24_000, 100), (306, 102), (307, 100)]
+    ("steps", "about", "near"),
+    [(30, 8, 6), (1, 1, 1), (24_000, 100, 100), (306, 100, 102), (307, 100, 100)],
 )
-def test_divisor_near(steps, near):
-    assert divisor_near(steps, 100) == near
+def test_divisor_near(steps, about, near):
+    assert divisor_near(steps, about) == near
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 13), (3, 15), (6, 9), (3, 4), (5, 5)])

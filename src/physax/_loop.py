@@ -23,10 +23,11 @@ def divisor_near_root(steps: int) -> int:
 
 
 def divisor_near(steps: int, about: int) -> int:
-    """Returns a divisor of `steps` from half to twice `about`, else `about`."""
-    near = [d for d in range(about // 2, 2 * about + 1) if steps % d == 0]
-    if steps <= 2 * about:
-        return steps
+    """Returns the divisor of `steps` next to `about`, from half to twice of it.
+
+    Without one, `about` itself.
+    """
+    near = [d for d in range(-(-about // 2), 2 * about + 1) if steps % d == 0]
     return min(near, key=lambda d: abs(d - about), default=about)
 
 

@@ -59,8 +59,10 @@ def watch_every(
     spectral = (isinstance(m, AbstractSpectralMonitor) for m in sim.monitors.values())
     if not any(spectral):
         return None
-    # Steps after the last look would be compiled apart.
-    return _LOOK if steps is None else divisor_near(steps, _LOOK)
+    if steps is None:
+        return _LOOK
+    # A short run has some looks, too; steps after the last one would be compiled apart.
+    return divisor_near(steps, min(_LOOK, -(-steps // 4)))
 
 
 def march(
