@@ -34,7 +34,7 @@ class Lens:
         symmetries: Of the density.
         shape: Of the density.
         cell: Width of its cells in metres.
-        length: Of parts and gaps, in metres.
+        length: Asked of parts and gaps, in metres.
     """
 
     scene: Callable

@@ -111,7 +111,7 @@ def main(arguments=None) -> None:
         f"Converts {converted.min():.4f}, reflects {10 * np.log10(reflected.max()):.1f}"
         f" dB; solid {widths.solid / NANO:.0f} nm, gaps {widths.void / NANO:.0f} nm"
     )
-    io.save_npz(path.with_suffix(".npz"), {"solid": solid})
+    io.save_npz(path.with_suffix(".npz"), {"solid": solid, "loss": loss})
     draw_convergence(loss, path.with_name("mode_converter_convergence.png"))
 
 

@@ -218,6 +218,22 @@ def test_it_ends_early_at_the_last_strength():
     assert again.status == Status.MAX_STEPS
 
 
+def test_it_does_not_end_on_the_way_to_what_is_allowed():
+    result = quietly(
+        lambda x, beta: jnp.mean(x**2),
+        jnp.full(6, 0.1),
+        bounds=(0.0, 1.0),
+        steps=200,
+        optimiser=MovingAsymptotes(move=0.02),
+        constraints=lambda x, beta: 0.9 - jnp.mean(x),
+        feasible_start=False,
+        stop=EarlyStop(patience=5),
+    )
+    assert result.status == Status.CONVERGED
+    assert result.history.constraints[-1] <= 1e-4
+    np.testing.assert_allclose(result.parameters, 0.9, atol=1e-3)
+
+
 def test_each_step_is_told():
     seen = []
 
@@ -306,6 +322,8 @@ def test_what_an_optimiser_cannot_do_is_refused():
         quietly(square, jnp.ones(3), constraints=lambda x, b: x - 2, steps=2)
     with pytest.raises(PhysaxError, match="`objective` must return one number with"):
         quietly(lambda x, beta: x**2, jnp.ones(3), steps=2)
+    with pytest.raises(PhysaxError, match="returned a tuple of 2. Say `has_aux=True`"):
+        quietly(lambda x, beta: (jnp.sum(x**2), x[0]), jnp.ones(3), steps=2)
     with pytest.raises(PhysaxError, match="`bounds` must be given with"):
         quietly(square, jnp.ones(3), optimiser=MovingAsymptotes(), steps=2)
 

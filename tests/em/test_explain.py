@@ -72,6 +72,12 @@ class Guess(em.AbstractAdjoint):
         raise NotImplementedError
 
 
+def test_a_run_of_no_steps_costs_nothing_more(sim):
+    assert "LinearTape()" in em.explain(em.with_steps(sim, 0))
+    with pytest.raises(ArgumentError, match="`steps` must be an integer.*is -3"):
+        em.with_steps(sim, -3)
+
+
 def test_unknown_adjoint_is_refused(sim):
     with pytest.raises(ArgumentError, match="`adjoint` must be LinearTape.*is Guess"):
         em.adjoint_bytes(sim, Guess())

@@ -15,6 +15,7 @@ from physax.em._simulation import with_steps
 from physax.em._state import rest
 from physax.em._step import half_step
 from physax.em._transpose import transposed_half_step
+from physax.grid import Grid
 from tests.em.scenes import SCENES
 from tests.em.test_gradients import LEAVES, base, objective
 
@@ -190,6 +191,22 @@ def test_forward_mode_and_second_derivatives_agree():
     want_first, want_bent = derivatives(em.Direct())
     np.testing.assert_allclose(first, want_first, rtol=1e-10)
     np.testing.assert_allclose(bent, want_bent, atol=1e-10 * np.abs(want_bent).max())
+
+
+def test_what_no_component_sees_has_no_derivative():
+    eps = {name: jnp.full((20, 20), 2.0) for name in ("Ex", "Ez")}
+
+    def energy(ex):
+        sim = em.Simulation(
+            Grid.uniform((20, 20), 2e-8),
+            em.Medium({"Ex": ex, "Ez": eps["Ez"]}),
+            sources={"in": em.Dipole("Ez", (2e-7, 2e-7), em.GaussianPulse(3e14, 2e14))},
+            steps=20,
+            polarisation="Ez",
+        )
+        return jnp.sum(em.simulate(sim).fields["Ez"] ** 2)
+
+    assert not jnp.any(jax.grad(energy)(eps["Ex"]))
 
 
 @pytest.mark.slow

@@ -86,6 +86,8 @@ def test_gain_makes_a_field_grow():
 def test_complex_values_are_refused(name):
     with pytest.raises(ArgumentError, match=rf"`{name}` must be real.*`conductivity`"):
         em.Medium(**{name: np.ones(SHAPE, complex)})
+    with pytest.raises(ArgumentError, match=rf"`{name}` must be real.*`conductivity`"):
+        jax.jit(lambda x: em.Medium(**{name: x}))(jnp.ones(SHAPE, complex))
 
 
 @pytest.mark.parametrize("value", [12, np.full(SHAPE, 12), jnp.full(SHAPE, 12)])
@@ -101,7 +103,9 @@ def test_traced_bad_values_become_nan():
         return em.Medium(x).permittivity
 
     assert jnp.isnan(jax.jit(run)(jnp.array([1.0, -1.0]))).tolist() == [False, True]
-    assert jax.grad(lambda x: em.Medium(x).permittivity)(2.0) == 1
+    slope = jax.grad(lambda x: em.Medium(x).permittivity)
+    assert slope(2.0) == 1
+    assert jnp.isnan(slope(-2.0))
 
 
 def test_array_of_another_shape_is_refused():
@@ -147,6 +151,47 @@ def test_region_at_a_magnetic_wall_is_the_array_up_to_the_wall():
     assert jnp.max(jnp.abs(whole)) > 0
     hidden = field(em.Medium(eps.at[30:].set(1.0), regions=region))
     np.testing.assert_array_equal(hidden, whole)
+
+
+def line_of(eps, regions):
+    """Returns the power that a mode sends through a guide, and the mode's index."""
+    medium = em.Medium(eps, regions=regions)
+    port = em.Port((2e-7, 6e-7), 8e-7, "+x", offset=2e-7)
+    sim = em.Simulation(
+        Grid.uniform((30, 30), 4e-8),
+        medium,
+        em.Boundaries.all(em.CPML(8)),
+        steps=40,
+        polarisation="Ez",
+        sources={"in": em.ModeSource(port, em.GaussianPulse(2e14, 1e14))},
+        monitors={"out": em.ModeMonitor(port, 2e14)},
+    )
+    found = em.simulate(sim)
+    return found.fields["Ez"], found.monitors["out"].effective_index
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The fields had not decayed")
+@pytest.mark.filterwarnings("ignore:.*lies in")
+def test_modes_see_the_regions_that_their_lines_meet():
+    eps = jnp.full((30, 30), 2.0).at[:, 12:18].set(9.0)
+    want = line_of(eps, ())
+    # One lies on both lines, one on none, one reaches from the guide to the end.
+    for box in (((2, 14), (10, 16)), ((16, 20), (11, 19)), ((4, 30), (14, 30))):
+        part = tuple(slice(*span) for span in box)
+        got = line_of(eps.at[part].set(5.0), em.DesignRegion(box, eps[part]))
+        for one, other in zip(got, want, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+def test_regions_and_media_may_have_entries_that_the_other_has_not():
+    region = em.DesignRegion(((1, 3), (2, 4)), {"Ez": jnp.full((2, 2), 3.0)})
+    base = {name: np.full(SHAPE, 2.0) for name in ("Ex", "Ey", "Ez")}
+    medium = em.Medium(base, regions=region)
+    sim = em.Simulation(Grid.uniform(SHAPE, 1e-8), medium, steps=1, polarisation="Ez")
+    painted = sim.medium.merged(SHAPE).permittivity
+    assert list(painted) == ["Ez"]
+    assert float(painted["Ez"].sum()) == 2 * 30 + 4
 
 
 def test_unknown_components_and_regions_are_refused():

@@ -10,7 +10,11 @@ from physax.io import load_npz
 def test_mode_converter_is_designed_in_four_stages(tmp_path, capsys):
     options = ["--steps", "4", "--cells", "80", "40", "--output", str(tmp_path)]
     mode_converter.main(options)
-    solid = load_npz(tmp_path / "mode_converter.npz")["solid"]
+    made = load_npz(tmp_path / "mode_converter.npz")
+    solid, loss = made["solid"], made["loss"]
+    # Each strength has a step of its own, then come the stages with least widths.
+    assert loss.shape == (4 + 3 + 3 + 1,)
+    assert loss[3] < 0.9 * loss[0]
     assert solid.shape == (40, 40)
     assert 0.1 < np.mean(solid) < 0.9
     for name in ("mode_converter.png", "mode_converter_convergence.png"):

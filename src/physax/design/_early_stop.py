@@ -43,7 +43,8 @@ class EarlyStop(eqx.Module):
         """Says whether to stop.
 
         Args:
-            objective: What is minimised, at each step so far.
+            objective: What is minimised, at each step so far; infinite where a
+                constraint was not met.
             strength: The strengths at these steps.
             final: The last strength of the schedule.
 
@@ -58,5 +59,7 @@ class EarlyStop(eqx.Module):
         if run.size <= self.patience:
             return False
         before = run[: -self.patience].min()
+        if not np.isfinite(before):
+            return False
         gain = before - run[-self.patience :].min()
         return bool(gain <= self.tolerance * max(1.0, abs(float(before))))

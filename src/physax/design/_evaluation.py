@@ -70,6 +70,12 @@ class Problem(eqx.Module):
 
 
 def _as_vector(value, name: str, vector: Array) -> Array:
+    if isinstance(value, tuple):
+        raise ArgumentError(
+            f"`{name}` must return a real number or a vector of them, but returned a "
+            f"tuple of {len(value)}. Say `has_aux=True` where an objective returns a "
+            "pair, or stack the numbers."
+        )
     value = jnp.asarray(value)
     if value.ndim > 1 or not jnp.issubdtype(value.dtype, jnp.floating):
         raise ArgumentError(

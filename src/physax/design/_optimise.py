@@ -216,7 +216,10 @@ def _stop_rule(run: _Run, stop: EarlyStop | None) -> Callable | None:
     def rule(state: DesignState) -> bool:
         count = int(state.count)
         history = state.history
-        return stop.reached(history.objective[:count], history.strength[:count], final)
+        broken = jnp.any(history.constraints[:count] > run.tolerance, axis=1)
+        # On the way to what is allowed the objective may well get worse.
+        values = jnp.where(broken, jnp.inf, history.objective[:count])
+        return stop.reached(values, history.strength[:count], final)
 
     return rule
 

@@ -92,6 +92,10 @@ class AbstractCourse(eqx.Module):
         chosen = _of_plan(moved)
         theta, fixed = eqx.partition(arrays, chosen)
         dot = eqx.filter(dots, chosen)
+        if not jax.tree.leaves(dot):
+            # What moves is no part of the run, such as a component that it has not.
+            state = self.plain(arrays)
+            return state, jax.tree.map(_no_tangent, state)
         state, kept = self.recorded(plan, draft)
 
         # Both are compiled apart so that they are traced once, however often the solver

@@ -16,6 +16,7 @@ from ._medium import REGIONAL
 from ._memory import state_bytes
 from ._monitors import AbstractSpectralMonitor
 from ._reversible import LARGEST, Reversible, amplification
+from ._simulate import check_types
 from ._simulation import Simulation
 
 
@@ -35,7 +36,7 @@ def adjoint_bytes(sim: Simulation, adjoint: AbstractAdjoint) -> int:
     Raises:
         ArgumentError: If the adjoint is not one of physax's.
     """
-    state, steps = state_bytes(sim), sim.steps
+    state, steps = state_bytes(sim), max(sim.steps, 1)
     if isinstance(adjoint, LinearTape):
         one = _recorded_bytes(sim, adjoint)
         chunk = min(adjoint.every or watch_every(sim, None, steps=steps) or 0, steps)
@@ -140,7 +141,7 @@ def _least_memory(sim: Simulation) -> LinearTape:
     one = _recorded_bytes(sim, LinearTape())
     best = round((sim.steps * state_bytes(sim) / one) ** 0.5)
     root = max(round(sim.steps**0.5), 1)
-    return LinearTape(every=min(max(best, root), sim.steps))
+    return LinearTape(every=max(min(max(best, root), sim.steps), 1))
 
 
 def _told(size: int) -> str:
@@ -160,7 +161,11 @@ def explain(sim: Simulation, adjoint: AbstractAdjoint | None = None) -> str:
 
     Returns:
         A table: adjoint, memory, time over that of a forward run, what it serves.
+
+    Raises:
+        ArgumentError: If an argument is of the wrong type.
     """
+    check_types(sim, LinearTape() if adjoint is None else adjoint, None)
     rows = [("adjoint=", "memory", "time / run", "derivatives by")]
     chosen = [
         (adjoint or one, time, serves)

@@ -62,7 +62,7 @@ def watch_every(
     if steps is None:
         return _LOOK
     # A short run has some looks, too; steps after the last one would be compiled apart.
-    return divisor_near(steps, min(_LOOK, -(-steps // 4)))
+    return divisor_near(steps, min(_LOOK, max(1, -(-steps // 4))))
 
 
 def march(

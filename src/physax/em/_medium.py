@@ -25,13 +25,14 @@ def _checked(name: str, *, positive: bool):
         value = as_array(value)
         if not jnp.issubdtype(value.dtype, jnp.inexact):
             value = value.astype(float)
-        if isinstance(value, jax.core.Tracer):
-            return jnp.where(value > 0, value, jnp.nan) if positive else value
         if jnp.iscomplexobj(value):
             raise ArgumentError(
                 f"`{name}`{where} must be real, but has dtype {value.dtype}. Give loss "
                 "as `conductivity`."
             )
+        if isinstance(value, jax.core.Tracer):
+            # A factor, so that the derivative is NaN, too.
+            return value * jnp.where(value > 0, 1, jnp.nan) if positive else value
         host = np.asarray(value)
         bad = ~np.isfinite(host)
         if positive:
@@ -227,7 +228,8 @@ def _painted(base, found: list[tuple[Box, Any]], shape) -> Any:
     """Paints the entries of regions over a property."""
     named = [v for v in (base, *(v for _, v in found)) if isinstance(v, dict)]
     if named:
-        keys = sorted(set.union(*map(set, named)))
+        # What a simulation needs, all have: `check_medium` has seen to it.
+        keys = sorted(set.intersection(*map(set, named)))
         return {
             key: _painted(
                 at_component(base, key),

@@ -189,7 +189,14 @@ def with_steps(sim: Simulation, steps: int) -> Simulation:
 
     Returns:
         A copy that shares all arrays.
+
+    Raises:
+        ArgumentError: If `steps` is no such number.
     """
+    if not isinstance(steps, Integral) or steps < 0:
+        raise ArgumentError(
+            f"`steps` must be an integer and at least 0, but is {steps!r}."
+        )
     copy = object.__new__(Simulation)
     for field in dataclasses.fields(Simulation):
         value = steps if field.name == "steps" else getattr(sim, field.name)
