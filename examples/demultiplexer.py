@@ -14,6 +14,7 @@ from physax import design
 from physax.units import MICRO, NANO
 
 from . import guides
+from .command_line import options
 
 
 WAVELENGTHS = np.array([1500, 1600]) * NANO
@@ -48,7 +49,7 @@ def told(powers: np.ndarray) -> str:
 
 def main(arguments=None) -> None:
     """Runs the command."""
-    chosen = guides.options(__doc__, arguments, steps=80)
+    chosen = options(__doc__, arguments, steps=80, cells=40)
     chip = guides.chip(GUIDES, SIZE, WAVELENGTHS, chosen.cells * NANO)
     made = guides.designed(chip, worst, chosen.steps)
     guides.save(chip, made, WAVELENGTHS, chosen.output, "demultiplexer")

@@ -17,6 +17,7 @@ from physax.grid import Grid
 from physax.units import MICRO, NANO, SPEED_OF_LIGHT
 
 from . import lenses
+from .command_line import options
 from .pictures import draw_device
 
 
@@ -79,7 +80,7 @@ def scene(flat, part: float, cell: float, seen=LINE) -> em.Simulation:
 
 def main(arguments=None) -> None:
     """Runs the command."""
-    chosen = lenses.options(__doc__, arguments, steps=42, cells=50)
+    chosen = options(__doc__, arguments, steps=42, cells=50)
     cell, path = chosen.cells * NANO, chosen.output / "focus_3d.png"
     lens = lenses.Lens(
         scene=partial(scene, cell=cell),

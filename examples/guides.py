@@ -5,7 +5,6 @@ says where the guides leave and what it asks of the light; here are the scene, t
 of light through a density in the box, the design from grey to binary, and the files.
 """
 
-import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -187,14 +186,3 @@ def save(chip: Chip, made: dict, drawn, output: Path, name: str) -> None:
     for wavelength in drawn:
         path = output / f"{name}_{wavelength / NANO:.0f}nm.png"
         draw(chip, made["solid"], wavelength, path)
-
-
-def options(about: str | None, arguments, steps: int) -> argparse.Namespace:
-    """Returns what the command line chose, with the folder made."""
-    parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("--steps", type=int, default=steps)
-    parser.add_argument("--cells", type=float, default=40.0, help="their width in nm")
-    parser.add_argument("--output", type=Path, default=Path("output"))
-    chosen = parser.parse_args(arguments)
-    chosen.output.mkdir(parents=True, exist_ok=True)
-    return chosen

@@ -5,7 +5,6 @@ counts is the gain, the intensity in the focus over that without the lens, least
 the wavelengths. Once the design is binary, widths of parts and gaps are constraints.
 """
 
-import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,17 +41,6 @@ class Lens:
     shape: tuple[int, int]
     cell: float
     length: float
-
-
-def options(doc: str | None, arguments, steps: int, cells: float):
-    """Returns what the command line asks for, with its folder made."""
-    parser = argparse.ArgumentParser(description=doc)
-    parser.add_argument("--steps", type=int, default=steps)
-    parser.add_argument("--cells", type=float, default=cells, help="nm")
-    parser.add_argument("--output", type=Path, default=Path("output"))
-    chosen = parser.parse_args(arguments)
-    chosen.output.mkdir(parents=True, exist_ok=True)
-    return chosen
 
 
 def line(sim: em.Simulation) -> Float[Array, "waves x"]:

@@ -16,6 +16,7 @@ from physax.grid import Grid
 from physax.units import MICRO, NANO, SPEED_OF_LIGHT
 
 from . import lenses
+from .command_line import options
 from .pictures import draw_device
 
 
@@ -70,7 +71,7 @@ def scene(density, part: float, cell: float, *, whole: bool = False) -> em.Simul
 
 def main(arguments=None) -> None:
     """Runs the command."""
-    chosen = lenses.options(__doc__, arguments, steps=112, cells=30)
+    chosen = options(__doc__, arguments, steps=112, cells=30)
     cell, path = chosen.cells * NANO, chosen.output / "metalens.png"
     lens = lenses.Lens(
         scene=partial(scene, cell=cell),

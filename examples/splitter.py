@@ -12,6 +12,7 @@ from physax import design
 from physax.units import MICRO, NANO
 
 from . import guides
+from .command_line import options
 
 
 WAVELENGTHS = np.array([1500, 1550, 1600]) * NANO
@@ -37,7 +38,7 @@ def told(powers: np.ndarray) -> str:
 
 def main(arguments=None) -> None:
     """Runs the command."""
-    chosen = guides.options(__doc__, arguments, steps=60)
+    chosen = options(__doc__, arguments, steps=60, cells=40)
     symmetry = design.Mirror(1)
     chip = guides.chip(GUIDES, SIZE, WAVELENGTHS, chosen.cells * NANO, symmetry)
     made = guides.designed(chip, missing, chosen.steps)
