@@ -16,16 +16,15 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from physax import design, em, io
-from physax.units import FEMTO, MICRO, NANO, SPEED_OF_LIGHT
+from physax.units import FEMTO, MICRO, NANO
 
-from .pictures import draw_convergence, draw_device
+from .pictures import draw_convergence, draw_device, driven
 
 
 SILICON, OXIDE = 12.25, 2.25  # relative permittivities
 WIDTH, MARGIN = 0.4 * MICRO, 0.8 * MICRO  # of a guide, of the oxide around the box
 # About the width of parts and gaps; `mode_converter` shows how to force it.
 LENGTH = 120 * NANO
-EVERYWHERE = (float("inf"), float("inf"))
 # A step of the design need not wait for the last light; the final figures do.
 SHORT, LONG = 400 * FEMTO, 2000 * FEMTO
 BINARY = float("inf")
@@ -156,26 +155,8 @@ def designed(chip: Chip, loss: Callable, steps: int) -> dict[str, np.ndarray]:
 
 def draw(chip: Chip, solid: np.ndarray, wavelength: float, path: Path) -> None:
     """Draws a device and the light in it at one wavelength."""
-    quiet, frequency = filled(chip, solid), SPEED_OF_LIGHT / wavelength
-    source = em.ModeSource(
-        port=next(iter(chip.ports.values())),
-        pulse=em.band_pulse(frequency, frequency),
-    )
-    seen = em.FieldMonitor(
-        components=("Ez",),
-        centre=(0.0, 0.0),
-        size=EVERYWHERE,
-        frequencies=jnp.array(frequency),
-    )
-    sim = em.Simulation(
-        quiet.grid,
-        quiet.medium,
-        quiet.boundaries,
-        sources={"in": source},
-        monitors={"Ez": seen},
-        steps=quiet.steps,
-        polarisation="Ez",
-    )
+    entry = next(iter(chip.ports.values()))
+    sim = driven(filled(chip, solid), entry, wavelength)
     draw_device(sim, "Ez", "Ez", path)
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -18,6 +19,28 @@ def draw_convergence(objective: np.ndarray, path: Path, label: str = LOSS) -> No
     plot.convergence(objective, label=label, axes=axes)
     figure.savefig(path, dpi=150)
     plt.close(figure)
+
+
+def driven(quiet: em.Simulation, port: em.Port, wavelength: float) -> em.Simulation:
+    """Sends light into a port of a 2-D device; `"Ez"` sees it everywhere."""
+    frequency = SPEED_OF_LIGHT / wavelength
+    pulse = em.band_pulse(frequency, frequency)
+    monitor = em.FieldMonitor(
+        components=("Ez",),
+        centre=port.centre,
+        size=(float("inf"),) * 2,
+        frequencies=jnp.array(frequency),
+    )
+    return em.Simulation(
+        quiet.grid,
+        quiet.medium,
+        quiet.boundaries,
+        sources={"in": em.ModeSource(port=port, pulse=pulse)},
+        monitors={"Ez": monitor},
+        steps=quiet.steps,
+        dt=quiet.dt,
+        polarisation="Ez",
+    )
 
 
 def draw_device(

@@ -21,7 +21,9 @@ from rich.table import Table
 from physax import PhysaxWarning, em
 from physax.design import Surround
 from physax.grid import Grid
-from physax.units import NANO, SPEED_OF_LIGHT
+from physax.units import NANO
+
+from . import pictures
 
 
 DATA = Path(__file__).parent / "data" / "published_designs"
@@ -109,25 +111,7 @@ def ports(problem: dict) -> dict[str, em.Port]:
 def driven(problem: dict, density, wavelength: float, steps: int) -> em.Simulation:
     """Sends light into port 1, and sees `"Ez"` at one wavelength."""
     quiet = simulation(problem, density, steps)
-    entry = ports(problem)["1"]
-    frequency = SPEED_OF_LIGHT / wavelength
-    source = em.ModeSource(port=entry, pulse=em.band_pulse(frequency, frequency))
-    monitor = em.FieldMonitor(
-        components=("Ez",),
-        centre=entry.centre,
-        size=(float("inf"),) * 2,
-        frequencies=jnp.array(frequency),
-    )
-    return em.Simulation(
-        quiet.grid,
-        quiet.medium,
-        quiet.boundaries,
-        sources={"port 1": source},
-        monitors={"Ez": monitor},
-        steps=steps,
-        dt=quiet.dt,
-        polarisation="Ez",
-    )
+    return pictures.driven(quiet, ports(problem)["1"], wavelength)
 
 
 def coarser(fine: dict, cell_nm: float) -> dict:

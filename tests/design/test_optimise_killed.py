@@ -16,13 +16,15 @@ pytestmark = [pytest.mark.slow, pytest.mark.f32]
 ROOT = Path(__file__).parents[2]
 
 
-def start(folder):
-    command = [sys.executable, "-m", "tests.design.driven_design", str(folder)]
+def start(folder, *what):
+    script = [sys.executable, "-m", "tests.design.driven_design"]
+    command = [*script, str(folder), *what]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
 
 
-def finish(folder):
-    out, _ = start(folder).communicate()
+def finish(folder, *what):
+    """Lets a design end; gives its status and digest."""
+    out, _ = start(folder, *what).communicate()
     return out.split()[-2:]
 
 
