@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from math import isqrt
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -189,20 +189,16 @@ class Tape(NamedTuple):
     """What `record` kept of a run, for `rewind`.
 
     Attributes:
-        chunks: For each whole chunk its stacked records, or the state before it; `None`
-            without any.
-        rest: The same of the steps after the last whole chunk, `None` without any.
+        records: The record of each step, stacked; `None` where states are kept.
+        chunks: The state kept before each whole chunk, stacked, or `None`.
+        rest: The one before the steps after the last whole chunk, or `None`.
         ran: Which chunks were not skipped, `None` without a stop rule.
     """
 
+    records: PyTree
     chunks: PyTree
     rest: PyTree
     ran: PyTree
-
-
-def _recorded(step, state, first, count: int):
-    numbers = first + jnp.arange(count, dtype=jnp.int32)
-    return lax.scan(step, state, numbers)
 
 
 def _skipped(go, state):
@@ -218,6 +214,14 @@ def _skipped(go, state):
         return jnp.where(any_zero, zeros, zeros)
 
     return state, jax.tree.map(blank, jax.eval_shape(go, state)[1])
+
+
+def _blank(shape: jax.ShapeDtypeStruct, count: int) -> Array:
+    """Returns room for the records of all steps."""
+    zeros = jnp.zeros((count, *shape.shape), shape.dtype)
+    # Inside `shard_map`: different from device to device where the records are.
+    across = tuple(getattr(shape, "vma", None) or ())
+    return lax.pcast(zeros, across, to="varying") if across else zeros
 
 
 def parts_of(stop: int, every: int, *, plain: bool) -> tuple[int, int]:
@@ -252,27 +256,43 @@ def record(
         The last state and the tape.
     """
     whole, rest = parts_of(stop, every, plain=between is None and done is None)
+    one = step if keep is None else lambda s, n: (step(s, n)[0], None)
+    shapes = jax.eval_shape(one, state, jnp.zeros((), jnp.int32))[1]
+    records = jax.tree.map(lambda x: _blank(x, stop), shapes)
 
-    def advance(state, first, count):
-        new, records = _recorded(step, state, first, count)
-        return new, records if keep is None else keep(state)
+    def put(records, made, at):
+        write = partial(lax.dynamic_update_slice_in_dim, start_index=at, axis=0)
+        return jax.tree.map(write, records, made)
 
-    def attempt(state, first, count, finished) -> tuple:
-        go = lambda s: advance(s, first, count)  # noqa: E731
+    # In place: stacked by the inner loop, records would be copied by the outer one.
+    def in_place(carry, n):
+        state, records = carry
+        state, made = one(state, n)
+        return (state, put(records, jax.tree.map(lambda x: x[None], made), n)), None
+
+    def attempt(carry, first, count, finished):
+        numbers = first + jnp.arange(count, dtype=jnp.int32)
+        state, records = carry
+        kept = None if keep is None else keep(state)
         if done is None:
-            return go(state)
-        return lax.cond(finished, partial(_skipped, go), go, state)
+            return lax.scan(in_place, carry, numbers)[0], kept
+        # A condition on them would copy them whole.
+        go = lambda s: lax.scan(one, s, numbers)  # noqa: E731
+        state, made = lax.cond(finished, partial(_skipped, go), go, state)
+        return (state, put(records, made, first)), kept
 
     def chunk(carry, k):
         before, finished = carry
         ran = ~finished
         after, kept = attempt(before, k * every, every, finished)
-        after = after if between is None else between(after)
+        state: Any = after[0]
+        state = state if between is None else between(state)
         if done is not None:
-            finished = finished | done(after)
-        return (after, finished), (kept, ran)
+            finished = finished | done(state)
+        return ((state, after[1]), finished), (kept, ran)
 
-    end, finished = state, jnp.zeros((), bool)
+    end: PyTree = (state, records)
+    finished = jnp.zeros((), bool)
     chunks, ran, last = None, jnp.zeros(0, bool), None
     if whole:
         numbers = jnp.arange(whole, dtype=jnp.int32)
@@ -281,7 +301,8 @@ def record(
         # The steps left are no whole chunk: a stop rule has its last say before them.
         end, last = attempt(end, whole * every, rest, finished)
         ran = jnp.append(ran, ~finished)
-    return end, Tape(chunks, last, None if done is None else ran)  # pyright: ignore[reportReturnType]
+    state, records = end
+    return state, Tape(records, chunks, last, None if done is None else ran)  # pyright: ignore[reportReturnType]
 
 
 def rewind(
@@ -320,9 +341,16 @@ def rewind(
             if ran is not None:
                 first_time = lambda c: enter(c, numbers[-1])  # noqa: E731
                 carry = lax.cond(entered, lambda c: c, first_time, carry)
-            records = kept if step is None else _recorded(step, kept, first, count)[1]
-            one = lambda c, x: (back(c, *x), None)  # noqa: E731
-            carry = lax.scan(one, carry, (records, numbers), reverse=True)[0]
+            again = None if step is None else lax.scan(step, kept, numbers)[1]
+
+            def one(carry, x):
+                made, n = x
+                if step is None:
+                    read = lambda all_: lax.dynamic_index_in_dim(all_, n, 0, False)  # noqa: E731
+                    made = jax.tree.map(read, tape.records)
+                return back(carry, made, n), None
+
+            carry = lax.scan(one, carry, (again, numbers), reverse=True)[0]
             return carry, jnp.ones((), bool)
 
         return go(carry) if ran is None else lax.cond(ran, go, lambda c: c, carry)

@@ -163,7 +163,11 @@ def taped_march(
             return None
         return (*part[:-1], first_device(part[-1], program.layout))
 
-    return state, Tape(shared(tape.chunks), shared(tape.rest), tape.ran)
+    return state, tape._replace(
+        records=shared(tape.records),
+        chunks=shared(tape.chunks),
+        rest=shared(tape.rest),
+    )
 
 
 def restart(carry):
@@ -211,15 +215,13 @@ def tape_cuts(
     # Real and imaginary parts of narrow records stand along an axis of their own.
     extra = int(narrow and jnp.issubdtype(kind, jnp.complexfloating))
 
-    def cut(steps_axes: int):
-        if replay:
-            fields = layout.spec(ndim, steps_axes - 1)
-            return fields, fields, everywhere
-        return layout.spec(ndim, steps_axes + extra), everywhere
+    def cut(steps_axes: int, extra: int = 0):
+        return layout.spec(ndim, steps_axes + extra)
 
     whole, rest = parts
     return Tape(
-        cut(2) if whole else None,
-        cut(1) if rest else None,
+        None if replay else (cut(1, extra), everywhere),
+        (cut(1), cut(1), everywhere) if replay and whole else None,
+        (cut(0), cut(0), everywhere) if replay and rest else None,
         everywhere if rule else None,
     )
