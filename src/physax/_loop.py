@@ -201,27 +201,19 @@ class Tape(NamedTuple):
     ran: PyTree
 
 
-def _skipped(go, state):
-    """Returns the state as it is, and blank records like those of `go`."""
-    # Inside `shard_map` both ways must differ from device to device, or neither. The
+def _blank(shapes: PyTree, count: int, state: PyTree) -> PyTree:
+    """Returns room for `count` records of some shapes."""
+    # Inside `shard_map` it must differ from device to device, as records do. The
     # condition does; the compiler sees that it decides nothing.
     any_zero = jnp.zeros((), bool)
     for leaf in jax.tree.leaves(state):
         any_zero = any_zero | (jnp.ravel(leaf)[0] == 0)
 
     def blank(x):
-        zeros = jnp.zeros(x.shape, x.dtype)
+        zeros = jnp.zeros((count, *x.shape), x.dtype)
         return jnp.where(any_zero, zeros, zeros)
 
-    return state, jax.tree.map(blank, jax.eval_shape(go, state)[1])
-
-
-def _blank(shape: jax.ShapeDtypeStruct, count: int) -> Array:
-    """Returns room for the records of all steps."""
-    zeros = jnp.zeros((count, *shape.shape), shape.dtype)
-    # Inside `shard_map`: different from device to device where the records are.
-    across = tuple(getattr(shape, "vma", None) or ())
-    return lax.pcast(zeros, across, to="varying") if across else zeros
+    return jax.tree.map(blank, shapes)
 
 
 def parts_of(stop: int, every: int, *, plain: bool) -> tuple[int, int]:
@@ -258,7 +250,7 @@ def record(
     whole, rest = parts_of(stop, every, plain=between is None and done is None)
     one = step if keep is None else lambda s, n: (step(s, n)[0], None)
     shapes = jax.eval_shape(one, state, jnp.zeros((), jnp.int32))[1]
-    records = jax.tree.map(lambda x: _blank(x, stop), shapes)
+    records = _blank(shapes, stop, state)
 
     def put(records, made, at):
         write = partial(lax.dynamic_update_slice_in_dim, start_index=at, axis=0)
@@ -278,7 +270,8 @@ def record(
             return lax.scan(in_place, carry, numbers)[0], kept
         # A condition on them would copy them whole.
         go = lambda s: lax.scan(one, s, numbers)  # noqa: E731
-        state, made = lax.cond(finished, partial(_skipped, go), go, state)
+        skip = lambda s: (s, _blank(shapes, count, s))  # noqa: E731
+        state, made = lax.cond(finished, skip, go, state)
         return (state, put(records, made, first)), kept
 
     def chunk(carry, k):
