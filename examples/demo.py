@@ -68,7 +68,7 @@ def design_converter(output: Path, *, small: bool) -> None:
     start = mode_converter.grey_start(problem, seed=0)
     raised = Stages((4, 8, 16, 32), every=count // 4)
     radius = 120 * NANO
-    found, history = mode_converter.stage(start, problem, steps, count, raised, radius)
+    found, losses = mode_converter.stage(start, problem, steps, count, raised, radius)
     density = mode_converter.densities(found, 32.0, problem, radius)[1]
     reflected, converted = mode_converter.powers(density, problem, steps)
     Console().print(
@@ -76,7 +76,7 @@ def design_converter(output: Path, *, small: bool) -> None:
         f"wavelengths it converts at least {converted.min():.3f} of the power and "
         f"reflects at most {reflected.max():.3f}."
     )
-    draw_convergence(np.asarray(history.objective), output / "convergence.png")
+    draw_convergence(losses, output / "convergence.png")
     middle = float(mode_converter.PUBLISHED.wavelengths[2])
     sim = published_designs.driven(problem, density, middle, steps)
     draw_device(sim, "Ez", "Ez", output / "designed_converter.png")

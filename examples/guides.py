@@ -146,8 +146,7 @@ def designed(chip: Chip, loss: Callable, steps: int) -> dict[str, np.ndarray]:
         schedule=design.Stages((8, 16, 32, BINARY), every=-(-steps // 4)),
         optimiser=design.MovingAsymptotes(move=0.05),
     )
-    best = result.parameters if result.best is None else result.best
-    solid = np.asarray(density(chip, best, BINARY)) > 0.5
+    solid = np.asarray(density(chip, result.design, BINARY)) > 0.5
     found = powers(chip, solid, until=em.Decay(1e-7))
     losses = np.asarray(result.history.objective)
     return {"solid": solid, "powers": np.asarray(found), "loss": losses}

@@ -95,8 +95,7 @@ def designed(lens: Lens, steps: int) -> dict[str, np.ndarray]:
         optimiser=design.MovingAsymptotes(move=0.2),
         constraints=widths,
     )
-    best = result.parameters if result.best is None else result.best
-    solid = np.asarray(densities(lens, best, BINARY)[1] > 0.5)
+    solid = np.asarray(densities(lens, result.design, BINARY)[1] > 0.5)
     lit = np.asarray(line(lens.scene(jnp.asarray(solid, float), 1.0)))
     return {
         "solid": solid,

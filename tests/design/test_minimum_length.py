@@ -1,9 +1,11 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.ndimage
 
 from physax import PhysaxError
-from physax.design import minimum_length, narrow_cells
+from physax.design import minimum_length, narrow_cells, remove_narrow
 from physax.units import NANO
 
 
@@ -96,6 +98,31 @@ def test_narrow_cells_are_where_the_narrow_part_is():
     assert not solid[:, 42:].any()
     assert not void.any()
     assert not narrow_cells(device, 40 * NANO, 10 * NANO)[0].any()
+
+
+def test_what_is_too_narrow_goes_and_the_rest_stays():
+    device = np.zeros((60, 60), bool)
+    device[10:50, 20:35] = True
+    part = remove_narrow(device, 60 * NANO, 10 * NANO)
+    spiked = device.copy()
+    spiked[28:30, 35:50] = True  # A spike, 20 nm wide.
+    spiked[5:8, 5:8] = True  # A speck.
+    mended = remove_narrow(spiked, 60 * NANO, 10 * NANO)
+    np.testing.assert_array_equal(mended, part)
+    # Only the four corners of the bar are rounded.
+    assert 0 < np.sum(part != device) <= 4 * 4
+    assert minimum_length(mended, 10 * NANO).smallest >= 60 * NANO
+    np.testing.assert_array_equal(remove_narrow(mended, 60 * NANO, 10 * NANO), mended)
+
+
+def test_wrong_cells_of_a_device_are_mended():
+    folder = Path(__file__).parents[2] / "examples" / "data" / "designs"
+    device = np.loadtxt(folder / "mode_converter_seed1.csv.gz", delimiter=",") > 0.5
+    wrong = device ^ (np.random.default_rng(0).random(device.shape) < 0.003)
+    assert minimum_length(wrong, 10 * NANO).smallest < 20 * NANO
+    mended = remove_narrow(wrong, 100 * NANO, 10 * NANO)
+    assert minimum_length(mended, 10 * NANO).smallest > 99.9 * NANO
+    assert np.mean(mended != device) < 0.02
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,7 @@ def test_a_constraint_is_met():
     assert result.history.constraints.shape == (30, 1)
     assert result.history.constraints[-1, 0] < 1e-2
     assert amount(result.best, jnp.inf) <= 1e-4
+    assert result.design is result.best
     assert result.history.objective[-1] < 0.5 * result.history.objective[0]
 
 
@@ -190,6 +191,7 @@ def test_without_throw_the_status_tells():
     assert "step 0: nothing is kept" in result.detail
     assert same(result.parameters, begin)
     assert result.best is None
+    assert result.design is result.parameters
     assert np.isnan(result.best_objective)
 
 

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from physax import PhysaxError
-from physax.design import ConicFilter, subpixel_projection, tanh_projection
+from physax.design import (
+    ConicFilter,
+    straight_through,
+    subpixel_projection,
+    tanh_projection,
+)
 
 
 pytestmark = pytest.mark.f32
@@ -130,3 +135,19 @@ def test_bad_numbers_are_refused_on_the_host_and_poison_under_jit(project):
     with pytest.raises(PhysaxError, match=r"`eta` must lie in \(0, 1\), but is 1"):
         project(density, 8.0, 1.0)
     assert jnp.any(jnp.isnan(jax.jit(project)(density, -1.0)))
+
+
+def test_straight_through_is_binary_with_the_derivative_of_what_it_rounds():
+    latent = smooth()
+
+    def weighed(latent, binary):
+        found = subpixel_projection(latent, INFINITY)
+        found = straight_through(found) if binary else found
+        weights = jnp.arange(found.size).reshape(found.shape)
+        return jnp.sum(weights * found), found
+
+    slopes, found = jax.grad(weighed, has_aux=True)(latent, True)
+    assert jnp.array_equal(found, (latent > 0.5).astype(found.dtype))
+    assert jnp.array_equal(slopes, jax.grad(weighed, has_aux=True)(latent, False)[0])
+    with pytest.raises(PhysaxError, match="`threshold`"):
+        straight_through(latent, 1.5)

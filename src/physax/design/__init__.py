@@ -47,6 +47,7 @@ from ._minimum_length import (
     LengthReport as LengthReport,
     minimum_length as minimum_length,
     narrow_cells as narrow_cells,
+    remove_narrow as remove_narrow,
 )
 from ._moving_asymptotes import MovingAsymptotes as MovingAsymptotes
 from ._optimise import (
@@ -56,6 +57,7 @@ from ._optimise import (
     optimise as optimise,
 )
 from ._projections import (
+    straight_through as straight_through,
     subpixel_projection as subpixel_projection,
     tanh_projection as tanh_projection,
 )

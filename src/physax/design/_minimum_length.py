@@ -15,6 +15,8 @@ from ._filters import known_length
 # A discrete disc of n + 1 cells does not always contain one of n cells: a size counts
 # as possible for a cell if one of this many from it on is.
 _SIZES = 10
+# Openings and closings in turn change nothing after two or three in practice.
+_TURNS = 20
 
 
 class LengthReport(eqx.Module):
@@ -93,12 +95,56 @@ def narrow_cells(
         ArgumentError: As `minimum_length`.
     """
     device = _as_device(binary)
-    cells = round(known_length(length, "length") / known_length(spacing, "spacing"))
+    cells = _cells(length, spacing)
     solid, void = (
-        _uncovered(_misfits(part, periodic), max(cells, 1))
-        for part in (device, ~device)
+        _uncovered(_misfits(part, periodic), cells) for part in (device, ~device)
     )
     return solid, void
+
+
+def remove_narrow(
+    binary: ArrayLike,
+    length: float | int,
+    spacing: float | int,
+    *,
+    periodic: tuple[bool, bool] = (False, False),
+) -> np.ndarray:
+    """Takes away parts, and fills gaps, that are narrower than a length.
+
+    Morphological opening and closing with a disc of cells, in turn until nothing
+    changes: cells at the rims change, and what is narrower as a whole is gone. It mends
+    the few cells that `length_constraints` leave too narrow. A bridge that closing
+    builds again, because its gap would be too narrow, stays as it is: measure and
+    simulate what is returned. Reference: Serra, *Image analysis and mathematical
+    morphology*, Academic Press (1982).
+
+    Args:
+        binary: Where the device is solid.
+        length: The length in metres; rounded to whole cells.
+        spacing: Width of a cell in metres.
+        periodic: Whether the device repeats itself, along each axis.
+
+    Returns:
+        Where the changed device is solid.
+
+    Raises:
+        ArgumentError: As `minimum_length`.
+    """
+    device = _as_device(binary)
+    disc = _disc(_cells(length, spacing))
+    for _ in range(_TURNS):
+        opened = device & _opened(device, disc, periodic)
+        closed = opened | ~_opened(~opened, disc, periodic)
+        if np.array_equal(closed, device):
+            break
+        device = closed
+    return device
+
+
+def _cells(length, spacing) -> int:
+    """Returns a length in whole cells, at least one."""
+    width = known_length(spacing, "spacing")
+    return max(round(known_length(length, "length") / width), 1)
 
 
 def _as_device(binary) -> np.ndarray:

@@ -69,6 +69,11 @@ class DesignResult(eqx.Module):
     detail: str
     drive: DriveResult
 
+    @property
+    def design(self) -> PyTree:
+        """The best parameters, or the last ones if none met the constraints."""
+        return self.parameters if self.best is None else self.best
+
 
 class DesignError(RunError):
     """An optimisation ended before its time.

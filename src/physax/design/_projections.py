@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, ArrayLike, Float
 
 from .._checks import at_least, between
@@ -118,6 +119,35 @@ def subpixel_projection(
     above = _tanh(density + span * (1 - fill), beta, eta)
     mixed = (1 - fill) * below + fill * above
     return jnp.where(crossed, mixed, _tanh(density, beta, eta))
+
+
+def straight_through(
+    density: Float[Array, "*cells"], threshold: Float[ArrayLike, ""] = 0.5
+) -> Float[Array, "*cells"]:
+    """Rounds a density, and differentiates as if it were not rounded.
+
+    The objective is then that of the binary device, while its gradient moves the
+    partly filled cells of `subpixel_projection`: for the last steps of a design, when
+    the few cells that rounding changes cost more than the steps still gain. Values
+    jump as cells flip, so keep the best step. Reference: Bengio, Leonard and Courville,
+    *Estimating or propagating gradients through stochastic neurons*, arXiv 1308.3432
+    (2013).
+
+    Args:
+        density: Values in [0, 1].
+        threshold: Cells above it become 1, all others 0.
+
+    Returns:
+        Zeros and ones.
+
+    Raises:
+        ArgumentError: If `threshold` is not in (0, 1).
+    """
+    threshold = between("threshold", 0.0, 1.0)(threshold).astype(density.dtype)
+    binary = (density > threshold).astype(density.dtype)
+    # A threshold that was refused under `jit` is NaN, and must show.
+    binary = jnp.where(jnp.isnan(threshold), threshold, binary)
+    return binary + (density - lax.stop_gradient(density))
 
 
 def _steepness(density, reach, curvature: bool, periodic: bool):

@@ -46,7 +46,8 @@ class LinearTape(AbstractAdjoint):
             1e-3.
         every: Keep the whole state every so many steps instead of a tape of all, and
             make the tape of each chunk again on the way back: less memory for one more
-            forward run. `None` keeps it all.
+            forward run. `None` keeps it all. The energy is looked at as often, so take
+            a few dozen looks at least where `residual` matters.
 
     Raises:
         ArgumentError: If the type is unknown or `every` not positive.
