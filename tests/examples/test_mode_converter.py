@@ -4,8 +4,10 @@ import pytest
 
 from examples import mode_converter
 from examples.best_binary import BestBinary
-from physax.design import StepInfo
+from examples.published_designs import coarser
+from physax.design import Stages, StepInfo, filter_radius
 from physax.io import load_npz
+from physax.units import NANO
 
 
 @pytest.mark.f32
@@ -23,6 +25,16 @@ def test_mode_converter_is_designed_in_four_stages(tmp_path, capsys):
     for name in ("mode_converter.png", "mode_converter_convergence.png"):
         assert (tmp_path / name).stat().st_size > 1000
     assert "Converts 0." in capsys.readouterr().out
+
+
+@pytest.mark.f32
+@pytest.mark.slow
+def test_first_stage_converts_more_at_the_last_strength_than_at_the_first():
+    problem = coarser(mode_converter.PUBLISHED.problem, 80)
+    start, radius = mode_converter.grey_start(problem, 1), filter_radius(120 * NANO)
+    raised = Stages((8, 16, 32, 64), every=1)
+    _, loss = mode_converter.stage(start, problem, 1750, 4, raised, radius)
+    assert loss[3] < 0.9 * loss[0]
 
 
 @pytest.mark.f32
