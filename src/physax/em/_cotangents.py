@@ -198,7 +198,14 @@ def enter_back(
     stepper = eqx.tree_at(
         lambda s: s.block, program.stepper, program.stepper.block.within(n + 1)
     )
-    carry = _read_back(program, stepper, carry, now)
+
+    def read(fields):
+        here = eqx.tree_at(lambda c: c.fields, carry, fields)
+        return _read_back(program, stepper, here, now).fields
+
+    # Else the kept cells would be read from the fields before, and these copied.
+    fields = stepper.block.once(read, carry.fields)
+    carry = eqx.tree_at(lambda c: c.fields, carry, fields)
     seen = noted(plan, {name: carry.fields[name] for name in carry.seen})
     return eqx.tree_at(lambda c: c.seen, carry, seen)
 

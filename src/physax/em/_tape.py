@@ -123,7 +123,10 @@ def recorded_step(program: Program, plan: Plan, dtype, carry, n):
     state = step(program, state, n)
     after = noted(plan, state.fields)
     rows = jax.tree.map(partial(packed, dtype=dtype), changes(plan, before, after))
-    return (state, after), (rows, lines)
+    # The kept cells are read again: those that the record was made of would be copied.
+    fields, rows = lax.optimization_barrier((state.fields, rows))
+    state = eqx.tree_at(lambda s: s.fields, state, fields)
+    return (state, noted(plan, fields)), (rows, lines)
 
 
 def taped_march(

@@ -1,11 +1,14 @@
 """The transpose of a half step, written out: as cheap as the half step itself."""
 
+from typing import Any, NamedTuple
+
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
 from ..grid import Box
-from ._layers import Rows
+from ._components import CurlTerm
+from ._layers import Axis
 from ._step import Arrays, Stepper, along, psi_name, slabs_of
 
 
@@ -35,35 +38,47 @@ def transposed_half_step(
     """
     parts, block = stepper.components, stepper.block
     terms = parts.electric_terms if electric else parts.magnetic_terms
-    psi, curls, later = dict(psi), {}, []
-    for term in terms:
-        axis, target = stepper.axes[term.axis], fields[term.target]
-        cells = block.shape[term.axis]
-        metric = axis.electric if electric else axis.magnetic
-        # A number waits until after the difference, which then reads the field itself.
-        scale = term.sign * (metric if metric.ndim == 0 else 1)
-        driven = target
-        if metric.ndim:
-            driven = along(metric, term.axis, parts.ndim) * target
+    memories = {term: _memories(stepper, term, electric=electric) for term in terms}
+
+    def recall(psi):
+        return {
+            one.name: one.b * (psi[one.name] + one.cut(fields[term.target]))
+            for term, found in memories.items()
+            for one in found
+        }
+
+    held = {one.name: psi[one.name] for found in memories.values() for one in found}
+    psi, curls, later = {**psi, **block.once(recall, held)}, {}, []
+    for term, found in memories.items():
+        axis, cells = stepper.axes[term.axis], block.shape[term.axis]
+        scale, metric = _scale(axis, term, electric=electric)
+        driven = fields[term.target]
+        if metric is not None:
+            driven = along(metric, term.axis, parts.ndim) * driven
         # The end of the block whose values the neighbour's cells read.
         end = block.end(driven, term.axis, last=not electric)
-        for side, slab, rows in slabs_of(axis, electric=electric):
-            start = 0 if side == "low" else cells - slab.cells
-            cut = lax.slice_in_dim(driven, start, start + slab.cells, axis=term.axis)
-            name = psi_name(term, side)
-            b, c, g = _factors(rows, term.axis, parts.ndim)
-            # Without the barrier XLA computes the product again in each of its users.
-            psi[name] = lax.optimization_barrier(b * (psi[name] + scale * cut))
-            extra = c * psi[name]
-            if g is not None:
-                extra = extra + g * (scale * cut)
+        fused = block.keeps_barriers and parts.ndim == 3 and term.axis == parts.ndim - 1
+        inside = None
+        for one in found:
+            extra = one.c * psi[one.name]
+            if one.g is not None:
+                extra = extra + one.g * one.cut(fields[term.target])
+            start, thick = one.start, one.cells
             end = _with_end(end, extra / scale, start, cells, term.axis, not electric)
-            box = _reach(block.shape, term.axis, start, slab.cells, electric)
-            later.append((term.source, box, _spread(extra, term.axis, box, electric)))
+            box = _reach(block.shape, term.axis, start, thick, electric)
+            spread = _spread(extra, term.axis, box, electric)
+            if fused:  # for the reason that `half_step` gives
+                pad = [(0, 0)] * parts.ndim
+                pad[term.axis] = box[term.axis][0], cells - box[term.axis][1]
+                spread = jnp.pad(spread, pad)
+                inside = spread if inside is None else inside + spread
+            else:
+                later.append((term.source, box, spread))
         plane = block.beyond(end, term.axis, after=electric)
         change = -scale * block.difference(
             driven, term.axis, plane, 0, cells, forward=electric
         )
+        change = change if inside is None else change + inside
         name = term.source
         curls[name] = curls[name] + change if name in curls else change
     fields = dict(fields)
@@ -75,12 +90,62 @@ def transposed_half_step(
     return fields, psi
 
 
-def _factors(rows: Rows, axis: int, ndim: int):
-    """Returns b, c / b and g: with them the new memory alone is read again."""
-    b = along(rows.b, axis, ndim)
-    # Outside the layer both are zero. The denominator is made safe before dividing.
-    c = jnp.where(b > 0, along(rows.c, axis, ndim) / jnp.where(b > 0, b, 1), 0)
-    return b, c, None if rows.g is None else along(rows.g, axis, ndim)
+class _Memory(NamedTuple):
+    """What one slab remembers of one curl term.
+
+    Attributes:
+        name: Of its entry in psi.
+        axis: Along which the slab lies at an end.
+        start: Its first cell.
+        cells: Its thickness.
+        scale: The factor of its stretched difference.
+        metric: The same along the slab, or `None`.
+        b: Rows of the layer.
+        c: Those over `b`: with them the new memory alone is read again.
+        g: The part of the stretch without memory, or `None`.
+    """
+
+    name: str
+    axis: int
+    start: int
+    cells: int
+    scale: Any
+    metric: Array | None
+    b: Array
+    c: Array
+    g: Array | None
+
+    def cut(self, field: Array) -> Array:
+        """Returns the cotangents of the stretched difference, from those of a field."""
+        stop = self.start + self.cells
+        values = lax.slice_in_dim(field, self.start, stop, axis=self.axis)
+        if self.metric is not None:
+            values = along(self.metric, self.axis, field.ndim) * values
+        return self.scale * values
+
+
+def _scale(axis: Axis, term: CurlTerm, *, electric: bool) -> tuple[Any, Array | None]:
+    """Returns the factor of a difference, a number and a row or `None`."""
+    metric = axis.electric if electric else axis.magnetic
+    # A number waits until after the difference, which then reads the field itself.
+    return (term.sign * metric, None) if metric.ndim == 0 else (term.sign, metric)
+
+
+def _memories(stepper: Stepper, term: CurlTerm, *, electric: bool) -> list[_Memory]:
+    axis, ndim = stepper.axes[term.axis], stepper.components.ndim
+    scale, metric = _scale(axis, term, electric=electric)
+    found = []
+    for side, slab, rows in slabs_of(axis, electric=electric):
+        start = 0 if side == "low" else stepper.block.shape[term.axis] - slab.cells
+        row = None if metric is None else metric[start : start + slab.cells]
+        b = along(rows.b, term.axis, ndim)
+        # Outside the layer both are zero. The denominator is made safe before dividing.
+        c = jnp.where(b > 0, along(rows.c, term.axis, ndim) / jnp.where(b > 0, b, 1), 0)
+        g = None if rows.g is None else along(rows.g, term.axis, ndim)
+        name = psi_name(term, side)
+        one = _Memory(name, term.axis, start, slab.cells, scale, row, b, c, g)
+        found.append(one)
+    return found
 
 
 def _with_end(

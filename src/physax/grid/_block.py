@@ -1,6 +1,9 @@
 """A block of a grid and its neighbours: the halo provider of every stencil."""
 
+import math
+from collections.abc import Callable
 from functools import partial
+from typing import ClassVar, TypeVar
 
 import equinox as eqx
 import jax
@@ -14,6 +17,11 @@ Box = tuple[tuple[int, int], ...]
 
 Spans = tuple[tuple[int, int] | None, ...]
 """The same, or `None` for all cells that a block has along an axis."""
+
+Carry = TypeVar("Carry")
+
+# Cells of a plane from which on two threads are faster than one compiled loop.
+SMALL = 100_000
 
 
 def _along(values: Array, axis: int, low: int, high: int) -> Array:
@@ -48,6 +56,11 @@ def _add_in_place_jvp(where, primals, tangents):
     return out, change.at[where].add(more)
 
 
+def _smaller(n: Array) -> Array:
+    """Returns the smaller of a number and 0."""
+    return lax.sort(jnp.stack([n, jnp.zeros_like(n)]))[0]
+
+
 class Block(eqx.Module):
     """The part of the grid that one device holds, and how it meets the other parts.
 
@@ -63,7 +76,11 @@ class Block(eqx.Module):
         phase: For each axis the Bloch factor `exp(i k L)` by which a field grows over
             one period, or `None` for 1.
         zero: A zero that the compiler does not know to be one, inside a loop.
+        keeps_barriers: Whether fusions respect barriers; older compilers for CPUs drop
+            these before.
     """
+
+    keeps_barriers: ClassVar[bool] = jax.__version_info__ >= (0, 12)
 
     shape: tuple[int, ...] = eqx.field(static=True)
     names: tuple[str | None, ...] = eqx.field(static=True)
@@ -74,9 +91,20 @@ class Block(eqx.Module):
 
     def within(self, n: Int[Array, ""]) -> "Block":
         """Returns the block as it adds fastest in turn `n`, from 0, of a loop."""
-        return eqx.tree_at(
-            lambda b: b.zero, self, jnp.minimum(n, 0), is_leaf=lambda x: x is None
-        )
+        zero = jnp.minimum(n, 0)
+        if len(self.shape) == 3 or math.prod(self.shape) > SMALL:
+            # XLA's CPU backend compiles a loop of some sizes into one function, for one
+            # thread, unless a step of it needs the runtime, as sorting does.
+            zero = lax.platform_dependent(n, cpu=_smaller, default=lambda _: zero)
+        return eqx.tree_at(lambda b: b.zero, self, zero, is_leaf=lambda x: x is None)
+
+    def once(self, compute: Callable[[Carry], Carry], carry: Carry) -> Carry:
+        """Returns `compute(carry)`, not to be computed again in each of its users."""
+        if self.keeps_barriers or self.zero is None:
+            return lax.optimization_barrier(compute(carry))
+        # A loop of one turn, as far as the compiler knows of any number.
+        turn = lambda _, c: compute(c)  # noqa: E731
+        return lax.fori_loop(self.zero, self.zero + 1, turn, carry)
 
     def beyond(
         self, plane: Num[Array, "*plane"], axis: int, *, after: bool
