@@ -136,7 +136,7 @@ def flux(axis, along, width=2.5 * MICRO):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("direction", "polarisation"),
-    [("+x", "Ez"), ("-x", "Hz"), ("+y", "Hz"), ("-y", "Ez")],
+    [("-x", "Hz"), ("+y", "Ez")],
 )
 def test_mode_source_sends_its_power_one_way(direction, polarisation):
     axis, sign = "xy".index(direction[1]), int(direction[0] + "1")

@@ -219,12 +219,19 @@ def _stop_rule(run: _Run, stop: EarlyStop | None) -> Callable | None:
     final = run.schedule.at(_LAST_STEP)
 
     def rule(state: DesignState) -> bool:
+        # In NumPy: JAX would compile a program for each length of the history.
         count = int(state.count)
-        history = state.history
-        broken = jnp.any(history.constraints[:count] > run.tolerance, axis=1)
+        objective, strength, constraints = (
+            np.asarray(part)[:count]
+            for part in (
+                state.history.objective,
+                state.history.strength,
+                state.history.constraints,
+            )
+        )
         # On the way to what is allowed the objective may well get worse.
-        values = jnp.where(broken, jnp.inf, history.objective[:count])
-        return stop.reached(values, history.strength[:count], final)
+        broken = np.any(constraints > run.tolerance, axis=1)
+        return stop.reached(np.where(broken, np.inf, objective), strength, final)
 
     return rule
 
