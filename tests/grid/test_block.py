@@ -160,3 +160,23 @@ def test_start_numbers_the_cells_of_the_whole_grid():
     got = numbers(jnp.zeros((8, 12)))
     assert got[0, 0] == 0
     assert got[7, 11] == 409
+
+
+# A small plane, a large one and a volume take their zero in two ways.
+@pytest.mark.parametrize("shape", [(5, 6), (400, 300), (5, 6, 7)])
+@pytest.mark.parametrize("barriers", [True, False])
+def test_turns_of_a_loop_add_in_place_and_compute_once(shape, barriers, monkeypatch):
+    monkeypatch.setattr(Block, "keeps_barriers", barriers)
+    periods = (False,) * len(shape)
+    block = alone(shape, periods, (None,) * len(shape))
+    box = tuple((1, 4) for _ in shape)
+
+    def turn(n, values):
+        here = block.within(n)
+        values = here.once(lambda v: 2 * v, values)
+        return here.add_here(values, box, jnp.ones((3,) * len(shape)))
+
+    got = jax.jit(lambda v: jax.lax.fori_loop(0, 3, turn, v))(jnp.ones(shape))
+    want = np.full(shape, 8.0)
+    want[(slice(1, 4),) * len(shape)] += 4 + 2 + 1
+    np.testing.assert_array_equal(got, want)
