@@ -13,7 +13,7 @@ CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.jax_cache \
 PYTEST := $(CACHE) $(PY) -m pytest -q
 # Nearly all of the time of the tests goes to the compiler. What is right in float64
 # does not depend on how far it goes; in float32 it does what it does for users.
-DOUBLE := JAX_ENABLE_X64=1 XLA_FLAGS=--xla_backend_optimization_level=0
+DOUBLE := JAX_ENABLE_X64=1 XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0"
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench docs lint format types stress clean

@@ -6,7 +6,10 @@ from physax import design
 
 
 class BestBinary:
-    """Looks at each step of `design.optimise`; its objective returns the device too."""
+    """Looks at each step of `design.optimise`; its objective returns the device too.
+
+    The least objective wins. It is that of the device before the last cells are mended.
+    """
 
     def __init__(self, cell: float, least: float):
         """Starts with nothing.

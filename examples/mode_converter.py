@@ -83,7 +83,7 @@ def designed(seed: int, least: float, count: int, cells=(20, 10)):
     now, first = stage(grey_start(coarse, seed), coarse, few, count, raised, radius)
     now, second = stage(now, coarse, few, after, np.inf, radius, 1e-7)
     now = design.PixelDensity(now.values.repeat(ratio, 0).repeat(ratio, 1))
-    now, third = stage(now, fine, many, after // 3, np.inf, radius, 1e-8)
+    now, third = stage(now, fine, many, -(-after // 3), np.inf, radius, 1e-8)
     best = BestBinary(fine["dl_nm"] * NANO, least)
     _, last = stage(now, fine, many, after, np.inf, radius, 1e-9, best)
     return best.device(), fine, np.concatenate([first, second, third, last])

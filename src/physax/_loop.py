@@ -207,7 +207,8 @@ def _blank(shapes: PyTree, count: int, state: PyTree) -> PyTree:
     # condition does; the compiler sees that it decides nothing.
     any_zero = jnp.zeros((), bool)
     for leaf in jax.tree.leaves(state):
-        any_zero = any_zero | (jnp.ravel(leaf)[0] == 0)
+        if leaf.size:
+            any_zero = any_zero | (jnp.ravel(leaf)[0] == 0)
 
     def blank(x):
         zeros = jnp.zeros((count, *x.shape), x.dtype)

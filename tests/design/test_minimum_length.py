@@ -143,3 +143,12 @@ def test_wrong_cells_of_a_device_are_mended():
 def test_bad_devices_are_refused(make, message):
     with pytest.raises(PhysaxError, match=message):
         make()
+
+
+def test_a_length_between_two_numbers_of_cells_takes_the_larger():
+    bar = np.zeros((20, 20), bool)
+    bar[4:16, 7:13] = True
+    assert not remove_narrow(bar, 64e-9, 10e-9).any()
+    assert narrow_cells(bar, 64e-9, 10e-9)[0].any()
+    assert remove_narrow(bar, 60e-9, 10e-9).any()
+    assert not narrow_cells(bar, 60e-9, 10e-9)[0].any()

@@ -149,5 +149,10 @@ def test_straight_through_is_binary_with_the_derivative_of_what_it_rounds():
     slopes, found = jax.grad(weighed, has_aux=True)(latent, True)
     assert jnp.array_equal(found, (latent > 0.5).astype(found.dtype))
     assert jnp.array_equal(slopes, jax.grad(weighed, has_aux=True)(latent, False)[0])
+    whole = jax.jit(lambda x: straight_through(2 * x - 0.5))(latent)
+    assert jnp.array_equal(whole, jnp.round(whole))
+    assert list(straight_through(np.array([0.2, 0.7]))) == [0, 1]
     with pytest.raises(PhysaxError, match="`threshold`"):
         straight_through(latent, 1.5)
+    with pytest.raises(PhysaxError, match="must be of real numbers, but is of complex"):
+        straight_through(latent + 0j)

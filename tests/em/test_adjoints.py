@@ -172,8 +172,7 @@ def test_exact_adjoints_agree_and_taylor_remainders_are_of_second_order(kind):
     for adjoint in others:
         found = gaps(value_and_gradient(sim, adjoint)[1], want)
         assert max(found.values()) <= 1e-10, (adjoint, found)
-    if kind != "bloch":
-        check_taylor(sim, start, want)
+    check_taylor(sim, start, want)
 
 
 @pytest.mark.slow

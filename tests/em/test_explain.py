@@ -7,6 +7,7 @@ import pytest
 
 from physax import em
 from physax._checks import ArgumentError
+from physax.em._simulation import with_steps
 from physax.grid import Grid
 from tests.em.scenes import CELL, FREQUENCIES, PULSE, at
 
@@ -27,15 +28,17 @@ def sim():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "adjoint",
+    ("adjoint", "steps"),
     [
-        em.LinearTape(),
-        em.LinearTape("bfloat16"),
-        em.LinearTape(every=100),
-        em.Reversible(),
+        (em.LinearTape(), 400),
+        (em.LinearTape("bfloat16"), 2000),
+        (em.LinearTape(every=100), 2000),
+        (em.Reversible(), 400),
     ],
 )
-def test_compiled_gradient_takes_the_memory_that_was_told(sim, adjoint):
+def test_compiled_gradient_takes_the_memory_that_was_told(sim, adjoint, steps):
+    sim = with_steps(sim, steps)
+
     def flux(eps):
         moved = eqx.tree_at(lambda s: s.medium.regions[0].permittivity, sim, eps)
         return em.simulate(moved, adjoint=adjoint).monitors["flux"].flux[0]

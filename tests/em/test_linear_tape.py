@@ -15,7 +15,7 @@ from physax.em._simulation import with_steps
 from physax.em._state import rest
 from physax.em._step import half_step
 from physax.em._transpose import transposed_half_step
-from physax.grid import Grid
+from physax.grid import Block, Grid
 from tests.em.scenes import SCENES
 from tests.em.test_gradients import LEAVES, base, objective
 
@@ -240,8 +240,12 @@ def test_gradient_outside_of_jit_keeps_no_states():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("electric", [True, False])
-@pytest.mark.parametrize("scene", SCENES)
-def test_transposed_half_step_is_the_transpose(scene, electric):
+@pytest.mark.parametrize(
+    ("scene", "barriers"), [*((scene, False) for scene in SCENES), ("3-D", True)]
+)
+def test_transposed_half_step_is_the_transpose(scene, barriers, electric, monkeypatch):
+    # The layers along the last axis are added in another way with barriers.
+    monkeypatch.setattr(Block, "keeps_barriers", barriers)
     program = build_program(SCENES[scene]())
     state, stepper = rest(program), program.stepper
     back = eqx.tree_at(lambda s: s.block, stepper, stepper.block.mirrored())

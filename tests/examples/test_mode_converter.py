@@ -39,11 +39,17 @@ def test_first_stage_converts_more_at_the_last_strength_than_at_the_first():
 
 @pytest.mark.f32
 def test_best_binary_device_is_the_best_that_is_wide_enough():
-    best = BestBinary(10e-9, 20e-9)
+    # Whole cells no shorter than 18 nm.
+    best = BestBinary(10e-9, 18e-9)
     with pytest.raises(SystemExit, match="wide enough"):
         best.device()
     wide, thin = np.zeros((2, 20, 20), bool)
     wide[5:15, 5:15], thin[9] = True, True
+    speck = wide.copy()
+    speck[1, 1] = True
     for solid, objective in ((wide, 0.3), (thin, 0.1), (~wide, 0.2), (wide, 0.25)):
         best(StepInfo(0, None, objective, jnp.zeros(0), 1.0, solid * 0.9))
     np.testing.assert_array_equal(best.device(), ~wide)
+    # One cell is mended, and what is kept is what was measured.
+    best(StepInfo(0, None, 0.15, jnp.zeros(0), 1.0, speck * 0.9))
+    np.testing.assert_array_equal(best.device(), wide)

@@ -1,6 +1,7 @@
 """Measures the narrowest part and the narrowest gap of a binary device."""
 
 import functools
+import math
 from collections.abc import Callable
 
 import equinox as eqx
@@ -65,9 +66,9 @@ def minimum_length(
 
     Raises:
         ArgumentError: If the device is not a flat array of booleans, at least two cells
-            each way, or `spacing` is not positive.
+            each way, `spacing` is not positive, or `periodic` not a pair.
     """
-    device = _as_device(binary)
+    device = _as_device(binary, periodic)
     width = known_length(spacing, "spacing")
     solid, void = (_length_of(part, periodic) for part in (device, ~device))
     return LengthReport(solid * width, void * width, solid, void)
@@ -84,7 +85,7 @@ def narrow_cells(
 
     Args:
         binary: Where the device is solid.
-        length: The length in metres; rounded to whole cells.
+        length: The length in metres; rounded up to whole cells.
         spacing: Width of a cell in metres.
         periodic: Whether the device repeats itself, along each axis.
 
@@ -94,7 +95,7 @@ def narrow_cells(
     Raises:
         ArgumentError: As `minimum_length`.
     """
-    device = _as_device(binary)
+    device = _as_device(binary, periodic)
     cells = _cells(length, spacing)
     solid, void = (
         _uncovered(_misfits(part, periodic), cells) for part in (device, ~device)
@@ -120,7 +121,7 @@ def remove_narrow(
 
     Args:
         binary: Where the device is solid.
-        length: The length in metres; rounded to whole cells.
+        length: The length in metres; rounded up to whole cells.
         spacing: Width of a cell in metres.
         periodic: Whether the device repeats itself, along each axis.
 
@@ -130,7 +131,7 @@ def remove_narrow(
     Raises:
         ArgumentError: As `minimum_length`.
     """
-    device = _as_device(binary)
+    device = _as_device(binary, periodic)
     disc = _disc(_cells(length, spacing))
     for _ in range(_TURNS):
         opened = device & _opened(device, disc, periodic)
@@ -142,13 +143,18 @@ def remove_narrow(
 
 
 def _cells(length, spacing) -> int:
-    """Returns a length in whole cells, at least one."""
+    """Returns a length in whole cells that are no shorter."""
     width = known_length(spacing, "spacing")
-    return max(round(known_length(length, "length") / width), 1)
+    return math.ceil(known_length(length, "length") / width - 1e-6)
 
 
-def _as_device(binary) -> np.ndarray:
+def _as_device(binary, periodic) -> np.ndarray:
     device = np.asarray(binary)
+    if np.shape(periodic) != (2,):
+        raise ArgumentError(
+            "`periodic` must be a pair of booleans, one for each axis, but is "
+            f"{periodic!r}."
+        )
     if device.dtype != bool or device.ndim != 2 or min(device.shape) < 2:
         raise ArgumentError(
             "`binary` must be a two-dimensional array of booleans, at least 2 cells "

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import at_least, between
+from .._checks import ArgumentError, as_array, at_least, between
 
 
 Projection = Callable[..., Array]
@@ -122,7 +122,7 @@ def subpixel_projection(
 
 
 def straight_through(
-    density: Float[Array, "*cells"], threshold: Float[ArrayLike, ""] = 0.5
+    density: Num[ArrayLike, "*cells"], threshold: Float[ArrayLike, ""] = 0.5
 ) -> Float[Array, "*cells"]:
     """Rounds a density, and differentiates as if it were not rounded.
 
@@ -141,8 +141,14 @@ def straight_through(
         Zeros and ones.
 
     Raises:
-        ArgumentError: If `threshold` is not in (0, 1).
+        ArgumentError: If `density` is not real or `threshold` not in (0, 1).
     """
+    density = as_array(density)
+    if not jnp.issubdtype(density.dtype, jnp.floating):
+        raise ArgumentError(
+            f"`density` must be of real numbers, but is of {density.dtype}. Round "
+            "what has no derivative by a comparison."
+        )
     threshold = between("threshold", 0.0, 1.0)(threshold).astype(density.dtype)
     binary = (density > threshold).astype(density.dtype)
     # A threshold that was refused under `jit` is NaN, and must show.

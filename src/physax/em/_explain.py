@@ -11,7 +11,6 @@ from ._components import components
 from ._cpml import CPML
 from ._frequency_domain import FrequencyDomain
 from ._linear_tape import LinearTape
-from ._march import watch_every
 from ._medium import REGIONAL
 from ._memory import state_bytes
 from ._monitors import AbstractSpectralMonitor
@@ -39,18 +38,15 @@ def adjoint_bytes(sim: Simulation, adjoint: AbstractAdjoint) -> int:
     state, steps = state_bytes(sim), max(sim.steps, 1)
     if isinstance(adjoint, LinearTape):
         one = _recorded_bytes(sim, adjoint)
-        chunk = min(adjoint.every or watch_every(sim, None, steps=steps) or 0, steps)
         if adjoint.every is None:
-            # The tape of a chunk is copied into that of the run.
-            return (steps + (chunk if chunk < steps else 0)) * one + state
+            return steps * one + 2 * state
+        chunk = min(adjoint.every, steps)
         return (-(-steps // chunk) + 2) * state + chunk * one
     if isinstance(adjoint, Checkpointed | Direct):
         every = adjoint.checkpoint(steps)
         return (steps if every is None else -(-steps // every) + every) * state
     if isinstance(adjoint, Reversible):
-        chunk = min(watch_every(sim, None, steps=steps) or 0, steps)
-        copies = steps + (chunk if chunk < steps else 0)
-        return copies * _faces_bytes(sim, adjoint) + 2 * state
+        return steps * _faces_bytes(sim, adjoint) + 2 * state
     if isinstance(adjoint, FrequencyDomain):
         return _transforms_bytes(sim) + 2 * state
     raise ArgumentError(

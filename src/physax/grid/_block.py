@@ -21,7 +21,7 @@ Spans = tuple[tuple[int, int] | None, ...]
 Carry = TypeVar("Carry")
 
 # Cells of a plane from which on two threads are faster than one compiled loop.
-SMALL = 100_000
+_SMALL = 100_000
 
 
 def _along(values: Array, axis: int, low: int, high: int) -> Array:
@@ -92,7 +92,7 @@ class Block(eqx.Module):
     def within(self, n: Int[Array, ""]) -> "Block":
         """Returns the block as it adds fastest in turn `n`, from 0, of a loop."""
         zero = jnp.minimum(n, 0)
-        if len(self.shape) == 3 or math.prod(self.shape) > SMALL:
+        if len(self.shape) == 3 or math.prod(self.shape) > _SMALL:
             # XLA's CPU backend compiles a loop of some sizes into one function, for one
             # thread, unless a step of it needs the runtime, as sorting does.
             zero = lax.platform_dependent(n, cpu=_smaller, default=lambda _: zero)
