@@ -14,7 +14,6 @@ from physax import design
 from physax.runtime import Checkpointing, fingerprint
 
 
-STEPS = 100
 SMOOTH = design.ConicFilter(3.0, 1.0)
 
 
@@ -51,7 +50,8 @@ def main(folder, *, light=False):
     result = design.optimise(
         unconverted if light else misfit,
         design.grey_start(shape, noise=0.1, key=jax.random.key(0)),
-        steps=STEPS,
+        # With light it is killed so often that it would end too soon.
+        steps=400 if light else 100,
         optimiser=design.MovingAsymptotes(),
         schedule=design.Stages((4, 16, jnp.inf), every=30),
         constraints=amount,
