@@ -85,7 +85,7 @@ def check(got, want, tolerance=1e-10):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scene", ["walls", "bloch"])
+@pytest.mark.parametrize("scene", ["1-D", "walls", "bloch"])
 def test_tape_agrees_with_the_loop_itself(scene):
     sim = linear(scene)
     want = gradient(sim, em.Direct())

@@ -176,8 +176,8 @@ def line_of(eps, regions):
 def test_modes_see_the_regions_that_their_lines_meet():
     eps = jnp.full((30, 30), 2.0).at[:, 12:18].set(9.0)
     want = line_of(eps, ())
-    # One lies on none of the lines, one reaches from the guide to the end.
-    for box in (((16, 20), (11, 19)), ((4, 30), (14, 30))):
+    # One lies on both lines, one on none, one reaches from the guide to the end.
+    for box in (((2, 14), (10, 16)), ((16, 20), (11, 19)), ((4, 30), (14, 30))):
         part = tuple(slice(*span) for span in box)
         got = line_of(eps.at[part].set(5.0), em.DesignRegion(box, eps[part]))
         for one, other in zip(got, want, strict=True):

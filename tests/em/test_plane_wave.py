@@ -39,9 +39,10 @@ WAVES = {
     "1-D down": (1, None, ["-x Ez"]),
     "2-D Ez": (2, "Ez", ["+x Ez", "-x Ez", "+y Ez", "-y Ez"]),
     "2-D Hz": (2, "Hz", ["+x Ey", "-x Ey", "+y Ex", "-y Ex"]),
-    "3-D": (3, None, ["+x Ey", "-y Ex", "+z Ex"]),
+    "3-D up": (3, None, ["+x Ey", "+y Ez", "+z Ex"]),
+    "3-D down": (3, None, ["-x Ez", "-y Ex", "-z Ey"]),
 }
-SLOW = ("3-D",)
+SLOW = ("3-D up", "3-D down")
 
 
 @pytest.mark.parametrize(

@@ -79,10 +79,9 @@ def test_polynomials_of_the_methods_degree_are_exact(method, degree, kind):
 
 
 @pytest.mark.x64
-@pytest.mark.parametrize(
-    ("ndim", "kind"), [(1, "graded"), (2, "uniform"), (3, "graded")]
-)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("method", "order"), [(Linear(), 2), (Cubic(), 4)])
+@pytest.mark.parametrize("ndim", [1, 2, 3])
 def test_order_of_convergence(kind, method, order, ndim):
     def wave(*x):
         return jnp.sin(3 * x[0]) * jnp.prod(jnp.stack([jnp.cos(2 * u) for u in x]), 0)
@@ -124,9 +123,9 @@ def test_agrees_with_scipy(kind, name):
 
 
 @pytest.mark.x64
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    ("kind", "method", "order"),
-    [("uniform", Nearest(), 1), ("graded", Linear(), 2), ("graded", Cubic(), 4)],
+    ("method", "order"), [(Nearest(), 1), (Linear(), 2), (Cubic(), 4)]
 )
 def test_periodic_axes_repeat_at_full_order(kind, method, order):
     def wave(x, y):
