@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -221,17 +222,11 @@ def _stop_rule(run: _Run, stop: EarlyStop | None) -> Callable | None:
     def rule(state: DesignState) -> bool:
         # In NumPy: JAX would compile a program for each length of the history.
         count = int(state.count)
-        objective, strength, constraints = (
-            np.asarray(part)[:count]
-            for part in (
-                state.history.objective,
-                state.history.strength,
-                state.history.constraints,
-            )
-        )
+        history = jax.tree.map(lambda part: np.asarray(part)[:count], state.history)
         # On the way to what is allowed the objective may well get worse.
-        broken = np.any(constraints > run.tolerance, axis=1)
-        return stop.reached(np.where(broken, np.inf, objective), strength, final)
+        broken = np.any(history.constraints > run.tolerance, axis=1)
+        values = np.where(broken, np.inf, history.objective)
+        return stop.reached(values, history.strength, final)
 
     return rule
 

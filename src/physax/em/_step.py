@@ -122,6 +122,13 @@ def along(row: Array, axis: int, ndim: int) -> Array:
     return row.reshape([-1 if a == axis else 1 for a in range(ndim)])
 
 
+def in_whole(slab: Array, axis: int, start: int, cells: int) -> Array:
+    """Returns a slab from cell `start` on among zeros, `cells` long along its axis."""
+    pad = [(0, 0)] * slab.ndim
+    pad[axis] = start, cells - start - slab.shape[axis]
+    return jnp.pad(slab, pad)
+
+
 def psi_name(term: CurlTerm, side: str) -> str:
     """Names the memory of one curl term in one slab."""
     return f"{term.target}_{'xyz'[term.axis]}_{side}"
@@ -200,9 +207,7 @@ def half_step(
             if rows.g is not None:
                 extra = extra + along(rows.g, term.axis, ndim) * d
             if fused:
-                pad = [(0, 0)] * ndim
-                pad[last] = (start, cells - stop)
-                extra = jnp.pad(extra, pad)
+                extra = in_whole(extra, last, start, cells)
                 inside = extra if inside is None else inside + extra
             else:
                 where = tuple(

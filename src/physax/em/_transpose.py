@@ -9,7 +9,7 @@ from jaxtyping import Array
 from ..grid import Box
 from ._components import CurlTerm
 from ._layers import Axis
-from ._step import Arrays, Stepper, along, psi_name, slabs_of
+from ._step import Arrays, Stepper, along, in_whole, psi_name, slabs_of
 
 
 def transposed_half_step(
@@ -38,7 +38,11 @@ def transposed_half_step(
     """
     parts, block = stepper.components, stepper.block
     terms = parts.electric_terms if electric else parts.magnetic_terms
-    memories = {term: _memories(stepper, term, electric=electric) for term in terms}
+    scales = {t: _scale(stepper.axes[t.axis], t, electric=electric) for t in terms}
+    memories = {
+        term: _memories(stepper, term, *scale, electric=electric)
+        for term, scale in scales.items()
+    }
 
     def recall(psi):
         return {
@@ -50,8 +54,7 @@ def transposed_half_step(
     held = {one.name: psi[one.name] for found in memories.values() for one in found}
     psi, curls, later = {**psi, **block.once(recall, held)}, {}, []
     for term, found in memories.items():
-        axis, cells = stepper.axes[term.axis], block.shape[term.axis]
-        scale, metric = _scale(axis, term, electric=electric)
+        cells, (scale, metric) = block.shape[term.axis], scales[term]
         driven = fields[term.target]
         if metric is not None:
             driven = along(metric, term.axis, parts.ndim) * driven
@@ -68,9 +71,7 @@ def transposed_half_step(
             box = _reach(block.shape, term.axis, start, thick, electric)
             spread = _spread(extra, term.axis, box, electric)
             if fused:  # for the reason that `half_step` gives
-                pad = [(0, 0)] * parts.ndim
-                pad[term.axis] = box[term.axis][0], cells - box[term.axis][1]
-                spread = jnp.pad(spread, pad)
+                spread = in_whole(spread, term.axis, box[term.axis][0], cells)
                 inside = spread if inside is None else inside + spread
             else:
                 later.append((term.source, box, spread))
@@ -131,9 +132,10 @@ def _scale(axis: Axis, term: CurlTerm, *, electric: bool) -> tuple[Any, Array | 
     return (term.sign * metric, None) if metric.ndim == 0 else (term.sign, metric)
 
 
-def _memories(stepper: Stepper, term: CurlTerm, *, electric: bool) -> list[_Memory]:
+def _memories(
+    stepper: Stepper, term: CurlTerm, scale, metric: Array | None, *, electric: bool
+) -> list[_Memory]:
     axis, ndim = stepper.axes[term.axis], stepper.components.ndim
-    scale, metric = _scale(axis, term, electric=electric)
     found = []
     for side, slab, rows in slabs_of(axis, electric=electric):
         start = 0 if side == "low" else stepper.block.shape[term.axis] - slab.cells
