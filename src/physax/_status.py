@@ -23,6 +23,8 @@ class Status(enum.IntEnum):
     DIVERGED = 4
     INTERRUPTED = 5
     INVALID = 6
+    STALLED = 7
+    UNDETERMINED = 8
 
     @property
     def sentence(self) -> str:
@@ -43,6 +45,8 @@ _SENTENCES = {
     Status.DIVERGED: "The values grew beyond the limit or are no longer finite.",
     Status.INTERRUPTED: "A signal ended the run before its last step.",
     Status.INVALID: "An input had a value that the physics does not allow.",
+    Status.STALLED: "Nothing moves any more, but the gradient is not zero.",
+    Status.UNDETERMINED: "The data do not determine every free parameter.",
 }
 
 

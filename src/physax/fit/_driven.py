@@ -1,0 +1,237 @@
+"""Fits whose data come in blocks: the host reads, shows progress, and can resume."""
+
+from collections.abc import Iterator
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool
+
+from ..runtime import (
+    Checkpointing,
+    DriveResult,
+    Progress,
+    drive,
+    fingerprint,
+)
+from ._passes import add_points, first_sums, start_search
+from ._plan import Plan
+from ._problems import AbstractProblem
+from ._sources import Block, DataError, Skip, Stream, read_blocks
+from ._sums import Sums
+from ._trust_region import Search, TrustRegion, advance
+
+
+class Pass(eqx.Module):
+    """A search in the middle of a pass over the data.
+
+    Attributes:
+        search: Before the pass.
+        sums: Of the blocks so far.
+        skipped: Which blocks are left out.
+    """
+
+    search: Search
+    sums: Sums
+    skipped: Bool[Array, " blocks"]
+
+
+@eqx.filter_jit
+def _add_block(
+    problem: AbstractProblem, state: Pass, batch, first, last, *, chunk: int
+) -> Sums:
+    search = state.search
+    return add_points(
+        problem,
+        batch,
+        search.trial,
+        search.factored,
+        state.sums,
+        first,
+        last,
+        chunk=chunk,
+    )
+
+
+@eqx.filter_jit
+def _end_pass(problem: AbstractProblem, method: TrustRegion, state: Pass) -> Search:
+    search = state.search
+    normal = problem.normal(search.trial, state.sums, search.factored)
+    return advance(method, problem.bounds(), search, normal)
+
+
+class _Reader:
+    """Hands out the blocks of pass after pass, in order."""
+
+    def __init__(self, data, size: int, blocks: int):
+        self._data, self._size, self._blocks = data, size, blocks
+        self._next = -1
+        self._open: Iterator[Block] = iter(())
+
+    def read(self, number: int) -> Block:
+        """Returns a block; fastest in order."""
+        if number != self._next or number == 0:
+            self._open = read_blocks(self._data, self._size, number)
+        self._next = number + 1
+        block = next(self._open, None)
+        if block is None:
+            raise DataError(f"The data must have {self._blocks} blocks, but ended.")
+        return block
+
+
+def fit_blocks(
+    problem: AbstractProblem,
+    data,
+    method: TrustRegion,
+    plan: Plan,
+    *,
+    checkpoint: Checkpointing | None,
+    progress: Progress | bool | None,
+    on_bad_chunk: Skip | None,
+    checks: bool,
+) -> tuple[Search, DriveResult, Bool[np.ndarray, " blocks"]]:
+    """Fits block by block.
+
+    Args:
+        problem: The problem, without its data.
+        data: Where the blocks are read.
+        method: How to search.
+        plan: Sizes.
+        checkpoint: Where to keep checkpoints; `every` counts blocks.
+        progress: Whether and how to show progress.
+        on_bad_chunk: Whether blocks may be left out.
+        checks: Whether to look at each block of the first pass.
+
+    Returns:
+        The search, the run, and which blocks were left out.
+    """
+    blocks = -(-plan.n_points // plan.block)
+    reader = _Reader(data, plan.block, blocks)
+    sample = reader.read(0)
+    search = start_search(problem)
+    empty = first_sums(problem, sample.batch, search.trial)
+    state = Pass(search, empty, jnp.zeros(blocks, bool))
+    finite = jax.jit(lambda sums: jnp.all(jnp.isfinite(sums.matrix)))
+
+    def one_block(state: Pass, number: int) -> Pass:
+        if np.asarray(state.skipped)[number]:
+            return state
+        try:
+            block = reader.read(number)
+            sums = _add_block(
+                problem,
+                state,
+                block.batch,
+                jnp.asarray(block.first),
+                jnp.asarray(block.last),
+                chunk=plan.chunk,
+            )
+        except DataError as error:
+            return _leave_out(state, number, plan, on_bad_chunk, str(error))
+        first_pass = checks and int(state.search.evaluations) == 0
+        if first_pass and not bool(finite(sums)):
+            return _leave_out(
+                state,
+                number,
+                plan,
+                on_bad_chunk,
+                "its residuals or their derivatives are not finite at the start",
+            )
+        return eqx.tree_at(lambda s: s.sums, state, sums)
+
+    def advance_blocks(state: Pass, start, stop) -> Pass:
+        for step in range(int(start), int(stop)):
+            number = step % blocks
+            if bool(state.search.done):
+                return state
+            state = one_block(state, number)
+            if number == blocks - 1:
+                search = _end_pass(problem, method, state)
+                state = Pass(search, empty, state.skipped)
+            # Not more than one block is computed with while the next is read.
+            jax.block_until_ready(state.sums.cost)
+        return state
+
+    outcome = drive(
+        advance_blocks,
+        state,
+        stop=method.max_evaluations * blocks,
+        checkpoint=_complete(checkpoint, problem, data, method, plan),
+        progress=_progress(progress, plan),
+        watch=None,
+        converged=lambda s: bool(s.search.done),
+        check_every=blocks,
+    )
+    found: Pass = outcome.state
+    return found.search, outcome, np.asarray(found.skipped)
+
+
+def _progress(progress, plan: Plan) -> Progress | bool | None:
+    if progress is not True:
+        return progress
+    return Progress("fit", unit="Mpoints", per_step=plan.block / 1e6)
+
+
+def _complete(
+    checkpoint: Checkpointing | None, problem, data, method, plan: Plan
+) -> Checkpointing | None:
+    if checkpoint is None or checkpoint.fingerprint:
+        return checkpoint
+    mark = fingerprint(
+        problem,
+        method=method,
+        sizes=(plan.n_points, plan.block, plan.chunk),
+        data=_marks(data),
+    )
+    return Checkpointing(
+        checkpoint.folder,
+        checkpoint.every,
+        keep=checkpoint.keep,
+        fingerprint=mark,
+        resume=checkpoint.resume,
+    )
+
+
+_MARKED = 1024
+
+
+def _marks(data) -> dict:
+    """Describes data by type, size and both ends: all of it may take hours to read."""
+    marks = {}
+    for path, leaf in jax.tree_util.tree_leaves_with_path(data):
+        if isinstance(leaf, Stream):
+            mark = ("stream", leaf.points)
+        else:
+            ends = np.array(leaf[:_MARKED]), np.array(leaf[-_MARKED:])
+            mark = (tuple(leaf.shape), str(leaf.dtype), ends)
+        marks[jax.tree_util.keystr(path)] = mark
+    return marks
+
+
+def _leave_out(state: Pass, number: int, plan: Plan, skip: Skip | None, why: str):
+    """Marks a block as left out, or refuses to."""
+    begin = number * plan.block
+    place = (
+        f"Chunk {number} of the data (points {begin} to "
+        f"{min(begin + plan.block, plan.n_points)})"
+    )
+    if skip is None:
+        raise DataError(
+            f"{place} must be readable and finite, but {why}. Mend the data, mask the "
+            "points, or allow it with `on_bad_chunk=Skip(max_fraction)`."
+        )
+    if int(state.search.evaluations):
+        raise DataError(
+            f"{place} must stay readable during a fit, but {why}: without it the cost "
+            "of this pass cannot be compared with the pass before."
+        )
+    skipped = state.skipped.at[number].set(True)
+    part = int(skipped.sum()) / skipped.size
+    if part > skip.max_fraction:
+        raise DataError(
+            f"`max_fraction` must be at least the part of chunks that are bad, but is "
+            f"{skip.max_fraction:g}, and {int(skipped.sum())} of {skipped.size} are. "
+            f"The last: {place}: {why}."
+        )
+    return eqx.tree_at(lambda s: s.skipped, state, skipped)

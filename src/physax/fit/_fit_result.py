@@ -1,0 +1,300 @@
+"""The result of a fit: parameters, how well they are known, and what is not."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PyTree
+from scipy.special import stdtrit
+
+from .._checks import ArgumentError
+from .._status import Status
+from ._plan import Plan
+
+
+class FitResult(eqx.Module):
+    r"""The outcome of a fit.
+
+    Attributes:
+        parameters: The fitted parameters, a tree like the start; fixed and tied ones
+            included.
+        values: Those that were free, as a vector.
+        names: Their names.
+        linear: Linear coefficients that were eliminated (`Separable`); empty without.
+        linear_names: Their names.
+        factor: The triangular factor of the Jacobian of free and linear parameters, in
+            the order linear, free.
+        held: Which linear and free parameters stand at a bound that the cost presses
+            them to.
+        chi2: The cost: the sum of squared residuals, or of the loss.
+        count: Number of residuals; complex ones count twice.
+        iterations: Steps that were accepted.
+        evaluations: Passes over the data.
+        gradient: $J^T r$, the gradient of half the cost.
+        status: Why the fit ended, a `Status`.
+        absolute_sigma: Whether the residuals were in units of known standard
+            deviations.
+        plan: How it was done.
+        detail: What there is to say besides.
+    """
+
+    parameters: PyTree
+    values: Float[Array, "*fits free"]
+    linear: Float[Array, "*fits linear"]
+    factor: Float[Array, "*fits all all"]
+    held: Bool[Array, "*fits all"]
+    chi2: Float[Array, "*fits"]
+    count: Int[Array, "*fits"]
+    iterations: Int[Array, "*fits"]
+    evaluations: Int[Array, "*fits"]
+    gradient: Float[Array, "*fits free"]
+    status: Int[Array, "*fits"]
+    names: tuple[str, ...] = eqx.field(static=True)
+    linear_names: tuple[str, ...] = eqx.field(static=True)
+    absolute_sigma: bool = eqx.field(static=True)
+    plan: Plan | None = eqx.field(static=True)
+    detail: str = eqx.field(static=True)
+
+    @property
+    def success(self) -> bool:
+        """Whether the fit has converged and the data determine every parameter."""
+        return bool(np.all(np.asarray(self.status) == Status.CONVERGED))
+
+    @property
+    def message(self) -> str:
+        """Why the fit ended, in words."""
+        sentence = Status(int(self.status)).sentence
+        return f"{sentence} {self.detail}".rstrip()
+
+    @property
+    def active(self) -> Bool[Array, " free"]:
+        """Which free parameters stand at a bound."""
+        return self.held[self.linear.size :]
+
+    @property
+    def degrees_of_freedom(self) -> Int[Array, ""]:
+        """Residuals less the parameters that were fitted."""
+        return self.count - (self.factor.shape[-1] - jnp.sum(self.held))
+
+    @property
+    def reduced_chi2(self) -> Float[Array, ""]:
+        """The cost over the degrees of freedom; NaN without any."""
+        free = self.degrees_of_freedom
+        return jnp.where(free > 0, self.chi2 / jnp.maximum(free, 1), jnp.nan)
+
+    @property
+    def full_covariance(self) -> Float[Array, "all all"]:
+        """Covariance of linear and free parameters, in this order."""
+        unscaled = _inverse_products(self.factor, self.held)
+        return unscaled * self._variance
+
+    @property
+    def covariance(self) -> Float[Array, "free free"]:
+        """Covariance of the free parameters, in the order of `names`.
+
+        Infinite for what the data do not determine; zero for parameters at a bound,
+        whose error is one-sided.
+        """
+        return self.full_covariance[self.linear.size :, self.linear.size :]
+
+    @property
+    def linear_errors(self) -> Float[Array, " linear"]:
+        """Standard errors of the linear coefficients."""
+        return jnp.sqrt(jnp.diagonal(self.full_covariance))[: self.linear.size]
+
+    @property
+    def standard_errors(self) -> Float[Array, " free"]:
+        """Standard errors of the free parameters, in the order of `names`."""
+        return jnp.sqrt(jnp.diagonal(self.covariance))
+
+    @property
+    def correlation(self) -> Float[Array, "free free"]:
+        """Correlation of the free parameters; NaN where an error is 0 or infinite."""
+        errors = self.standard_errors
+        known = jnp.isfinite(errors) & (errors > 0)
+        safe = jnp.where(known, errors, 1)
+        ratio = self.covariance / safe[:, None] / safe[None, :]
+        return jnp.where(known[:, None] & known[None, :], ratio, jnp.nan)
+
+    @property
+    def condition(self) -> Float[Array, ""]:
+        """Condition number of the Jacobian with columns of length 1.
+
+        It does not depend on the units of the parameters; above some 1e6 a combination
+        of them is hardly determined.
+        """
+        sigma = jnp.linalg.svd(_equal_columns(self.factor)[0], compute_uv=False)
+        return sigma[0] / sigma[-1]
+
+    @property
+    def _variance(self) -> Float[Array, ""]:
+        if self.absolute_sigma:
+            return jnp.ones_like(self.chi2)
+        free = self.degrees_of_freedom
+        return jnp.where(free > 0, self.chi2 / jnp.maximum(free, 1), jnp.inf)
+
+    def __str__(self) -> str:
+        """Lists parameters with errors, and how the fit ended."""
+        errors = np.asarray(self.standard_errors)
+        width = max((len(name) for name in self.names), default=0)
+        rows = [
+            f"  {name:{width}}  {_with_error(float(value), float(error))}"
+            + ("  (at a bound)" if held else "")
+            for name, value, error, held in zip(
+                self.names, self.values, errors, self.active, strict=True
+            )
+        ]
+        head = (
+            f"{self.message}\n  chi-square {float(self.chi2):.6g}, "
+            f"{int(self.degrees_of_freedom):,} degrees of freedom, reduced "
+            f"{float(self.reduced_chi2):.6g}; {int(self.iterations)} iterations, "
+            f"{int(self.evaluations)} passes"
+        )
+        return "\n".join([head, *rows])
+
+
+def _with_error(value: float, error: float) -> str:
+    if not math.isfinite(error) or error <= 0:
+        return f"{value:.8g} ± {error:.3g}"
+    digits = max(0, 1 - math.floor(math.log10(error)))
+    if digits > 9 or abs(value) >= 1e7:
+        return f"{value:.10g} ± {error:.2g}"
+    return f"{value:.{digits}f} ± {error:.{digits}f}"
+
+
+def _equal_columns(factor: Array) -> tuple[Array, Array]:
+    norms = jnp.linalg.norm(factor, axis=0)
+    norms = jnp.where(norms > 0, norms, 1)
+    return factor / norms, norms
+
+
+def _inverse_products(factor: Float[Array, "n n"], held: Array) -> Float[Array, "n n"]:
+    """Returns the inverse of R^T R in what is not held, infinite where it has none."""
+    equal, norms = _equal_columns(factor)
+    equal = jnp.where(held, 0, equal)
+    _, sigma, right = jnp.linalg.svd(equal)
+    eps = jnp.finfo(factor.dtype).eps
+    sound = sigma > sigma.size * eps * sigma[0]
+    inverse = jnp.where(sound, 1 / jnp.where(sound, sigma, 1), 0)
+    half = right.T * inverse
+    # A parameter with a part in the null space has no variance, whatever the rest is.
+    null = jnp.where(sound, 0, right.T**2)
+    loose = (jnp.sum(null, axis=1) > 1e-8) & ~held
+    covariance = (half @ half.T) / norms[:, None] / norms[None, :]
+    still = held[:, None] | held[None, :]
+    covariance = jnp.where(still, 0, covariance)
+    infinite = jnp.diag(jnp.where(loose, jnp.inf, 0))
+    return jnp.where(
+        loose[:, None] | loose[None, :],
+        jnp.where(jnp.eye(len(norms), dtype=bool), infinite, jnp.nan),
+        covariance,
+    )
+
+
+class Interval(eqx.Module):
+    """Bounds within which parameters lie.
+
+    Attributes:
+        low: The lower ends, in the order of the free parameters.
+        high: The upper ends.
+        level: The probability.
+    """
+
+    low: Float[Array, " free"]
+    high: Float[Array, " free"]
+    level: float = eqx.field(static=True)
+
+
+def confidence_intervals(result: FitResult, level: float = 0.95) -> Interval:
+    """Returns intervals from the covariance.
+
+    With errors that were scaled by the reduced chi-square they are Student's.
+
+    Args:
+        result: Of a fit.
+        level: Their probability, in (0, 1).
+
+    Returns:
+        One interval for each free parameter.
+
+    Raises:
+        ArgumentError: If `level` is out of range.
+    """
+    if not 0 < level < 1:
+        raise ArgumentError(f"`level` must lie in (0, 1), but is {level:g}.")
+    from_normal = jax.scipy.stats.norm.ppf(0.5 + level / 2)
+    reach = from_normal
+    if not result.absolute_sigma:
+        reach = _student(0.5 + level / 2, int(result.degrees_of_freedom))
+    half = reach * result.standard_errors
+    return Interval(result.values - half, result.values + half, level)
+
+
+def _student(probability: float, freedom: int) -> float:
+    # `scipy.special` loads in a tenth of the time of `scipy.stats`.
+    return float(stdtrit(freedom, probability)) if freedom > 0 else math.inf
+
+
+class Identifiability(eqx.Module):
+    """Which combinations of parameters the data do and do not determine.
+
+    Attributes:
+        names: The parameters.
+        singular_values: Of the Jacobian with columns of length 1, from the largest.
+        directions: One row for each: the combination of parameters, in units in which
+            each alone changes the residuals equally.
+        undetermined: Number of combinations that the data do not determine.
+        relative_errors: Standard error of each parameter over its value.
+    """
+
+    singular_values: Float[np.ndarray, " all"]
+    directions: Float[np.ndarray, "all all"]
+    undetermined: int
+    relative_errors: Float[np.ndarray, " all"]
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    @property
+    def condition(self) -> float:
+        """Largest over smallest singular value."""
+        low = self.singular_values[-1]
+        return float(self.singular_values[0] / low) if low > 0 else math.inf
+
+    def __str__(self) -> str:
+        lines = [f"condition number {self.condition:.3g}"]
+        weak = [i for i, s in enumerate(self.singular_values) if s < 1e-3]
+        if not weak:
+            lines.append("every combination of parameters is determined")
+        for i in weak:
+            lost = i >= len(self.names) - self.undetermined
+            word = "not determined" if lost else "hardly determined"
+            terms = [
+                f"{weight:+.2f} {name}"
+                for name, weight in zip(self.names, self.directions[i], strict=True)
+                if abs(weight) > 0.05
+            ]
+            lines.append(f"{word}: {' '.join(terms)}")
+        return "\n".join(lines)
+
+
+def identifiability(result: FitResult) -> Identifiability:
+    """Finds which combinations of parameters the data do not determine.
+
+    Args:
+        result: Of a fit.
+
+    Returns:
+        Singular values and directions; print it to read which are weak.
+    """
+    factor = np.asarray(result.factor)
+    norms = np.linalg.norm(factor, axis=0)
+    equal = factor / np.where(norms > 0, norms, 1)
+    _, sigma, right = np.linalg.svd(equal)
+    lost = sigma <= sigma.size * np.finfo(factor.dtype).eps * sigma[0]
+    values = np.concatenate([np.asarray(result.linear), np.asarray(result.values)])
+    errors = np.sqrt(np.diagonal(np.asarray(result.full_covariance)))
+    relative = errors / np.where(values != 0, np.abs(values), np.nan)
+    return Identifiability(
+        sigma, right, int(lost.sum()), relative, (*result.linear_names, *result.names)
+    )

@@ -1,0 +1,260 @@
+"""Solves least-squares problems of any size, with one algorithm."""
+
+import dataclasses
+import math
+
+import equinox as eqx
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+
+from .._checks import ArgumentError
+from .._status import RunError, Status
+from ..runtime import Checkpointing, Progress, require_x64
+from ._driven import fit_blocks
+from ._fit_result import FitResult
+from ._implicit import attach_derivative
+from ._passes import points_in, resident_normal, start_search, without_data
+from ._plan import Plan, plan as make_plan
+from ._problems import AbstractProblem, LeastSquares
+from ._separable import AbstractSeparable
+from ._sources import Skip, count_points, in_memory
+from ._trial_step import held_at_bounds
+from ._trust_region import Search, TrustRegion, advance, conclude
+
+
+class FitError(RunError):
+    """A fit ended without the answer.
+
+    Attributes:
+        result: What it has reached.
+    """
+
+    def __init__(self, message: str, result: FitResult):
+        super().__init__(message, Status(int(result.status)))
+        self.result = result
+
+
+def least_squares(
+    problem: AbstractProblem,
+    method: TrustRegion | None = None,
+    *,
+    plan: Plan | None = None,
+    checkpoint: Checkpointing | None = None,
+    progress: Progress | bool | None = True,
+    on_bad_chunk: Skip | None = None,
+    checks: bool = True,
+    throw: bool = False,
+) -> FitResult:
+    """Fits parameters to data.
+
+    Data in memory are fitted in one compiled loop, larger ones block by block from the
+    host; the sums over all points, and so the answer, are the same. In memory it works
+    under `jit` and `vmap`, and is differentiable with respect to data, weights and
+    fixed parameters: the derivative is that of the minimum, by the implicit function
+    theorem with the full Hessian.
+
+    Args:
+        problem: What to fit: `LeastSquares` or `Separable`.
+        method: How to search; by default `TrustRegion()`.
+        plan: How the data are gone through; by default `fit.plan` decides.
+        checkpoint: Where to keep checkpoints, and to resume from, for fits block by
+            block; `every` counts blocks.
+        progress: Whether and how such fits show progress.
+        on_bad_chunk: Whether such fits may leave out blocks that cannot be read or are
+            not finite; None refuses them.
+        checks: Whether each block of the first pass is looked at.
+        throw: Whether to raise unless the fit converged.
+
+    Returns:
+        Parameters, their uncertainty, and how the fit ended.
+
+    Raises:
+        ArgumentError: If the data do not fit together, there are fewer residuals than
+            parameters, or an option does not go with the plan.
+        PrecisionError: If data or start are float64 while JAX has it off.
+        DataError: If a block cannot be read or is not finite.
+        FitError: With `throw`, if the fit did not converge.
+    """
+    method = TrustRegion() if method is None else method
+    _check_precision(problem)
+    _check_count(problem)
+    chosen = _plan_for(problem) if plan is None else plan
+    if not chosen.driven and (checkpoint is not None or on_bad_chunk is not None):
+        name = "checkpoint" if checkpoint is not None else "on_bad_chunk"
+        raise ArgumentError(
+            f"`{name}` must go with a plan that reads block by block, but the plan is "
+            f"{chosen.strategy.value}. Give a `plan(..., resident=False)`."
+        )
+    if not chosen.driven and not in_memory(problem.data):
+        raise ArgumentError(
+            "`plan` must read block by block where data are on disk or come from a "
+            f"stream, but is {chosen.strategy.value}."
+        )
+
+    def fit(problem: AbstractProblem) -> FitResult:
+        if not chosen.driven:
+            return _fit_in_memory(problem, method, chosen)
+        return _fit_block_by_block(
+            problem, method, chosen, checkpoint, progress, on_bad_chunk, checks
+        )
+
+    result = fit(problem)
+    if isinstance(result.status, jax.core.Tracer):
+        return result
+    if isinstance(problem, AbstractSeparable) and problem.violates_bounds(
+        result.linear
+    ):
+        # Elimination knows no bounds: from here on the coefficients are parameters.
+        result = fit(problem.jointly(result.values, result.linear))
+    return _finish(problem, result, throw)
+
+
+def _plan_for(problem: AbstractProblem) -> Plan:
+    count = count_points(problem.data)
+    resident = in_memory(problem.data)
+    leaves = [x for x in jax.tree.leaves(problem.data) if eqx.is_array(x)]
+    bytes_each = sum(x.size * x.dtype.itemsize for x in leaves) / count
+    size = problem.vector().size + len(problem.linear_names)
+    return make_plan(count, size, columns=max(bytes_each / 8, 1), resident=resident)
+
+
+def _check_precision(problem: AbstractProblem) -> None:
+    named = {"data": problem.data, "start": problem.parameters.start}
+    for name, tree in named.items():
+        for leaf in jax.tree.leaves(tree):
+            if getattr(leaf, "dtype", None) == np.float64:
+                require_x64(f"`{name}`")
+
+
+@eqx.filter_jit
+def _search(problem: AbstractProblem, method: TrustRegion, *, chunk: int) -> Search:
+    bounds = problem.bounds()
+
+    def one_pass(search: Search) -> Search:
+        normal = resident_normal(problem, search.trial, search.factored, chunk=chunk)
+        return advance(method, bounds, search, normal)
+
+    # Inner iterations of an algorithm: how many follows from the data.
+    start = start_search(problem)
+    return jax.lax.while_loop(lambda s: ~s.done, one_pass, start)
+
+
+@eqx.filter_jit
+def _report(
+    problem: AbstractProblem, method: TrustRegion, search: Search, plan: Plan
+) -> FitResult:
+    low, high = problem.bounds()
+    normal = search.normal
+    held = held_at_bounds(search.vector, normal.gradient, low, high)
+    size = len(problem.parameters.names)
+    # What is solved for holds either the linear coefficients first, or none of them.
+    kept, values = search.vector[:-size], search.vector[-size:]
+    gone = jnp.zeros(normal.linear.size, bool)
+    return FitResult(
+        parameters=problem.parameters.tree(values),
+        values=values,
+        linear=jnp.concatenate([normal.linear, kept]),
+        factor=normal.joint,
+        held=jnp.concatenate([gone, held]),
+        chi2=normal.cost,
+        count=normal.count,
+        iterations=search.iterations,
+        evaluations=search.evaluations,
+        gradient=normal.gradient[-size:],
+        status=conclude(method, (low, high), search),
+        names=problem.parameters.names,
+        linear_names=problem.linear_names,
+        absolute_sigma=problem.absolute_sigma,
+        plan=plan,
+        detail="",
+    )
+
+
+def _fit_in_memory(problem, method: TrustRegion, plan: Plan) -> FitResult:
+    fixed = jax.lax.stop_gradient
+    still = jax.tree.map(lambda x: fixed(x) if eqx.is_array(x) else x, problem)
+    search = _search(still, method, chunk=plan.chunk)
+    if _differentiated(problem):
+        vector = attach_derivative(problem, search.vector)
+        search = eqx.tree_at(lambda s: s.vector, search, vector)
+    return _report(without_data(problem), method, search, plan)
+
+
+def _differentiated(problem) -> bool:
+    """Tells whether some transformation follows the data."""
+    return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(problem))
+
+
+def _fit_block_by_block(
+    problem, method, plan, checkpoint, progress, on_bad_chunk, checks
+) -> FitResult:
+    bare = without_data(problem)
+    search, outcome, skipped = fit_blocks(
+        bare,
+        problem.data,
+        method,
+        plan,
+        checkpoint=checkpoint,
+        progress=progress,
+        on_bad_chunk=on_bad_chunk,
+        checks=checks,
+    )
+    result = _report(bare, method, search, plan)
+    said = []
+    if outcome.status is Status.INTERRUPTED:
+        result = eqx.tree_at(
+            lambda r: r.status, result, jnp.asarray(Status.INTERRUPTED, jnp.int32)
+        )
+        said.append("Start it again with the same checkpoint folder to continue.")
+    if skipped.any():
+        places = ", ".join(map(str, np.flatnonzero(skipped)[:8]))
+        said.append(
+            f"{skipped.sum()} of {skipped.size} chunks were left out ({places})."
+        )
+    return dataclasses.replace(result, detail=" ".join(said))
+
+
+def _check_count(problem: AbstractProblem) -> None:
+    """Refuses what no data could determine, before anything is compiled."""
+    if not in_memory(problem.data):
+        return
+    points = points_in(problem.data)
+    used = jax.ShapeDtypeStruct((points,), bool)
+    columns = eqx.filter_eval_shape(
+        problem.columns, problem.vector(), problem.data, used
+    )
+    size = problem.vector().size + len(problem.linear_names)
+    count = math.prod(columns.rows.shape) // columns.rows.shape[-2]
+    if count < size:
+        raise ArgumentError(
+            "`data` must give at least as many residuals as there are parameters, "
+            f"{size}, but give {count}. Fix parameters, or add data."
+        )
+
+
+def _finish(problem, result: FitResult, throw: bool) -> FitResult:
+    if np.any(np.asarray(result.status) == Status.INVALID):
+        result = dataclasses.replace(result, detail=_first_bad_point(problem))
+    if throw and not result.success:
+        raise FitError(result.message, result)
+    return result
+
+
+def _first_bad_point(problem) -> str:
+    """Says which point has residuals that are not finite at the start."""
+    if not in_memory(problem.data) or not isinstance(problem, LeastSquares):
+        return "Residuals or their derivatives are not finite at the start."
+    data, _, mask = problem.data
+    values = problem.residual(problem.parameters.start, data)
+    bad = ~np.isfinite(np.asarray(values).reshape(points_in(data), -1)).all(axis=1)
+    if mask is not None:
+        bad &= np.asarray(mask)
+    if not bad.any():
+        return "The derivatives of the residuals are not finite at the start."
+    return (
+        f"The residual of point {int(np.argmax(bad))} is not finite at the start "
+        f"({int(bad.sum())} of {bad.size} are not): look for NaN in the data, or mask "
+        "these points."
+    )

@@ -1,0 +1,203 @@
+"""Parameters of a fit: a tree of numbers, of which some are free."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PyTree
+
+from .._checks import ArgumentError, as_array, at_once
+
+
+class Tie(eqx.Module):
+    """Makes parameters a function of others.
+
+    Attributes:
+        where: Takes the tree of parameters to those that are tied, as `eqx.tree_at`
+            does: `lambda p: p["b"]`, or a tuple of several.
+        value: Takes the tree to their values, in the same order.
+    """
+
+    where: Callable = eqx.field(static=True)
+    value: Callable = eqx.field(static=True)
+
+
+class Parameters(eqx.Module):
+    """The start of a fit, and which entries of its flat vector may move.
+
+    Attributes:
+        start: The tree, numbers as arrays. Floating point leaves are parameters.
+        flat: All of them in one vector.
+        free: Places in `flat` of those that move.
+        low: Lower bounds of those.
+        high: Upper bounds.
+        ties: What follows from the others.
+        names: Names of those that move.
+    """
+
+    start: PyTree
+    flat: Float[Array, " all"]
+    free: Int[np.ndarray, " free"]
+    low: Float[Array, " free"]
+    high: Float[Array, " free"]
+    ties: tuple[Tie, ...]
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        start: PyTree,
+        bounds: tuple[Any, Any] = (None, None),
+        fixed: Callable | None = None,
+        ties: Tie | Sequence[Tie] = (),
+    ):
+        with at_once(start):
+            self.start = jax.tree.map(_as_parameter, start)
+            self.flat = to_vector(self.start)
+        if not self.flat.size:
+            raise ArgumentError(
+                "`start` must hold at least one number or floating point array, but "
+                f"holds none: {jax.tree.structure(start)}."
+            )
+        self.ties = (ties,) if isinstance(ties, Tie) else tuple(ties)
+        held = _places(self.start, fixed) if fixed is not None else set()
+        for tie in self.ties:
+            held |= _places(self.start, tie.where)
+        lows, highs = (
+            _bound_vector(bound, self.start, name, empty)
+            for bound, name, empty in zip(
+                bounds, ("lower", "upper"), (-np.inf, np.inf), strict=True
+            )
+        )
+        names = _names(self.start)
+        _check_bounds(self.flat, lows, highs, names)
+        moving = [i for i in range(len(lows)) if i not in held and lows[i] < highs[i]]
+        self.free = np.asarray(moving, int)
+        with at_once(()):
+            self.low = jnp.asarray(lows[self.free])
+            self.high = jnp.asarray(highs[self.free])
+        self.names = tuple(names[i] for i in moving)
+
+    @property
+    def vector(self) -> Float[Array, " free"]:
+        """The start values of what moves, in the widest type there is."""
+        return self.flat[self.free].astype(float)
+
+    def tree(self, vector: Float[Array, " free"]) -> PyTree:
+        """Returns the parameters that a vector of free values stands for."""
+        tree = from_vector(
+            self.start, self.flat.astype(vector.dtype).at[self.free].set(vector)
+        )
+        for tie in self.ties:
+            new = tie.value(tree)
+            old = tie.where(tree)
+            new = jax.tree.map(
+                lambda n, o: jnp.broadcast_to(n, o.shape).astype(o.dtype), new, old
+            )
+            tree = eqx.tree_at(tie.where, tree, new)
+        return tree
+
+
+def to_vector(tree: PyTree) -> Float[Array, " all"]:
+    """Returns the floating point arrays of a tree as one vector."""
+    leaves = [x for x in jax.tree.leaves(tree) if eqx.is_inexact_array(x)]
+    if not leaves:
+        return jnp.zeros((0,))
+    return jnp.concatenate([jnp.ravel(leaf) for leaf in leaves])
+
+
+def from_vector(like: PyTree, vector: Float[Array, " all"]) -> PyTree:
+    """Puts a vector into the floating point arrays of a tree."""
+    arrays, rest = eqx.partition(like, eqx.is_inexact_array)
+    leaves, structure = jax.tree.flatten(arrays)
+    ends = np.cumsum([leaf.size for leaf in leaves])
+    parts = [
+        vector[end - leaf.size : end].reshape(leaf.shape).astype(leaf.dtype)
+        for leaf, end in zip(leaves, ends, strict=True)
+    ]
+    return eqx.combine(jax.tree.unflatten(structure, parts), rest)
+
+
+def _as_parameter(leaf):
+    number = isinstance(leaf, (int, float, np.floating, np.integer))
+    if (number and not isinstance(leaf, bool)) or (
+        isinstance(leaf, np.ndarray) and leaf.dtype.kind == "f"
+    ):
+        return as_array(leaf)
+    if eqx.is_array(leaf) and jnp.iscomplexobj(leaf):
+        raise ArgumentError(
+            "`start` must hold real numbers, but has a complex array. Give its real "
+            "and imaginary parts as two parameters."
+        )
+    return leaf
+
+
+def _places(tree: PyTree, where: Callable) -> set[int]:
+    """Returns the places in the flat vector of what `where` picks."""
+    arrays, rest = eqx.partition(tree, eqx.is_inexact_array)
+    leaves, structure = jax.tree.flatten(arrays)
+    ends = np.cumsum([leaf.size for leaf in leaves])
+    numbers = [
+        np.arange(end - leaf.size, end).reshape(leaf.shape)
+        for leaf, end in zip(leaves, ends, strict=True)
+    ]
+    chosen = where(eqx.combine(jax.tree.unflatten(structure, numbers), rest))
+    picked = [np.ravel(leaf) for leaf in jax.tree.leaves(chosen)]
+    return set(np.concatenate(picked).astype(int).tolist()) if picked else set()
+
+
+def _bound_vector(bound, tree: PyTree, name: str, empty: float) -> np.ndarray:
+    """Spreads a bound, or a tree of bounds, over the flat vector."""
+
+    def spread(value, part):
+        value = empty if value is None else value
+        return jax.tree.map(
+            lambda x: (
+                np.broadcast_to(np.asarray(value, float), x.shape)
+                if eqx.is_inexact_array(x)
+                else None
+            ),
+            part,
+        )
+
+    try:
+        full = jax.tree.map(spread, bound, tree, is_leaf=lambda x: x is None)
+    except ValueError as error:
+        raise ArgumentError(
+            f"`bounds` must be a pair of numbers or of trees like `start`, but the "
+            f"{name} one does not fit: {error}"
+        ) from error
+    leaves = [np.ravel(leaf) for leaf in jax.tree.leaves(full)]
+    return np.concatenate(leaves)
+
+
+def _check_bounds(flat, lows, highs, names) -> None:
+    known = not isinstance(flat, jax.core.Tracer)
+    values = np.asarray(flat) if known else np.clip(0, lows, highs)
+    for value, low, high, name in zip(values, lows, highs, names, strict=True):
+        if not low <= high:
+            raise ArgumentError(
+                f"`bounds` of {name} must be a lower and a higher one, but are {low:g} "
+                f"and {high:g}."
+            )
+        if not np.isfinite(value):
+            raise ArgumentError(f"`start` must be finite, but {name} is {value:g}.")
+        if not low <= value <= high:
+            raise ArgumentError(
+                f"`start` must lie within `bounds`, but {name} is {value:g}, outside "
+                f"[{low:g}, {high:g}]. Move the start or widen the bounds."
+            )
+
+
+def _names(tree: PyTree) -> tuple[str, ...]:
+    arrays = eqx.filter(tree, eqx.is_inexact_array)
+    names = []
+    for path, leaf in jax.tree_util.tree_leaves_with_path(arrays):
+        name = jax.tree_util.keystr(path, simple=True, separator=".") or "p"
+        for index in np.ndindex(leaf.shape):
+            place = ",".join(map(str, index))
+            names.append(f"{name}[{place}]" if index else name)
+    return tuple(names)

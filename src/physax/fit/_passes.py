@@ -1,0 +1,117 @@
+"""Passes over data that are in memory."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from .._checks import ArgumentError
+from ._problems import AbstractProblem
+from ._sums import Normal, Sums, add, no_sums
+from ._trust_region import Search, begin
+
+
+def points_in(data: PyTree) -> int:
+    """Returns the number of points, the length of the first axis of all arrays.
+
+    Raises:
+        ArgumentError: If there is no array, or lengths differ.
+    """
+    leaves = jax.tree_util.tree_leaves_with_path(data)
+    if not leaves:
+        raise ArgumentError(
+            "`data` must hold an array whose first axis is the points, but is empty."
+        )
+    lengths = {}
+    for path, leaf in leaves:
+        shape = getattr(leaf, "shape", None)
+        if not shape:
+            raise ArgumentError(
+                f"`data{jax.tree_util.keystr(path)}` must be an array whose first axis "
+                f"is the points, but is {leaf!r:.40}. Put constants into the residual "
+                "or among the fixed parameters."
+            )
+        lengths[f"data{jax.tree_util.keystr(path)}"] = shape[0]
+    if len(set(lengths.values())) > 1:
+        raise ArgumentError(
+            f"`data` must agree in their first axis, but has {lengths}."
+        )
+    return next(iter(lengths.values()))
+
+
+def add_points(
+    problem: AbstractProblem,
+    data: PyTree,
+    vector: Float[Array, " m"],
+    factored: Bool[Array, ""],
+    sums: Sums,
+    first: Int[Array, ""],
+    last: Int[Array, ""],
+    *,
+    chunk: int,
+) -> Sums:
+    """Adds the points from `first` to before `last`, chunk by chunk.
+
+    Args:
+        problem: The problem.
+        data: Arrays in memory; all of them, or a block.
+        vector: What the solver moves.
+        factored: Whether to form triangular factors.
+        sums: Of the points before.
+        first: The first point of `data` that counts.
+        last: One past the last.
+        chunk: Points that are evaluated at once.
+    """
+    count = points_in(data)
+    if count <= chunk:
+        number = jnp.arange(count)
+        used = (number >= first) & (number < last)
+        return add(sums, problem.columns(vector, data, used), factored)
+
+    def body(turn, sums):
+        begin = turn * chunk
+        # The last chunk overlaps the one before: no copy of the data with padding.
+        start = jnp.minimum(begin, count - chunk)
+        batch = jax.tree.map(
+            lambda x: jax.lax.dynamic_slice_in_dim(jnp.asarray(x), start, chunk), data
+        )
+        number = start + jnp.arange(chunk)
+        used = (number >= jnp.maximum(begin, first)) & (number < last)
+        return add(sums, problem.columns(vector, batch, used), factored)
+
+    return jax.lax.fori_loop(0, -(-count // chunk), body, sums)
+
+
+def first_sums(
+    problem: AbstractProblem, data: PyTree, vector: Float[Array, " m"]
+) -> Sums:
+    """Returns the sums of no points, for data like these."""
+    return no_sums(problem.sums_shape(data), vector.dtype)
+
+
+def resident_normal(
+    problem: AbstractProblem,
+    vector: Float[Array, " m"],
+    factored: Bool[Array, ""],
+    *,
+    chunk: int,
+) -> Normal:
+    """Makes the quadratic model of all points in one pass."""
+    sums = first_sums(problem, problem.data, vector)
+    begin, end = jnp.asarray(0), jnp.asarray(points_in(problem.data))
+    sums = add_points(
+        problem, problem.data, vector, factored, sums, begin, end, chunk=chunk
+    )
+    return problem.normal(vector, sums, factored)
+
+
+def start_search(problem: AbstractProblem) -> Search:
+    """Returns a search at the start of a problem."""
+    vector = problem.vector()
+    kept = vector.size - len(problem.parameters.names)
+    return begin(vector, len(problem.linear_names) - kept)
+
+
+def without_data(problem: AbstractProblem) -> AbstractProblem:
+    """Returns the problem with nothing in place of its data."""
+    return eqx.tree_at(lambda p: p.data, problem, None, is_leaf=lambda x: x is None)

@@ -1,0 +1,253 @@
+"""Least-squares problems: what is minimised, over which parameters, on which data."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PyTree
+
+from .._checks import ArgumentError
+from ._losses import AbstractLoss, Squared
+from ._parameters import Parameters, Tie
+from ._sums import Columns, Normal, Sums, triangle
+
+
+class AbstractProblem(eqx.Module):
+    """What `least_squares` minimises.
+
+    Attributes:
+        parameters: The parameters, and which of them are free.
+        data: A tree of arrays whose first axis is the points; arrays on disk
+            (memory-mapped, HDF5, zarr) stay there. Or a `Stream`.
+        absolute_sigma: Whether the residuals are in units of known standard deviations.
+            If not, the covariance is scaled by the reduced chi-square.
+        linear_names: Names of linear coefficients that are eliminated.
+    """
+
+    parameters: eqx.AbstractVar[Parameters]
+    data: eqx.AbstractVar[PyTree]
+    absolute_sigma: eqx.AbstractVar[bool]
+    linear_names: eqx.AbstractVar[tuple[str, ...]]
+
+    def vector(self) -> Float[Array, " m"]:
+        """Returns the start of what the solver moves."""
+        raise NotImplementedError
+
+    def bounds(self) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+        """Returns the lower and upper bounds of that."""
+        raise NotImplementedError
+
+    def sums_shape(self, batch: PyTree) -> tuple[int, ...]:
+        """Returns the shape of the sums over points like those in `batch`."""
+        raise NotImplementedError
+
+    def columns(
+        self, vector: Float[Array, " m"], batch: PyTree, used: Bool[Array, " points"]
+    ) -> Columns:
+        """Evaluates the columns of one chunk of points.
+
+        Args:
+            vector: The values of what the solver moves.
+            batch: A chunk of `data`.
+            used: Which points of the chunk count.
+        """
+        raise NotImplementedError
+
+    def normal(
+        self, vector: Float[Array, " m"], sums: Sums, factored: Bool[Array, ""]
+    ) -> Normal:
+        """Makes the quadratic model from the sums over all points."""
+        raise NotImplementedError
+
+    def cost(self, vector: Float[Array, " m"]) -> Float[Array, ""]:
+        """Returns the cost, of data in memory, as one differentiable function."""
+        raise NotImplementedError
+
+
+class LeastSquares(AbstractProblem):
+    r"""Any least-squares problem: minimises $\sum_i w_i s^2 \rho(r_i(p)^2 / s^2)$.
+
+    Attributes:
+        parameters: The parameters, and which of them are free.
+        data: Arrays whose first axis is the points.
+        residual: Takes parameters and a chunk of the data to residuals. Their first
+            axis is the points; further axes and complex numbers are several residuals
+            of a point.
+        loss: What a residual costs.
+        weights: Weight of each point's squared residuals, or None.
+        mask: Which points count, or None for all.
+        penalty: Takes the parameters to further residuals, which are no data (a prior
+            for instance), or None.
+        absolute_sigma: Whether the residuals are in units of known standard deviations.
+    """
+
+    parameters: Parameters
+    data: PyTree
+    residual: Callable
+    loss: AbstractLoss
+    penalty: Callable | None
+    absolute_sigma: bool = eqx.field(static=True)
+    linear_names: tuple[str, ...] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        residual: Callable,
+        start: PyTree,
+        data: PyTree,
+        *,
+        bounds: tuple[Any, Any] = (None, None),
+        fixed: Callable | None = None,
+        ties: Tie | Sequence[Tie] = (),
+        loss: AbstractLoss | None = None,
+        weights: Any = None,
+        mask: Any = None,
+        penalty: Callable | None = None,
+        absolute_sigma: bool = False,
+    ):
+        """Sets up a problem.
+
+        Args:
+            residual: Takes parameters and a chunk of the data to residuals.
+            start: Where to start: numbers, arrays, dicts, lists, modules.
+            data: A tree of arrays whose first axis is the points.
+            bounds: Lower and upper bounds, each a number or a tree like `start` (or
+                its upper part); None for none. Equal ones fix a parameter.
+            fixed: Picks parameters that stay: `lambda p: (p.alpha, p.offset[0])`.
+            ties: Parameters that follow from others.
+            loss: What a residual costs; by default its square.
+            weights: Weight of each point's squared residuals, at least 0.
+            mask: Which points count.
+            penalty: Takes the parameters to further residuals that are no data.
+            absolute_sigma: Whether the residuals are in units of known standard
+                deviations.
+
+        Raises:
+            ArgumentError: If a start value is outside its bounds, bounds are crossed,
+                or there is nothing to fit.
+        """
+        self.parameters = Parameters(start, bounds, fixed, ties)
+        self.residual = residual
+        self.data = (data, weights, mask)
+        self.loss = Squared() if loss is None else loss
+        self.linear_names = ()
+        self.penalty = penalty
+        self.absolute_sigma = absolute_sigma
+        if not self.parameters.names:
+            raise ArgumentError(
+                "`start` must have a free parameter, but all are fixed or tied."
+            )
+
+    def vector(self):
+        return self.parameters.vector
+
+    def bounds(self):
+        return self.parameters.low, self.parameters.high
+
+    def sums_shape(self, batch):
+        del batch
+        size = len(self.parameters.names) + 1
+        return size, size
+
+    def columns(self, vector, batch, used):
+        data, weights, mask = batch
+        used = used if mask is None else used & mask
+
+        def residuals(vector):
+            return _as_rows(
+                self.residual(self.parameters.tree(vector), data), used.size
+            )
+
+        values, jacobian = _jacobian(residuals, vector)
+        # What a point that does not count gives, even NaN, is gone here.
+        keep = jnp.repeat(used, values.size // used.size)
+        values = jnp.where(keep, values, 0).astype(vector.dtype)
+        jacobian = jnp.where(keep, jacobian, 0).astype(vector.dtype)
+        if weights is None:
+            root = jnp.ones((), values.dtype)
+        else:
+            root = jnp.repeat(weights, values.size // used.size)
+            root = jnp.sqrt(jnp.where(keep, root, 0).astype(values.dtype))
+        rows, cost = self._counted(values, jacobian, root)
+        return Columns(rows, cost, jnp.sum(keep))
+
+    def _counted(self, values, jacobian, weight):
+        """Applies loss and the root of the weights: scaled rows, and the cost."""
+        if isinstance(self.loss, Squared):
+            rows = jnp.concatenate([jacobian, values[None]]) * weight
+            return rows, rows[-1] @ rows[-1]
+        scale = self.loss.scale.astype(values.dtype)
+        z = (values / scale) ** 2
+        first, second = self.loss.slopes(z)
+        # Triggs' correction: the curvature of the loss, kept positive.
+        root = jnp.sqrt(jnp.maximum(first + 2 * second * z, 1e-3 * first))
+        rows = jnp.concatenate([jacobian * root, (values * first / root)[None]])
+        return rows * weight, scale**2 * jnp.sum(self.loss.rho(z) * weight**2)
+
+    def normal(self, vector, sums, factored):
+        matrix, cost = sums.matrix + sums.rest, sums.cost[0] + sums.cost[1]
+        if self.penalty is not None:
+            penalty = self.penalty
+
+            def residuals(vector):
+                return jnp.ravel(penalty(self.parameters.tree(vector)))
+
+            values, jacobian = _jacobian(residuals, vector)
+            rows = jnp.concatenate([jacobian, values[None]])
+            matrix = jax.lax.cond(
+                factored,
+                lambda m: jnp.linalg.qr(jnp.concatenate([m, rows.T]), mode="r"),
+                lambda m: m + rows @ rows.T,
+                matrix,
+            )
+            cost = cost + values @ values
+        factor, target, conditioned = triangle(matrix, factored)
+        gradient = jnp.where(factored, factor.T @ target, matrix[:-1, -1])
+        none = jnp.zeros(0, cost.dtype)
+        return Normal(
+            factor, target, gradient, cost, sums.count, conditioned, none, factor
+        )
+
+    def cost(self, vector):
+        data, weights, mask = self.data
+        parameters = self.parameters.tree(vector)
+        points = jax.tree.leaves(data)[0].shape[0]
+        values = _as_rows(self.residual(parameters, data), points)
+        each = values.size // points
+        if mask is not None:
+            values = jnp.where(jnp.repeat(mask, each), values, 0)
+        scale = self.loss.scale
+        losses = scale**2 * self.loss.rho((values / scale) ** 2)
+        if weights is not None:
+            losses = losses * jnp.repeat(weights, each)
+        total = jnp.sum(losses)
+        if self.penalty is not None:
+            total = total + jnp.sum(self.penalty(parameters) ** 2)
+        return total
+
+
+# More tangents at once only take more memory.
+_TANGENTS = 16
+
+
+def _jacobian(
+    residuals: Callable, vector: Float[Array, " m"]
+) -> tuple[Float[Array, " points"], Float[Array, "m points"]]:
+    values, push = jax.linearize(residuals, vector)
+    basis = jnp.eye(vector.size, dtype=vector.dtype)
+    if vector.size <= _TANGENTS:
+        return values, jax.vmap(push)(basis)
+    return values, jax.lax.map(push, basis, batch_size=_TANGENTS)
+
+
+def _as_rows(values: Array, points: int) -> Float[Array, " rows"]:
+    """Returns residuals as one vector of real numbers, point after point."""
+    if values.ndim == 0 or values.shape[0] != points:
+        raise ArgumentError(
+            "`residual` must return an array whose first axis is the points of the "
+            f"chunk, {points}, but its shape is {values.shape}."
+        )
+    if jnp.iscomplexobj(values):
+        values = jnp.stack([values.real, values.imag], axis=-1)
+    return jnp.ravel(values)

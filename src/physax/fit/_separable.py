@@ -1,0 +1,286 @@
+"""Problems in which some parameters are linear: variable projection."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, PyTree
+
+from .._checks import ArgumentError
+from ._eliminate import Mixing, Parts, best_coefficients, eliminated, separate
+from ._parameters import Parameters, Tie
+from ._problems import AbstractProblem
+from ._sums import Columns
+
+
+class AbstractSeparable(AbstractProblem):
+    r"""A problem $y \approx \sum_a \beta_a \phi_a(p)$, with $\beta$ eliminated.
+
+    Attributes:
+        parts: What the columns of a group are.
+        mixing: How groups of points share coefficients.
+        low: Lower bounds of the coefficients.
+        high: Their upper bounds.
+        coefficients: Values to keep among what is solved for; None to eliminate them.
+        centre: A constant that is taken off the data: sums of squares keep more digits.
+    """
+
+    parts: eqx.AbstractVar[Parts]
+    mixing: eqx.AbstractVar[Mixing]
+    low: eqx.AbstractVar[Float[Array, " linear"]]
+    high: eqx.AbstractVar[Float[Array, " linear"]]
+    coefficients: eqx.AbstractVar[Float[Array, " linear"] | None]
+    centre: eqx.AbstractVar[Float[Array, ""]]
+
+    def vector(self):
+        vector = self.parameters.vector
+        if self.coefficients is None:
+            return vector
+        return jnp.concatenate([self.coefficients.astype(vector.dtype), vector])
+
+    def bounds(self):
+        low, high = self.parameters.low, self.parameters.high
+        if self.coefficients is None:
+            return low, high
+        return jnp.concatenate([self.low, low]), jnp.concatenate([self.high, high])
+
+    def sums_shape(self, batch):
+        del batch
+        return len(self.mixing.rows), self.parts.size, self.parts.size
+
+    def normal(self, vector, sums, factored):
+        parts, mixing = self.parts, self.mixing
+        if self.coefficients is None:
+            matrix = sums.matrix + sums.rest
+            found = best_coefficients(matrix, parts, mixing, factored)
+            model = eliminated(sums, found, parts, mixing, factored, keep=False)
+            return eqx.tree_at(
+                lambda n: n.linear, model, self._shifted(found, 1).reshape(-1)
+            )
+        given = vector[: self.coefficients.size].reshape(parts.functions, -1)
+        given = self._shifted(given, -1)
+        return eliminated(sums, given, parts, mixing, factored, keep=True)
+
+    def _shifted(self, coefficients, sign: int):
+        """Adds the centre to the offset, or takes it off."""
+        if self.mixing.ones is None or not self.parts.offset:
+            return coefficients
+        shift = sign * self.centre * self.mixing.ones
+        return coefficients.at[-1].add(shift.astype(coefficients.dtype))
+
+    def violates_bounds(self, linear: Float[Array, " linear"]) -> bool:
+        """Tells whether eliminated coefficients are outside their bounds."""
+        return bool(jnp.any((linear < self.low) | (linear > self.high)))
+
+    def jointly(
+        self, vector: Float[Array, " m"], linear: Float[Array, " linear"]
+    ) -> "AbstractSeparable":
+        """Returns the problem with the coefficients among what is solved for.
+
+        Args:
+            vector: Where to start.
+            linear: Coefficients to start with, which are moved into their bounds.
+        """
+        flat = self.parameters.flat.astype(vector.dtype)
+        flat = flat.at[self.parameters.free].set(vector)
+        return eqx.tree_at(
+            lambda p: (p.parameters.flat, p.coefficients),
+            self,
+            (flat, jnp.clip(linear, self.low, self.high)),
+            is_leaf=lambda x: x is None,
+        )
+
+
+class Separable(AbstractSeparable):
+    """A least-squares problem with linear coefficients, which need no start.
+
+    The fit moves the other parameters alone; errors and correlations are those of the
+    full problem.
+
+    Attributes:
+        parameters: Those that are not linear.
+        data: Data, what was observed, standard deviations and mask.
+        basis: Takes parameters and a chunk of the data to the functions.
+        parts: What the columns of a group are.
+        mixing: How groups of points share coefficients.
+        low: Lower bounds of the coefficients.
+        high: Their upper bounds.
+        coefficients: Values to keep among what is solved for, or None.
+        centre: A constant that is taken off the data.
+        linear_names: Names of the coefficients.
+        absolute_sigma: Whether standard deviations are known.
+    """
+
+    parameters: Parameters
+    data: PyTree
+    basis: Callable
+    mixing: Mixing
+    low: Float[Array, " linear"]
+    high: Float[Array, " linear"]
+    coefficients: Float[Array, " linear"] | None
+    centre: Float[Array, ""]
+    parts: Parts = eqx.field(static=True)
+    linear_names: tuple[str, ...] = eqx.field(static=True)
+    absolute_sigma: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        basis: Callable,
+        start: PyTree,
+        data: PyTree,
+        observed: Any,
+        *,
+        functions: Sequence[str] = ("amplitude",),
+        offset: bool = False,
+        groups: int | None = None,
+        mixing: Mixing | None = None,
+        linear_bounds: tuple[Any, Any] = (None, None),
+        sigma: Any = None,
+        mask: Any = None,
+        bounds: tuple[Any, Any] = (None, None),
+        fixed: Callable | None = None,
+        ties: Tie | Sequence[Tie] = (),
+        absolute_sigma: bool = False,
+    ):
+        """Sets up a problem.
+
+        Args:
+            basis: Takes parameters and a chunk of the data to the functions, an array
+                like the chunk of `observed` with one more axis, the functions; without
+                it if there is one.
+            start: Where to start.
+            data: A tree of arrays whose first axis is the points.
+            observed: What was observed; the first axis is the points.
+            functions: Names of the coefficients of the functions.
+            offset: Whether a constant is fitted, too.
+            groups: Length of the second axis of `observed`, if each entry there has
+                coefficients of its own; None for the same everywhere.
+            mixing: How groups share coefficients, if not one for each.
+            linear_bounds: Lower and upper bounds of the coefficients, each a number or
+                one for each name (the offset last).
+            sigma: Standard deviation of each observed value, or of all.
+            mask: Which observed values count.
+            bounds: Lower and upper bounds of the parameters.
+            fixed: Picks parameters that stay.
+            ties: Parameters that follow from others.
+            absolute_sigma: Whether `sigma` are known standard deviations, and not only
+                relative ones.
+
+        Raises:
+            ArgumentError: If bounds are crossed, `sigma` is not positive, or shapes do
+                not fit.
+        """
+        self.parameters = Parameters(start, bounds, fixed, ties)
+        self.basis = basis
+        self.data = (data, observed, *_as_leaves(sigma, mask, observed))
+        count = 1 if groups is None else groups
+        self.mixing = separate(count) if mixing is None else mixing
+        if len(self.mixing.rows) != count:
+            raise ArgumentError(
+                f"`mixing` must have a row for each of {count} groups, but has "
+                f"{len(self.mixing.rows)}."
+            )
+        self.parts = Parts(len(functions), int(offset), len(self.parameters.names))
+        names = (*functions, "offset") if offset else tuple(functions)
+        width = self.mixing.rows.shape[1]
+        self.linear_names = tuple(
+            name if width == 1 else f"{name}[{i}]"
+            for name in names
+            for i in range(width)
+        )
+        self.low, self.high = linear_limits(linear_bounds, len(names), width)
+        self.coefficients = None
+        self.centre = jnp.asarray(_first_value(observed) if offset else 0.0)
+        if self.mixing.ones is None:
+            self.centre = jnp.zeros_like(self.centre)
+        self.absolute_sigma = absolute_sigma
+
+    def columns(
+        self, vector: Float[Array, " m"], batch: PyTree, used: Bool[Array, " points"]
+    ) -> Columns:
+        data, observed, sigma, mask = batch
+        moving = vector[-self.parts.free :]
+
+        def functions(moving):
+            values = self.basis(self.parameters.tree(moving), data)
+            return values.reshape(*observed.shape, self.parts.varying)
+
+        keep = used.reshape(-1, *[1] * (observed.ndim - 1))
+        keep = keep & (jnp.ones_like(observed, bool) if mask is None else mask)
+        weight = keep if sigma is None else jnp.where(keep, 1 / sigma, 0)
+        values, push = jax.linearize(functions, moving)
+        slopes = jax.vmap(push, out_axes=-1)(jnp.eye(moving.size, dtype=moving.dtype))
+        columns = [values]
+        if self.parts.offset:
+            columns.append(jnp.ones((*observed.shape, 1)))
+        columns.append(slopes.reshape(*observed.shape, -1))
+        columns.append((observed - self.centre)[..., None])
+        joined = jnp.concatenate(columns, axis=-1).astype(vector.dtype)
+        joined = jnp.where(keep[..., None], joined, 0) * weight[..., None]
+        if len(self.mixing.rows) > 1:
+            joined = jnp.moveaxis(joined, 1, 0)
+        rows = joined.reshape(len(self.mixing.rows), -1, self.parts.size)
+        return Columns(
+            jnp.swapaxes(rows, 1, 2), jnp.zeros((), vector.dtype), jnp.sum(keep)
+        )
+
+    def cost(self, vector):
+        data, observed, sigma, mask = self.data
+        functions = self.basis(self.parameters.tree(vector), data)
+        functions = functions.reshape(*observed.shape, self.parts.varying)
+        weight = jnp.ones(observed.shape) if sigma is None else 1 / sigma
+        weight = jnp.broadcast_to(weight, observed.shape)
+        weight = weight if mask is None else jnp.where(mask, weight, 0)
+        return projected_cost(functions, observed, weight, self.parts, self.mixing)
+
+
+def projected_cost(functions, observed, weight, parts: Parts, mixing: Mixing):
+    """Returns the least sum of squares over the linear coefficients."""
+    if parts.offset:
+        one = jnp.ones((*observed.shape, 1), functions.dtype)
+        functions = jnp.concatenate([functions, one], axis=-1)
+    groups = len(mixing.rows)
+    if groups > 1:
+        functions = jnp.moveaxis(functions, 1, 0)
+        observed, weight = jnp.moveaxis(observed, 1, 0), jnp.moveaxis(weight, 1, 0)
+    weight = jnp.where(jnp.isfinite(weight), weight, 0).reshape(groups, -1)
+    values = jnp.where(weight > 0, observed.reshape(groups, -1), 0) * weight
+    functions = functions.reshape(groups, values.shape[1], -1) * weight[..., None]
+    columns = jnp.einsum("gpa,gc->gpac", functions, mixing.rows)
+    columns = columns.reshape(values.size, -1)
+    values = values.reshape(-1)
+    norms = jax.lax.stop_gradient(jnp.linalg.norm(columns, axis=0))
+    columns = columns / jnp.where(norms > 0, norms, 1)
+    found = jnp.linalg.solve(columns.T @ columns, columns.T @ values)
+    return jnp.sum((values - columns @ found) ** 2)
+
+
+def linear_limits(bounds, names: int, width: int):
+    """Spreads bounds of linear coefficients over all of them."""
+    limits = []
+    for bound, empty in zip(bounds, (-np.inf, np.inf), strict=True):
+        bound = empty if bound is None else bound
+        each = [empty if b is None else b for b in np.ravel(np.asarray(bound, object))]
+        each = np.broadcast_to(np.asarray(each, float), (names,))
+        limits.append(jnp.asarray(np.repeat(each, width)))
+    if bool(jnp.any(limits[0] > limits[1])):
+        raise ArgumentError("`linear_bounds` must be lower and higher ones, but cross.")
+    return limits[0], limits[1]
+
+
+def _as_leaves(sigma, mask, observed):
+    """Gives standard deviations and mask a first axis of points."""
+    if sigma is not None:
+        if not isinstance(sigma, jax.core.Tracer) and not np.all(np.asarray(sigma) > 0):
+            worst = float(np.min(np.asarray(sigma)))
+            raise ArgumentError(f"`sigma` must be positive, but is {worst:g}.")
+        sigma = jnp.broadcast_to(jnp.asarray(sigma), observed.shape)
+    return sigma, mask
+
+
+def _first_value(observed) -> float:
+    return float(np.ravel(np.asarray(observed[:1]))[0])

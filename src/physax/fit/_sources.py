@@ -1,0 +1,204 @@
+"""Data that are read block by block: arrays on disk, or any iterator."""
+
+import mmap
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from .._checks import ArgumentError, PhysaxError
+from ._passes import points_in
+
+
+class DataError(PhysaxError, OSError):
+    """A part of the data cannot be read, or is not finite."""
+
+
+class Block(NamedTuple):
+    """Some points in memory.
+
+    Attributes:
+        batch: The arrays, all blocks of one length.
+        first: The first point of them that counts.
+        last: One past the last.
+    """
+
+    batch: PyTree
+    first: int
+    last: int
+
+
+class Stream(eqx.Module):
+    """Data that come from an iterator, again for each pass.
+
+    Attributes:
+        open: Called for each pass, with nothing; returns an iterator of trees of
+            arrays whose first axis is the points, of any lengths. The same points must
+            come in the same order each time.
+        points: How many points it gives in all.
+    """
+
+    open: Callable = eqx.field(static=True)
+    points: int = eqx.field(static=True)
+
+    def __check_init__(self):
+        if self.points < 1:
+            raise ArgumentError(f"`points` must be at least 1, but is {self.points}.")
+
+
+class Skip(eqx.Module):
+    """Allows chunks of data that cannot be read or are not finite.
+
+    Attributes:
+        max_fraction: The part of all chunks that may be left out, in [0, 1).
+    """
+
+    max_fraction: float = eqx.field(static=True)
+
+    def __check_init__(self):
+        if not 0 <= self.max_fraction < 1:
+            raise ArgumentError(
+                f"`max_fraction` must lie in [0, 1), but is {self.max_fraction:g}."
+            )
+
+
+def count_points(data: PyTree) -> int:
+    """Returns the number of points of data in memory, on disk or from an iterator."""
+    stream = stream_of(data)
+    return points_in(data) if stream is None else stream.points
+
+
+def stream_of(data: PyTree) -> Stream | None:
+    """Returns the stream in the data, or None."""
+    is_stream = lambda x: isinstance(x, Stream)  # noqa: E731
+    found = [x for x in jax.tree.leaves(data, is_leaf=is_stream) if is_stream(x)]
+    return found[0] if found else None
+
+
+def in_memory(data: PyTree) -> bool:
+    """Tells whether all data are arrays in memory."""
+    if stream_of(data) is not None:
+        return False
+    leaves = jax.tree.leaves(data)
+    return all(
+        isinstance(x, jax.Array)
+        or (isinstance(x, np.ndarray) and not isinstance(x, np.memmap))
+        for x in leaves
+    )
+
+
+_TRIES = 3
+
+
+def read_blocks(data: PyTree, size: int, first: int) -> Iterator[Block]:
+    """Reads a pass, each block while the one before is computed with.
+
+    Args:
+        data: Arrays in memory or on disk, or with a `Stream`.
+        size: Points in a block.
+        first: The block to begin with.
+
+    Yields:
+        The blocks from there to the last.
+    """
+    stream = stream_of(data)
+    blocks = (
+        _array_blocks(data, size, first)
+        if stream is None
+        else _stream_blocks(data, stream, size, first)
+    )
+    with ThreadPoolExecutor(1, thread_name_prefix="physax-read") as reader:
+        ahead = reader.submit(next, blocks, None)
+        while (block := ahead.result()) is not None:
+            ahead = reader.submit(next, blocks, None)
+            yield block
+
+
+def _array_blocks(data: PyTree, size: int, first: int) -> Iterator[Block]:
+    count = points_in(data)
+    size = min(size, count)
+    for begin in range(first * size, count, size):
+        start = min(begin, count - size)
+        batch = jax.tree.map(lambda x, s=start: _read(x, s, s + size), data)
+        yield Block(batch, begin - start, size)
+
+
+def _read(array, start: int, stop: int):
+    if isinstance(array, jax.Array):
+        return _slice(array, start, stop - start)
+    for attempt in range(_TRIES):
+        try:
+            part = jax.device_put(np.array(array[start:stop]))
+            break
+        except OSError as error:
+            if attempt == _TRIES - 1:
+                raise DataError(
+                    f"The points from {start} to {stop} must be readable, but were "
+                    f"not in {_TRIES} attempts: {error}"
+                ) from error
+            time.sleep(0.1 * 4**attempt)
+    _forget(array)
+    return part
+
+
+@eqx.filter_jit
+def _slice(array, start, size: int):
+    return jax.lax.dynamic_slice_in_dim(array, start, size)
+
+
+def _forget(array) -> None:
+    """Lets go of the pages of a file that were read: they would count as used."""
+    if not isinstance(array, np.memmap) or array.mode == "c":
+        return
+    base = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap):
+        base.madvise(mmap.MADV_DONTNEED)
+
+
+def _stream_blocks(data, stream: Stream, size: int, first: int) -> Iterator[Block]:
+    """Cuts what an iterator gives into blocks of one size."""
+    is_stream = lambda x: isinstance(x, Stream)  # noqa: E731
+    size = min(size, stream.points)
+    seen, held, number = 0, [], 0
+    for part in stream.open():
+        seen += points_in(part)
+        held.append(jax.tree.map(np.asarray, part))
+        while sum(map(points_in, held)) >= size:
+            whole = _joined(held)
+            block = jax.tree.map(lambda x: x[:size], whole)
+            held = [jax.tree.map(lambda x: x[size:], whole)]
+            if number >= first:
+                yield _streamed(data, block, is_stream, size, 0)
+            number += 1
+    if seen != stream.points:
+        raise DataError(
+            f"The stream must give `points`, {stream.points}, points in each pass, but "
+            f"gave {seen}."
+        )
+    rest = sum(map(points_in, held))
+    if rest and number >= first:
+        padded = jax.tree.map(
+            lambda x: np.concatenate([np.repeat(x[-1:], size - rest, axis=0), x]),
+            _joined(held),
+        )
+        yield _streamed(data, padded, is_stream, size, size - rest)
+
+
+def _joined(parts: list) -> PyTree:
+    if len(parts) == 1:
+        return parts[0]
+    return jax.tree.map(lambda *xs: np.concatenate(xs), *parts)
+
+
+def _streamed(data, batch, is_stream, size: int, first: int) -> Block:
+    put = jax.tree.map(jnp.asarray, batch)
+    whole = jax.tree.map(lambda x: put if is_stream(x) else x, data, is_leaf=is_stream)
+    return Block(whole, first, size)

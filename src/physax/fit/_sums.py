@@ -1,0 +1,142 @@
+"""Sums over all points, from which a step follows: added chunk by chunk."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+
+class Sums(eqx.Module):
+    """What one pass over the points has added up so far.
+
+    With the columns X = [J, r] of all points this is either X^T X, kept as a sum and
+    the rounding errors of that sum, or the triangular factor R of X = QR.
+
+    Attributes:
+        matrix: X^T X or R.
+        rest: What rounding has cut off X^T X.
+        cost: The cost and what rounding has cut off it.
+        count: Number of residuals.
+    """
+
+    matrix: Float[Array, "*groups k k"]
+    rest: Float[Array, "*groups k k"]
+    cost: Float[Array, "2"]
+    count: Int[Array, ""]
+
+
+class Columns(eqx.Module):
+    """What one chunk of points adds.
+
+    Attributes:
+        rows: The columns X, transposed.
+        cost: Their cost.
+        count: Number of residuals.
+    """
+
+    rows: Float[Array, "*groups k points"]
+    cost: Float[Array, ""]
+    count: Int[Array, ""]
+
+
+class Normal(eqx.Module):
+    r"""The quadratic model of the cost, in factored form.
+
+    The residuals after a step s have the norm $|R s + c|^2$ but for a constant.
+
+    Attributes:
+        factor: The triangular factor R of the Jacobian.
+        target: The residuals in its basis, $c = Q^T r$.
+        gradient: $J^T r$.
+        cost: What is minimised: the sum of the loss over all residuals.
+        count: Number of residuals.
+        conditioned: Whether sums of squares were good enough.
+        linear: Linear coefficients that were eliminated; empty without.
+        joint: The triangular factor for those and the parameters together.
+    """
+
+    factor: Float[Array, "m m"]
+    target: Float[Array, " m"]
+    gradient: Float[Array, " m"]
+    cost: Float[Array, ""]
+    count: Int[Array, ""]
+    conditioned: Array
+    linear: Float[Array, " linear"]
+    joint: Float[Array, "all all"]
+
+
+# Below this the sums of squares have lost half of their digits.
+_LEAST_CONDITION = 1e-8
+
+
+def no_sums(shape: tuple[int, ...], dtype) -> Sums:
+    """Returns the sums of no points."""
+    matrix = jnp.zeros(shape, dtype)
+    return Sums(matrix, matrix, jnp.zeros(2, dtype), jnp.zeros((), int))
+
+
+def add(sums: Sums, columns: Columns, factored: Array) -> Sums:
+    """Adds the points of a chunk.
+
+    Args:
+        sums: Of the points before.
+        columns: Of the chunk.
+        factored: Whether `sums` hold R and not X^T X.
+    """
+
+    def extend_factor(_):
+        rows = jnp.concatenate(
+            [sums.matrix, jnp.swapaxes(columns.rows, -1, -2)], axis=-2
+        )
+        return jnp.linalg.qr(rows, mode="r"), sums.rest
+
+    def extend_products(_):
+        product = columns.rows @ jnp.swapaxes(columns.rows, -1, -2)
+        total, lost = _two_sum(sums.matrix, product)
+        return total, sums.rest + lost
+
+    matrix, rest = jax.lax.cond(factored, extend_factor, extend_products, None)
+    cost, lost = _two_sum(sums.cost[0], columns.cost)
+    return Sums(
+        matrix,
+        rest,
+        jnp.stack([cost, sums.cost[1] + lost]),
+        sums.count + columns.count,
+    )
+
+
+def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """Returns a + b and what rounding cut off (Knuth's algorithm)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def triangle(
+    matrix: Float[Array, "k k"], factored: Array
+) -> tuple[Float[Array, "k k"], Float[Array, " k"], Array]:
+    """Factors X^T X, or takes R as it is; X = [J, r].
+
+    Returns:
+        R of J, Q^T r, and whether X^T X was conditioned well enough for that.
+    """
+    columns = matrix[:-1, :-1]
+
+    def from_products(_):
+        norms = jnp.sqrt(jnp.diagonal(columns))
+        norms = jnp.where(norms > 0, norms, 1)
+        # Column norms of 1 are what makes sums of squares usable: of the parameters'
+        # units nothing is left.
+        equal = columns / norms[:, None] / norms[None, :]
+        lowest = jnp.linalg.eigvalsh(equal)[0] if norms.size else jnp.ones(())
+        lower = jnp.linalg.cholesky(equal)
+        target = jax.scipy.linalg.solve_triangular(
+            lower, matrix[:-1, -1] / norms, lower=True
+        )
+        limit = max(_LEAST_CONDITION, float(10 * jnp.finfo(matrix.dtype).eps))
+        return lower.T * norms[None, :], target, lowest > limit * norms.size
+
+    def from_factor(_):
+        return columns, matrix[:-1, -1], jnp.ones((), bool)
+
+    return jax.lax.cond(factored, from_factor, from_products, None)

@@ -1,0 +1,343 @@
+"""Trust-region search: which parameters to try next, given the sums at the last."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from .._checks import as_array, at_least, positive
+from .._status import Status
+from ._sums import Normal
+from ._trial_step import held_at_bounds, trial_step
+
+
+def _factor(x) -> Float[Array, ""]:
+    return positive(as_array(x), "factor")
+
+
+class TrustRegion(eqx.Module):
+    r"""Levenberg and Marquardt's method with a trust region.
+
+    Steps minimise the linearised residuals within $|D s| \leq \Delta$, where D holds
+    the largest norm that each column of the Jacobian has had; the ratio of actual to
+    predicted reduction moves the radius. Bounds are obeyed by an active set. In the
+    end undamped steps take the parameters to rounding level.
+
+    Reference: Moré, Garbow and Hillstrom, *User guide for MINPACK-1*, ANL-80-74 (1980).
+
+    Attributes:
+        factor: The first radius, in units of |D p|.
+        ftol: The search ends when the cost falls by less than this part of it, twice.
+        xtol: It ends when the radius is below this part of |D p|.
+        gtol: It ends when no column of the Jacobian has a larger cosine with the
+            residuals.
+        max_evaluations: It ends after so many passes over the data.
+        polish: Whether to take undamped steps in the end.
+    """
+
+    factor: Float[Array, ""] = eqx.field(converter=_factor, default=1.0)
+    ftol: Float[Array, ""] = eqx.field(converter=at_least("ftol", 0.0), default=1e-8)
+    xtol: Float[Array, ""] = eqx.field(converter=at_least("xtol", 0.0), default=1e-8)
+    gtol: Float[Array, ""] = eqx.field(converter=at_least("gtol", 0.0), default=1e-8)
+    max_evaluations: int = eqx.field(static=True, default=2000)
+    polish: bool = eqx.field(static=True, default=True)
+
+
+# `_AGAIN` evaluates where the search stands, after undamped steps have failed.
+_START, _AGAIN, _SEARCH, _POLISH, _DONE = range(5)
+
+# A polishing step of this part of a standard deviation changes nothing that is known.
+_NEGLIGIBLE = 1e-9
+
+
+class Search(eqx.Module):
+    """Where a search stands, between two passes over the data.
+
+    Attributes:
+        vector: The best parameters so far.
+        trial: Those that are evaluated next.
+        normal: The model at `vector`.
+        scale: The diagonal of D.
+        radius: Of the trust region.
+        length: Scaled length of the step to `trial`.
+        predicted: Its promised reduction of the cost.
+        slope: The derivative of the cost along it.
+        full: Whether the region did not shorten it.
+        calm: How often in a row the cost has hardly changed.
+        evaluations: Passes over the data.
+        iterations: Steps that were accepted.
+        phase: Of the search.
+        strict: Whether the search went on after undamped steps had failed.
+        factored: Whether passes form a triangular factor instead of sums of squares.
+    """
+
+    vector: Float[Array, " m"]
+    trial: Float[Array, " m"]
+    normal: Normal
+    scale: Float[Array, " m"]
+    radius: Float[Array, ""]
+    length: Float[Array, ""]
+    predicted: Float[Array, ""]
+    slope: Float[Array, ""]
+    full: Bool[Array, ""]
+    calm: Int[Array, ""]
+    evaluations: Int[Array, ""]
+    iterations: Int[Array, ""]
+    phase: Int[Array, ""]
+    strict: Bool[Array, ""]
+    factored: Bool[Array, ""]
+
+    @property
+    def done(self) -> Bool[Array, ""]:
+        """Whether the search has ended."""
+        return self.phase == _DONE
+
+
+def begin(vector: Float[Array, " m"], linear: int = 0, factored=False) -> Search:
+    """Returns a search that has evaluated nothing.
+
+    Args:
+        vector: Where it starts.
+        linear: Number of linear coefficients that are eliminated.
+        factored: Whether to form triangular factors from the start.
+    """
+    dtype, size = vector.dtype, vector.size
+    zero, number = jnp.zeros((), dtype), jnp.zeros((), jnp.int32)
+    normal = Normal(
+        factor=jnp.zeros((size, size), dtype),
+        target=jnp.zeros(size, dtype),
+        gradient=jnp.zeros(size, dtype),
+        cost=zero,
+        count=jnp.zeros((), int),
+        conditioned=jnp.ones((), bool),
+        linear=jnp.zeros(linear, dtype),
+        joint=jnp.zeros((linear + size, linear + size), dtype),
+    )
+    return Search(
+        vector=vector,
+        trial=vector + 0,
+        normal=normal,
+        scale=jnp.ones(size, dtype),
+        radius=zero,
+        length=zero,
+        predicted=zero,
+        slope=zero,
+        full=jnp.zeros((), bool),
+        calm=number,
+        evaluations=number,
+        iterations=number,
+        phase=number,
+        strict=jnp.zeros((), bool),
+        factored=jnp.asarray(factored, bool),
+    )
+
+
+def advance(
+    method: TrustRegion,
+    bounds: tuple[Float[Array, " m"], Float[Array, " m"]],
+    search: Search,
+    new: Normal,
+) -> Search:
+    """Judges the trial that was evaluated, and chooses the next one.
+
+    Args:
+        method: Tolerances.
+        bounds: Lower and upper ones.
+        search: Where the search stands.
+        new: The model at its trial.
+    """
+    evaluations = search.evaluations + 1
+    search = eqx.tree_at(lambda s: s.evaluations, search, evaluations)
+    redo = ~new.conditioned & jnp.isfinite(new.cost) & ~search.factored
+
+    def repeat(search):
+        return eqx.tree_at(lambda s: s.factored, search, jnp.ones((), bool))
+
+    def judge(search):
+        polishing = search.phase == _POLISH
+        taken, ended = jax.lax.cond(
+            polishing,
+            lambda s: _polish(s, new),
+            lambda s: _judge(method, bounds, s, new),
+            search,
+        )
+        return _propose(method, bounds, taken, ended, polishing)
+
+    return jax.lax.cond(redo, repeat, judge, search)
+
+
+def _judge(method, bounds, search: Search, new: Normal) -> tuple[Search, Array]:
+    """Accepts the trial or not, and tells whether the search has ended."""
+    start = search.phase == _START
+    first = start | (search.phase == _AGAIN)
+    cost, predicted = search.normal.cost, search.predicted
+    actual = cost - new.cost
+    sound = _finite(new)
+    ratio = actual / jnp.where(predicted > 0, predicted, 1)
+    ratio = jnp.where(sound & (predicted > 0), ratio, -jnp.inf)
+    norms = column_norms(new)
+
+    accept = sound & (first | (ratio > 1e-4))
+    radius = jnp.where(first, search.radius, _new_radius(search, actual, ratio, sound))
+    search = _moved(search, new, accept)
+    scale = jnp.where(start, jnp.where(norms > 0, norms, 1), search.scale)
+    scale = jnp.where(accept, jnp.maximum(scale, norms), scale)
+    size = jnp.linalg.norm(scale * search.vector)
+    radius = jnp.where(start, method.factor * jnp.where(size > 0, size, 1), radius)
+
+    cost = jnp.where(start, new.cost, cost)
+    ftol = jnp.where(search.strict, _rounding(cost), method.ftol) * cost
+    small = (predicted <= ftol) & (jnp.abs(actual) <= ftol)
+    calm = jnp.where(~first & small & (ratio <= 2), search.calm + 1, 0)
+    search = eqx.tree_at(
+        lambda s: (s.scale, s.radius, s.calm, s.phase),
+        search,
+        (scale, radius, calm, jnp.asarray(_SEARCH, jnp.int32)),
+    )
+    ended = (calm >= 2) | (radius <= method.xtol * size)
+    ended = ended | (~first & (predicted <= _noise(search)))
+    ended = ended | (_cosine(search, bounds) <= method.gtol)
+    return search, ended | (first & ~sound)
+
+
+def _polish(search: Search, new: Normal) -> tuple[Search, Array]:
+    """Accepts an undamped step unless the cost grows by more than rounding."""
+    limit = search.normal.cost * (1 + 1e-9) + _noise(search)
+    good = _finite(new) & (new.cost <= limit)
+    # A step that was refused must not look as if the next one were shorter.
+    length = jnp.where(good, search.length, 0)
+    search = _moved(search, new, good)
+    search = eqx.tree_at(lambda s: s.length, search, length)
+    return search, jnp.ones((), bool)
+
+
+def _propose(method, bounds, search: Search, ended, polishing) -> Search:
+    """Chooses the next trial: within the region, or undamped once the search ended."""
+    spent = search.evaluations >= method.max_evaluations
+    # At the end the undamped step tells how far from the minimum it is.
+    radius = jnp.where(ended | spent, jnp.inf, search.radius)
+    step = trial_step(search.normal, search.vector, search.scale, radius, bounds)
+    cost, free = search.normal.cost, search.normal.count - search.vector.size
+    variance = cost / jnp.maximum(free, 1)
+    size = jnp.linalg.norm(search.scale * search.vector)
+    tiny = (step.predicted <= _NEGLIGIBLE**2 * variance) | (
+        step.length <= jnp.finfo(size.dtype).eps * size
+    )
+    # Steps that do not shrink any more are rounding, or the model is not good enough
+    # here for undamped ones: a narrow valley is followed further with a region.
+    failed = polishing & (step.length > 0.999 * search.length)
+    rounding = step.predicted <= _rounding(cost) * cost
+    again = failed & ~tiny & ~rounding & ~search.strict & ~spent
+    finished = spent | (ended & (tiny | failed | (not method.polish)))
+    phase = jnp.where(
+        again,
+        _AGAIN,
+        jnp.where(finished, _DONE, jnp.where(ended, _POLISH, search.phase)),
+    )
+    # What is not finite at the start stays so.
+    phase = jnp.where(_finite(search.normal), phase, _DONE)
+    return eqx.tree_at(
+        lambda s: (
+            *(s.trial, s.length, s.predicted, s.slope, s.full),
+            *(s.phase, s.strict, s.calm),
+        ),
+        search,
+        (
+            search.vector + jnp.where(again, 0, step.change),
+            *(step.length, step.predicted, step.slope, step.full),
+            *(phase, search.strict | again, jnp.where(again, 0, search.calm)),
+        ),
+    )
+
+
+def _moved(search: Search, new: Normal, accept) -> Search:
+    """Goes to the trial where it is accepted."""
+    keep = lambda n, o: jnp.where(accept, n, o)  # noqa: E731
+    # A first evaluation that is not finite must be seen, too.
+    normal = jax.tree.map(keep, new, search.normal)
+    begun = search.phase != _START
+    unsound = ~begun & ~_finite(new)
+    normal = eqx.tree_at(
+        lambda n: n.cost, normal, jnp.where(unsound, jnp.nan, normal.cost)
+    )
+    return eqx.tree_at(
+        lambda s: (s.vector, s.normal, s.iterations),
+        search,
+        (
+            jnp.where(accept, search.trial, search.vector),
+            normal,
+            search.iterations + (accept & begun),
+        ),
+    )
+
+
+def _rounding(like) -> float:
+    return 8 * float(jnp.finfo(like.dtype).eps)
+
+
+def _new_radius(search: Search, actual, ratio, sound) -> Float[Array, ""]:
+    # A first step that was free to be long tells how long steps are here.
+    fresh = search.evaluations <= 2
+    length = search.length
+    radius = jnp.where(fresh, jnp.minimum(search.radius, length), search.radius)
+    # The minimum of the parabola through cost, slope and the new cost.
+    bend = -actual - search.slope
+    part = -0.5 * search.slope / jnp.where(bend > 0, bend, 1)
+    part = jnp.clip(jnp.where(actual >= 0, 0.5, part), 0.1, 0.5)
+    poor = part * jnp.minimum(radius, 10 * length)
+    radius = jnp.where(
+        ratio <= 0.25,
+        poor,
+        jnp.where((ratio >= 0.75) | search.full, 2 * length, radius),
+    )
+    return jnp.where(sound, radius, 0.25 * jnp.minimum(search.radius, length))
+
+
+def column_norms(normal: Normal) -> Float[Array, " m"]:
+    """Returns the norm of each column of the Jacobian."""
+    return jnp.linalg.norm(normal.factor, axis=0)
+
+
+def _finite(normal: Normal) -> Bool[Array, ""]:
+    return (
+        jnp.isfinite(normal.cost)
+        & jnp.all(jnp.isfinite(normal.gradient))
+        & jnp.all(jnp.isfinite(normal.factor))
+    )
+
+
+def _noise(search: Search) -> Float[Array, ""]:
+    """Returns the change of the cost that rounding of the parameters alone makes."""
+    eps = jnp.finfo(search.vector.dtype).eps
+    moves = column_norms(search.normal) * search.vector
+    return (16 * eps) ** 2 * (moves @ moves)
+
+
+def _cosine(search: Search, bounds) -> Float[Array, ""]:
+    """Returns the largest cosine between a free column and the residuals."""
+    normal = search.normal
+    held = held_at_bounds(search.vector, normal.gradient, *bounds)
+    norms = column_norms(normal) * jnp.sqrt(normal.cost)
+    cosines = jnp.abs(normal.gradient) / jnp.where(norms > 0, norms, 1)
+    return jnp.max(jnp.where(held, 0, cosines))
+
+
+def conclude(method: TrustRegion, bounds, search: Search) -> Int[Array, ""]:
+    """Says how a search ended: `CONVERGED` only if the cost has a minimum there."""
+    normal = search.normal
+    held = held_at_bounds(search.vector, normal.gradient, *bounds)
+    norms = column_norms(normal)
+    equal = normal.factor / jnp.where(norms > 0, norms, 1)
+    sigma = jnp.linalg.svd(jnp.where(held, 0, equal), compute_uv=False)
+    eps = jnp.finfo(norms.dtype).eps
+    rank = jnp.sum(sigma > norms.size * eps * sigma[0])
+    determined = rank >= jnp.sum(~held)
+    tolerance = jnp.maximum(jnp.maximum(method.ftol, method.gtol), 100 * eps)
+    level = search.predicted <= tolerance * normal.cost + _noise(search)
+    out = jnp.where(level, Status.CONVERGED, Status.STALLED)
+    out = jnp.where(
+        ~level & (search.evaluations >= method.max_evaluations), Status.MAX_STEPS, out
+    )
+    out = jnp.where(determined, out, Status.UNDETERMINED)
+    out = jnp.where(_finite(normal) & (search.evaluations > 0), out, Status.INVALID)
+    return out.astype(jnp.int32)
