@@ -1,6 +1,7 @@
 """The result of a fit: parameters, how well they are known, and what is not."""
 
 import math
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -87,8 +88,9 @@ class FitResult(eqx.Module):
     @property
     def full_covariance(self) -> Float[Array, "all all"]:
         """Covariance of linear and free parameters, in this order."""
-        unscaled = _inverse_products(self.factor, self.held)
-        return unscaled * self._variance
+        return _covariance(
+            self.factor, self.held, self.chi2, self.count, self.absolute_sigma
+        )
 
     @property
     def covariance(self) -> Float[Array, "free free"]:
@@ -128,13 +130,6 @@ class FitResult(eqx.Module):
         sigma = jnp.linalg.svd(_equal_columns(self.factor)[0], compute_uv=False)
         return sigma[0] / sigma[-1]
 
-    @property
-    def _variance(self) -> Float[Array, ""]:
-        if self.absolute_sigma:
-            return jnp.ones_like(self.chi2)
-        free = self.degrees_of_freedom
-        return jnp.where(free > 0, self.chi2 / jnp.maximum(free, 1), jnp.inf)
-
     def __str__(self) -> str:
         """Lists parameters with errors, and how the fit ended."""
         errors = np.asarray(self.standard_errors)
@@ -168,6 +163,14 @@ def _equal_columns(factor: Array) -> tuple[Array, Array]:
     norms = jnp.linalg.norm(factor, axis=0)
     norms = jnp.where(norms > 0, norms, 1)
     return factor / norms, norms
+
+
+@partial(jax.jit, static_argnames="absolute")
+def _covariance(factor, held, chi2, count, absolute: bool) -> Float[Array, "n n"]:
+    free = count - (factor.shape[-1] - jnp.sum(held))
+    variance = jnp.where(free > 0, chi2 / jnp.maximum(free, 1), jnp.inf)
+    unscaled = _inverse_products(factor, held)
+    return unscaled if absolute else unscaled * variance
 
 
 def _inverse_products(factor: Float[Array, "n n"], held: Array) -> Float[Array, "n n"]:

@@ -95,7 +95,7 @@ def least_squares(
 
     def fit(problem: AbstractProblem) -> FitResult:
         if not chosen.driven:
-            return _fit_in_memory(problem, method, chosen)
+            return _fit_in_memory(problem, method, chosen, _differentiated(problem))
         return _fit_block_by_block(
             problem, method, chosen, checkpoint, progress, on_bad_chunk, checks
         )
@@ -116,7 +116,7 @@ def _plan_for(problem: AbstractProblem) -> Plan:
     resident = in_memory(problem.data)
     leaves = [x for x in jax.tree.leaves(problem.data) if eqx.is_array(x)]
     bytes_each = sum(x.size * x.dtype.itemsize for x in leaves) / count
-    size = problem.vector().size + len(problem.linear_names)
+    size = len(problem.parameters.names) + len(problem.linear_names)
     return make_plan(count, size, columns=max(bytes_each / 8, 1), resident=resident)
 
 
@@ -129,22 +129,29 @@ def _check_precision(problem: AbstractProblem) -> None:
 
 
 @eqx.filter_jit
-def _search(problem: AbstractProblem, method: TrustRegion, *, chunk: int) -> Search:
-    bounds = problem.bounds()
+def _fit_in_memory(
+    problem: AbstractProblem, method: TrustRegion, plan: Plan, derivative: bool
+) -> FitResult:
+    fixed = jax.lax.stop_gradient
+    still = jax.tree.map(lambda x: fixed(x) if eqx.is_array(x) else x, problem)
+    bounds = still.bounds()
 
     def one_pass(search: Search) -> Search:
-        normal = resident_normal(problem, search.trial, search.factored, chunk=chunk)
+        normal = resident_normal(still, search.trial, search.factored, chunk=plan.chunk)
         return advance(method, bounds, search, normal)
 
     # Inner iterations of an algorithm: how many follows from the data.
-    start = start_search(problem)
-    return jax.lax.while_loop(lambda s: ~s.done, one_pass, start)
+    search = jax.lax.while_loop(lambda s: ~s.done, one_pass, start_search(still))
+    if derivative:
+        vector = attach_derivative(problem, search.vector)
+        search = eqx.tree_at(lambda s: s.vector, search, vector)
+    return report(without_data(problem), method, search, plan)
 
 
-@eqx.filter_jit
-def _report(
+def report(
     problem: AbstractProblem, method: TrustRegion, search: Search, plan: Plan
 ) -> FitResult:
+    """Makes the result of a search that has ended."""
     low, high = problem.bounds()
     normal = search.normal
     held = held_at_bounds(search.vector, normal.gradient, low, high)
@@ -172,14 +179,7 @@ def _report(
     )
 
 
-def _fit_in_memory(problem, method: TrustRegion, plan: Plan) -> FitResult:
-    fixed = jax.lax.stop_gradient
-    still = jax.tree.map(lambda x: fixed(x) if eqx.is_array(x) else x, problem)
-    search = _search(still, method, chunk=plan.chunk)
-    if _differentiated(problem):
-        vector = attach_derivative(problem, search.vector)
-        search = eqx.tree_at(lambda s: s.vector, search, vector)
-    return _report(without_data(problem), method, search, plan)
+_compiled_report = eqx.filter_jit(report)
 
 
 def _differentiated(problem) -> bool:
@@ -201,7 +201,7 @@ def _fit_block_by_block(
         on_bad_chunk=on_bad_chunk,
         checks=checks,
     )
-    result = _report(bare, method, search, plan)
+    result = _compiled_report(bare, method, search, plan)
     said = []
     if outcome.status is Status.INTERRUPTED:
         result = eqx.tree_at(
@@ -223,9 +223,9 @@ def _check_count(problem: AbstractProblem) -> None:
     points = points_in(problem.data)
     used = jax.ShapeDtypeStruct((points,), bool)
     columns = eqx.filter_eval_shape(
-        problem.columns, problem.vector(), problem.data, used
+        lambda p, used: p.columns(p.vector(), p.data, used), problem, used
     )
-    size = problem.vector().size + len(problem.linear_names)
+    size = len(problem.parameters.names) + len(problem.linear_names)
     count = math.prod(columns.rows.shape) // columns.rows.shape[-2]
     if count < size:
         raise ArgumentError(

@@ -106,6 +106,9 @@ def to_vector(tree: PyTree) -> Float[Array, " all"]:
     leaves = [x for x in jax.tree.leaves(tree) if eqx.is_inexact_array(x)]
     if not leaves:
         return jnp.zeros((0,))
+    if not any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+        # On the host: not a program for each size.
+        return jnp.asarray(np.concatenate([np.ravel(leaf) for leaf in leaves]))
     return jnp.concatenate([jnp.ravel(leaf) for leaf in leaves])
 
 

@@ -37,7 +37,7 @@ _MILLION = 1_000_000
 _LIMITS = ((_MILLION, Strategy.STANDARD), (10 * _MILLION, Strategy.LARGE))
 _RESIDENT_LIMIT = 100 * _MILLION
 # What a chunk needs should stay in the caches of a CPU; a GPU wants much at once.
-_CPU_CHUNK, _GPU_CHUNK = 2**15, 2**20
+_CPU_CHUNK, _GPU_CHUNK = 2**14, 2**20
 _CHUNK_BYTES = 2**26
 _BLOCK = 2**20
 # Of the memory that is free, so much may be used.
