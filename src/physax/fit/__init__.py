@@ -1,6 +1,11 @@
 """Least squares of any size: fits, their uncertainty, and posteriors."""
 
-from ._eliminate import Mixing as Mixing, separate as separate, shared as shared
+from ._eliminate import (
+    Mixing as Mixing,
+    Parts as Parts,
+    separate as separate,
+    shared as shared,
+)
 from ._fit_result import (
     FitResult as FitResult,
     Identifiability as Identifiability,
@@ -17,9 +22,15 @@ from ._losses import (
     SoftL1 as SoftL1,
     Squared as Squared,
 )
-from ._parameters import Tie as Tie
+from ._parameters import Parameters as Parameters, Tie as Tie
 from ._plan import Plan as Plan, Strategy as Strategy, plan as plan
 from ._problems import AbstractProblem as AbstractProblem, LeastSquares as LeastSquares
-from ._separable import Separable as Separable
+from ._separable import (
+    AbstractSeparable as AbstractSeparable,
+    Separable as Separable,
+    linear_limits as linear_limits,
+    projected_cost as projected_cost,
+)
 from ._sources import DataError as DataError, Skip as Skip, Stream as Stream
+from ._sums import Columns as Columns
 from ._trust_region import TrustRegion as TrustRegion

@@ -19,7 +19,7 @@ from ._passes import points_in, resident_normal, start_search, without_data
 from ._plan import Plan, plan as make_plan
 from ._problems import AbstractProblem, LeastSquares
 from ._separable import AbstractSeparable
-from ._sources import Skip, count_points, in_memory
+from ._sources import Skip, count_points, in_memory, stream_of
 from ._trial_step import held_at_bounds
 from ._trust_region import Search, TrustRegion, advance, conclude
 
@@ -94,11 +94,12 @@ def least_squares(
         )
 
     def fit(problem: AbstractProblem) -> FitResult:
-        if not chosen.driven:
-            return _fit_in_memory(problem, method, chosen, _differentiated(problem))
-        return _fit_block_by_block(
-            problem, method, chosen, checkpoint, progress, on_bad_chunk, checks
-        )
+        if chosen.driven:
+            return _fit_block_by_block(
+                problem, method, chosen, checkpoint, progress, on_bad_chunk, checks
+            )
+        result = _fit_in_memory(problem, method, chosen.chunk, _differentiated(problem))
+        return dataclasses.replace(result, plan=chosen)
 
     result = fit(problem)
     if isinstance(result.status, jax.core.Tracer):
@@ -112,12 +113,42 @@ def least_squares(
 
 
 def _plan_for(problem: AbstractProblem) -> Plan:
+    """Plans by residuals: an entry of the data's first axis may hold many."""
     count = count_points(problem.data)
     resident = in_memory(problem.data)
+    each = _residuals_each(problem)
     leaves = [x for x in jax.tree.leaves(problem.data) if eqx.is_array(x)]
-    bytes_each = sum(x.size * x.dtype.itemsize for x in leaves) / count
+    numbers = sum(x.size * x.dtype.itemsize for x in leaves) / 8
     size = len(problem.parameters.names) + len(problem.linear_names)
-    return make_plan(count, size, columns=max(bytes_each / 8, 1), resident=resident)
+    found = make_plan(
+        count * each,
+        size,
+        columns=max(numbers / (count * each), 1),
+        resident=resident,
+    )
+    return dataclasses.replace(
+        found,
+        n_points=count,
+        chunk=max(found.chunk // each, 1),
+        block=max(found.block // each, 1),
+    )
+
+
+def _residuals_each(problem: AbstractProblem) -> int:
+    """Returns the number of residuals of one entry of the data's first axis."""
+    if stream_of(problem.data) is not None:
+        return 1
+    one = jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct((1, *x.shape[1:]), x.dtype), problem.data
+    )
+    used = jax.ShapeDtypeStruct((1,), bool)
+    columns = eqx.filter_eval_shape(
+        lambda p, batch, used: p.columns(p.vector(), batch, used),
+        without_data(problem),
+        one,
+        used,
+    )
+    return math.prod(columns.rows.shape) // columns.rows.shape[-2]
 
 
 def _check_precision(problem: AbstractProblem) -> None:
@@ -130,14 +161,15 @@ def _check_precision(problem: AbstractProblem) -> None:
 
 @eqx.filter_jit
 def _fit_in_memory(
-    problem: AbstractProblem, method: TrustRegion, plan: Plan, derivative: bool
+    problem: AbstractProblem, method: TrustRegion, chunk: int, derivative: bool
 ) -> FitResult:
+    # Of the plan only what matters: how much memory is free changes from call to call.
     fixed = jax.lax.stop_gradient
     still = jax.tree.map(lambda x: fixed(x) if eqx.is_array(x) else x, problem)
     bounds = still.bounds()
 
     def one_pass(search: Search) -> Search:
-        normal = resident_normal(still, search.trial, search.factored, chunk=plan.chunk)
+        normal = resident_normal(still, search.trial, search.factored, chunk=chunk)
         return advance(method, bounds, search, normal)
 
     # Inner iterations of an algorithm: how many follows from the data.
@@ -145,13 +177,11 @@ def _fit_in_memory(
     if derivative:
         vector = attach_derivative(problem, search.vector)
         search = eqx.tree_at(lambda s: s.vector, search, vector)
-    return report(without_data(problem), method, search, plan)
+    return report(without_data(problem), method, search)
 
 
-def report(
-    problem: AbstractProblem, method: TrustRegion, search: Search, plan: Plan
-) -> FitResult:
-    """Makes the result of a search that has ended."""
+def report(problem: AbstractProblem, method: TrustRegion, search: Search) -> FitResult:
+    """Makes the result of a search that has ended, but for the plan."""
     low, high = problem.bounds()
     normal = search.normal
     held = held_at_bounds(search.vector, normal.gradient, low, high)
@@ -174,7 +204,7 @@ def report(
         names=problem.parameters.names,
         linear_names=problem.linear_names,
         absolute_sigma=problem.absolute_sigma,
-        plan=plan,
+        plan=None,
         detail="",
     )
 
@@ -201,7 +231,7 @@ def _fit_block_by_block(
         on_bad_chunk=on_bad_chunk,
         checks=checks,
     )
-    result = _compiled_report(bare, method, search, plan)
+    result = _compiled_report(bare, method, search)
     said = []
     if outcome.status is Status.INTERRUPTED:
         result = eqx.tree_at(
@@ -213,20 +243,15 @@ def _fit_block_by_block(
         said.append(
             f"{skipped.sum()} of {skipped.size} chunks were left out ({places})."
         )
-    return dataclasses.replace(result, detail=" ".join(said))
+    return dataclasses.replace(result, plan=plan, detail=" ".join(said))
 
 
 def _check_count(problem: AbstractProblem) -> None:
     """Refuses what no data could determine, before anything is compiled."""
-    if not in_memory(problem.data):
+    if stream_of(problem.data) is not None:
         return
-    points = points_in(problem.data)
-    used = jax.ShapeDtypeStruct((points,), bool)
-    columns = eqx.filter_eval_shape(
-        lambda p, used: p.columns(p.vector(), p.data, used), problem, used
-    )
     size = len(problem.parameters.names) + len(problem.linear_names)
-    count = math.prod(columns.rows.shape) // columns.rows.shape[-2]
+    count = points_in(problem.data) * _residuals_each(problem)
     if count < size:
         raise ArgumentError(
             "`data` must give at least as many residuals as there are parameters, "

@@ -54,7 +54,7 @@ class Parameters(eqx.Module):
         fixed: Callable | None = None,
         ties: Tie | Sequence[Tie] = (),
     ):
-        with at_once(start):
+        with at_once(eqx.filter(start, eqx.is_array_like)):
             self.start = jax.tree.map(_as_parameter, start)
             self.flat = to_vector(self.start)
         if not self.flat.size:

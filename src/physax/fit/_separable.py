@@ -74,6 +74,8 @@ class AbstractSeparable(AbstractProblem):
 
     def violates_bounds(self, linear: Float[Array, " linear"]) -> bool:
         """Tells whether eliminated coefficients are outside their bounds."""
+        if self.coefficients is not None:
+            return False
         return bool(jnp.any((linear < self.low) | (linear > self.high)))
 
     def jointly(

@@ -114,7 +114,7 @@ def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
 
 def triangle(
     matrix: Float[Array, "k k"], factored: Array
-) -> tuple[Float[Array, "k k"], Float[Array, " k"], Array]:
+) -> tuple[Float[Array, "m m"], Float[Array, " m"], Array]:
     """Factors X^T X, or takes R as it is; X = [J, r].
 
     Returns:

@@ -236,6 +236,7 @@ def _propose(method, bounds, search: Search, ended, polishing) -> Search:
     )
     # What is not finite at the start stays so.
     phase = jnp.where(_finite(search.normal), phase, _DONE)
+    trial = _snapped(search.vector + jnp.where(again, 0, step.change), bounds)
     return eqx.tree_at(
         lambda s: (
             *(s.trial, s.length, s.predicted, s.slope, s.full),
@@ -243,11 +244,19 @@ def _propose(method, bounds, search: Search, ended, polishing) -> Search:
         ),
         search,
         (
-            search.vector + jnp.where(again, 0, step.change),
+            trial,
             *(step.length, step.predicted, step.slope, step.full),
             *(phase, search.strict | again, jnp.where(again, 0, search.calm)),
         ),
     )
+
+
+def _snapped(vector: Float[Array, " m"], bounds) -> Float[Array, " m"]:
+    """Puts what rounding has left beside a bound onto it."""
+    low, high = bounds
+    slack = 4 * jnp.finfo(vector.dtype).eps * jnp.abs(vector)
+    vector = jnp.where(vector <= low + slack, low, vector)
+    return jnp.where(vector >= high - slack, high, vector)
 
 
 def _moved(search: Search, new: Normal, accept) -> Search:
