@@ -11,7 +11,18 @@ from ._checks import (
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = ("cli", "design", "em", "grid", "io", "plot", "runtime", "units")
+_SUBPACKAGES = (
+    "cli",
+    "design",
+    "em",
+    "fit",
+    "grid",
+    "io",
+    "plot",
+    "runtime",
+    "units",
+    "xpcs",
+)
 
 
 def __getattr__(name: str):

@@ -1,0 +1,191 @@
+"""Values of the correlation: for pairs of times, whole maps and lags."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Num
+
+from .._checks import ArgumentError, as_array, positive
+from ._correlation import AbstractCorrelation
+from ._known import known
+
+
+def _factor(model, t1, t2, q, phi):
+    """Returns the factor of the contrast for pairs of times, elementwise."""
+    t1, t2, q, phi = as_array(t1), as_array(t2), positive(q, "q"), as_array(phi)
+    if known(t1, t2) and t1.size and t2.size:
+        # Checks within a program cannot raise, so the whole range is tried here.
+        ends = [np.min([np.min(t1), np.min(t2)]), np.max([np.max(t1), np.max(t2)])]
+        model.prepare(jnp.asarray(np.array(ends)))
+    return _pairs(model, t1, t2, q, phi)
+
+
+@eqx.filter_jit
+def _pairs(model, t1, t2, q, phi):
+    first, last = jnp.minimum(t1, t2), jnp.maximum(t1, t2)
+    first, last, q, phi = jnp.broadcast_arrays(first, last, q, phi)
+
+    def one(start, stop, q, phi):
+        prepared = model.prepare(jnp.stack([start, stop]))
+        before = jax.tree.map(lambda x: x[0], prepared)
+        after = jax.tree.map(lambda x: x[1], prepared)
+        return model.factor(before, after, q, phi)
+
+    flat = [x.ravel() for x in (first, last, q, phi)]
+    return jax.vmap(one)(*flat).reshape(first.shape)
+
+
+def g1(
+    model: AbstractCorrelation,
+    t1: Num[ArrayLike, "..."],
+    t2: Num[ArrayLike, "..."],
+    q: Num[ArrayLike, "..."],
+    phi: Num[ArrayLike, "..."] = 0.0,
+) -> Float[Array, "..."]:
+    r"""Evaluates the modulus of the field correlation at pairs of times.
+
+    $|g_1| = \sqrt f$ with $f$ as the model defines it. All arguments broadcast. Its
+    gradient is set to 0 where $g_1$ is 0, at the zeros of the shear factor.
+
+    Args:
+        model: The model.
+        t1: One time of each pair, in seconds since the start of the transport.
+        t2: The other time, earlier or later.
+        q: Wavevector in 1/angstrom.
+        phi: Its direction in radians.
+
+    Returns:
+        The values, from 0 to 1.
+
+    Raises:
+        ArgumentError: If a time is negative, `q` is not positive, or an integral
+            diverges.
+    """
+    f = _factor(model, t1, t2, q, phi)
+    there = f > 0
+    return jnp.where(there, jnp.sqrt(jnp.where(there, f, 1)), 0 * f)
+
+
+def c2(
+    model: AbstractCorrelation,
+    t1: Num[ArrayLike, "..."],
+    t2: Num[ArrayLike, "..."],
+    q: Num[ArrayLike, "..."],
+    phi: Num[ArrayLike, "..."] = 0.0,
+    *,
+    contrast: Num[ArrayLike, "..."] = 1.0,
+    offset: Num[ArrayLike, "..."] = 1.0,
+) -> Float[Array, "..."]:
+    r"""Evaluates the two-time intensity correlation at pairs of times.
+
+    $c_2 = o + b\,f(t_1, t_2; q, \phi)$. All arguments broadcast.
+
+    Args:
+        model: The model.
+        t1: One time of each pair, in seconds since the start of the transport.
+        t2: The other time, earlier or later.
+        q: Wavevector in 1/angstrom.
+        phi: Its direction in radians.
+        contrast: $b$, dimensionless.
+        offset: $o$, dimensionless.
+
+    Returns:
+        The values, dimensionless.
+
+    Raises:
+        ArgumentError: As for `g1`.
+    """
+    f = _factor(model, t1, t2, q, phi)
+    return as_array(offset) + as_array(contrast) * f
+
+
+def g2(
+    model: AbstractCorrelation,
+    lags: Num[ArrayLike, "..."],
+    q: Num[ArrayLike, "..."],
+    phi: Num[ArrayLike, "..."] = 0.0,
+    *,
+    contrast: Num[ArrayLike, "..."] = 1.0,
+    offset: Num[ArrayLike, "..."] = 1.0,
+    age: Num[ArrayLike, "..."] = 0.0,
+) -> Float[Array, "..."]:
+    r"""Evaluates the one-time intensity correlation.
+
+    $g_2(\tau) = c_2(t_a, t_a + \tau)$, where the age $t_a$ is the earlier time. All
+    arguments broadcast.
+
+    Args:
+        model: The model.
+        lags: $\tau$ in seconds.
+        q: Wavevector in 1/angstrom.
+        phi: Its direction in radians.
+        contrast: $b$, dimensionless.
+        offset: $o$, dimensionless.
+        age: $t_a$ in seconds; it matters where the transport depends on time.
+
+    Returns:
+        The values, dimensionless.
+
+    Raises:
+        ArgumentError: As for `g1`.
+    """
+    start = as_array(age)
+    stop = start + as_array(lags)
+    return c2(model, start, stop, q, phi, contrast=contrast, offset=offset)
+
+
+def two_time(
+    model: AbstractCorrelation,
+    times: Num[ArrayLike, " frames"],
+    q: Num[ArrayLike, "..."],
+    phi: Num[ArrayLike, "..."] = 0.0,
+    *,
+    contrast: Num[ArrayLike, "..."] = 1.0,
+    offset: Num[ArrayLike, "..."] = 1.0,
+) -> Float[Array, "maps frames frames"]:
+    r"""Evaluates whole two-time maps, both triangles and the diagonal.
+
+    $c_2(t_i, t_j) = o + b\,f(t_i, t_j; q, \phi)$, which is $o + b$ on the diagonal:
+    shot noise is no part of the model. Numbers stand for all maps.
+
+    Args:
+        model: The model.
+        times: Times of the frames in seconds, at least 0, in increasing order.
+        q: Wavevector of each map in 1/angstrom.
+        phi: Its direction in radians.
+        contrast: $b$ of each map, dimensionless.
+        offset: $o$ of each map, dimensionless.
+
+    Returns:
+        The maps, dimensionless.
+
+    Raises:
+        ArgumentError: If times are negative or fall, `q` is not positive, an integral
+            diverges, or there is not one number for each map.
+    """
+    named = {
+        "q": positive(q, "q"),
+        "phi": as_array(phi),
+        "contrast": as_array(contrast),
+        "offset": as_array(offset),
+    }
+    maps = max([x.shape[0] for x in named.values() if x.ndim], default=1)
+    for name, x in named.items():
+        if x.shape not in ((), (1,), (maps,)):
+            raise ArgumentError(
+                f"`{name}` must be one number or one for each of the {maps} maps, but "
+                f"has shape {x.shape}."
+            )
+    return _maps(model, model.prepare(as_array(times)), maps, *named.values())
+
+
+@eqx.filter_jit
+def _maps(model, prepared, maps: int, *numbers):
+    first = jax.tree.map(lambda x: x[:, None], prepared)
+    second = jax.tree.map(lambda x: x[None, :], prepared)
+
+    def one(q, phi, contrast, offset):
+        return offset + contrast * model.factor(first, second, q, phi)
+
+    return jax.vmap(one)(*(jnp.broadcast_to(x, (maps,)) for x in numbers))

@@ -1,0 +1,163 @@
+"""Fits models of the two-time correlation to measured maps."""
+
+from collections.abc import Callable, Sequence
+from math import pi
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..fit import (
+    FitResult,
+    Plan,
+    Tie,
+    TrustRegion,
+    least_squares,
+)
+from ..runtime import Checkpointing, Progress
+from ._correlation import AbstractCorrelation, LaminarFlow
+from ._evaluate import two_time
+from ._scaling import AbstractScaling
+from ._two_time import TwoTime
+from ._two_time_problem import TwoTimeProblem, two_time_problem
+
+
+class TwoTimeFit(eqx.Module):
+    """A fitted model of two-time maps.
+
+    Attributes:
+        model: The model with the fitted numbers.
+        contrast: Contrast of each map.
+        offset: Offset of each map.
+        result: Errors, correlations, how the fit ended. The linear coefficients are
+            those of the scaling.
+    """
+
+    model: AbstractCorrelation
+    contrast: Float[Array, " maps"]
+    offset: Float[Array, " maps"]
+    result: FitResult
+
+    @property
+    def convention(self) -> str | None:
+        """Convention of the shear factor; None without shear."""
+        model = self.model
+        return model.convention if isinstance(model, LaminarFlow) else None
+
+    def __str__(self) -> str:
+        """Lists parameters with errors, contrasts and offsets."""
+        lines = [str(self.result)]
+        if self.convention is not None:
+            lines.append(f"  shear factor: {self.convention} convention")
+        for name in ("contrast", "offset"):
+            values = getattr(self, name)
+            lines.append(f"  {name}: {', '.join(f'{v:.5g}' for v in values)}")
+        return "\n".join(lines)
+
+
+def fit_two_time(
+    data: TwoTime,
+    model: AbstractCorrelation,
+    *,
+    scaling: AbstractScaling | None = None,
+    bounds: tuple[Any, Any] = (None, None),
+    fixed: Callable | None = None,
+    ties: Tie | Sequence[Tie] = (),
+    contrast_bounds: tuple[float | None, float | None] = (None, None),
+    offset_bounds: tuple[float | None, float | None] = (None, None),
+    absolute_sigma: bool = True,
+    method: TrustRegion | None = None,
+    plan: Plan | None = None,
+    checkpoint: Checkpointing | None = None,
+    progress: Progress | bool | None = True,
+    throw: bool = False,
+) -> TwoTimeFit:
+    """Fits a model to two-time maps, contrasts and offsets included.
+
+    Each pair of frames counts once and the diagonal, where the shot noise stands, not
+    at all. Contrasts and offsets enter linearly: they need no start and are eliminated
+    exactly, with errors and correlations of the full problem.
+
+    Args:
+        data: The maps.
+        model: Where to start. Its numbers are the parameters, but for the gap.
+        scaling: How maps share contrast and offset; by default `PerAngle()`.
+        bounds: Lower and upper ones, each a model like `model` or None.
+        fixed: Picks parameters that stay, besides the gap:
+            `lambda m: m.diffusion.alpha`.
+        ties: Parameters that follow from others.
+        contrast_bounds: Lower and upper bound of the contrasts.
+        offset_bounds: Likewise of the offsets.
+        absolute_sigma: Whether `data.sigma` is known, and not only relative: if not,
+            errors are scaled by the reduced chi-square.
+        method: How to search.
+        plan: How the data are gone through.
+        checkpoint: Where a fit block by block keeps checkpoints.
+        progress: Whether and how such a fit shows progress.
+        throw: Whether to raise unless the fit converged.
+
+    Returns:
+        The fitted model, contrasts and offsets.
+
+    Raises:
+        ArgumentError: If a start is outside its bounds, or the scaling does not go with
+            the angles.
+        PrecisionError: If the data are float64 while JAX has it off.
+        FitError: With `throw`, if the fit did not converge.
+    """
+    problem = two_time_problem(
+        data,
+        model,
+        scaling=scaling,
+        bounds=bounds,
+        fixed=fixed,
+        ties=ties,
+        contrast_bounds=contrast_bounds,
+        offset_bounds=offset_bounds,
+        absolute_sigma=absolute_sigma,
+    )
+    result = least_squares(
+        problem,
+        method,
+        plan=plan,
+        checkpoint=checkpoint,
+        progress=progress,
+        throw=throw,
+    )
+    return two_time_fit(problem, result)
+
+
+def two_time_fit(problem: TwoTimeProblem, result: FitResult) -> TwoTimeFit:
+    """Reads a fit of a `two_time_problem` as model, contrasts and offsets."""
+    coefficients = result.linear.reshape(2, -1)
+    contrast, offset = coefficients @ problem.mixing.rows.T
+    return TwoTimeFit(_folded(result.parameters), contrast, offset, result)
+
+
+def _folded(model: AbstractCorrelation) -> AbstractCorrelation:
+    """Names one of the equal directions of the flow: the one within 90 degrees."""
+    if not isinstance(model, LaminarFlow):
+        return model
+    phi0 = model.shear.phi0
+    turned = phi0 - pi * jnp.round(phi0 / pi)
+    return eqx.tree_at(lambda m: m.shear.phi0, model, turned)
+
+
+def fitted_two_time(
+    fit: TwoTimeFit, data: TwoTime
+) -> Float[Array, "maps frames frames"]:
+    """Returns the fitted maps.
+
+    Args:
+        fit: Of those data.
+        data: Whose times, wavevectors and angles to take.
+    """
+    return two_time(
+        fit.model,
+        data.times,
+        data.q,
+        data.phi,
+        contrast=fit.contrast,
+        offset=fit.offset,
+    )

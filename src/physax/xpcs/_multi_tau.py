@@ -1,0 +1,171 @@
+"""One-time correlations of long series of frames, on lags spaced as a logarithm is."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, ArrayLike, Float, Int, Num
+
+from .._checks import ArgumentError
+from ._pixel_chunks import floating, pixel_chunks
+
+
+class MultiTau(NamedTuple):
+    r"""One-time correlations of frames.
+
+    Attributes:
+        lags: Lags in frames.
+        g2: Correlations, one row for each label.
+        sigma: Their standard deviations, from the scatter of the pixels, which it takes
+            as independent: too small where a speckle covers several.
+    """
+
+    lags: Int[np.ndarray, " lags"]
+    g2: Float[Array, "maps lags"]
+    sigma: Float[Array, "maps lags"]
+
+
+def multi_tau_lags(
+    frames: int, channels: int = 16, levels: int | None = None
+) -> list[Int[np.ndarray, " _"]]:
+    """Returns the lags of each level, in steps of the level, 2^level frames.
+
+    Args:
+        frames: How many frames there are.
+        channels: Lags of the first level, an even number: 1 to `channels` - 1. The
+            others have the upper half of these.
+        levels: How many levels at most; `None` for as many as there are frames for.
+
+    Returns:
+        One array for each level.
+
+    Raises:
+        ArgumentError: If `channels` is odd or below 4, or there is no level.
+    """
+    if channels < 4 or channels % 2:
+        raise ArgumentError(
+            f"`channels` must be an even number of at least 4, but is {channels}."
+        )
+    if levels is not None and levels < 1:
+        raise ArgumentError(f"`levels` must be at least 1, but is {levels}.")
+    found: list[np.ndarray] = []
+    while levels is None or len(found) < levels:
+        length = frames >> len(found)
+        lags = np.arange(channels // 2 if found else 1, channels)
+        lags = lags[lags < length]
+        if not lags.size:
+            break
+        found.append(lags)
+    return found
+
+
+def multi_tau(
+    frames: Num[ArrayLike, "frames *pixels"],
+    labels: Int[ArrayLike, "*labelled"],
+    *,
+    channels: int = 16,
+    levels: int | None = None,
+    chunk: int = 1024,
+) -> MultiTau:
+    r"""Correlates a series of frames with itself at lags from one frame to all.
+
+    $g_2(\tau) = \langle I(t) I(t + \tau) \rangle / \langle I(t) \rangle \langle I(t +
+    \tau) \rangle$, with means over all $t$ for which both exist and over the pixels of
+    one label. From level to level frames are averaged in pairs and the lags double, so
+    that the cost grows as `frames`, not as its square. The averaging smooths $g_2$ over
+    a range of $1 / k$ of a lag of $k$ steps, at least two parts in `channels`.
+
+    Reference: Schätzel, Drewel and Stimac, J. Mod. Opt. 35, 711 (1988).
+
+    Args:
+        frames: Intensities or counts, equally spaced in time.
+        labels: As for `two_time_from_frames`.
+        channels: Lags of the first level, an even number of at least 4.
+        levels: How many levels at most; `None` for as many as there are frames for.
+        chunk: How many pixels to take at once.
+
+    Returns:
+        Lags in frames, correlations and their errors. With the time of a frame and
+        wavevectors they make a `OneTime`.
+
+    Raises:
+        ArgumentError: If a shape does not fit, there are less than two frames, labels
+            are missing or negative, or a number is out of its range.
+    """
+    frames = jnp.asarray(frames)
+    parts = pixel_chunks(frames, labels, chunk)
+    lags = multi_tau_lags(frames.shape[0], channels, levels)
+    in_frames = np.concatenate([k << level for level, k in enumerate(lags)])
+    return MultiTau(in_frames, *_correlate(frames, parts, lags))
+
+
+@eqx.filter_jit
+def _correlate(frames, parts, lags):
+    """Returns correlations and their errors, (maps, lags)."""
+    dtype = floating(frames)
+    flat = frames.reshape(frames.shape[0], -1)
+
+    @jax.checkpoint  # pyright: ignore[reportPrivateImportUsage]
+    def add(carry, part):
+        sums, squares = carry
+        pixels, used, label = part
+        panel = flat[:, pixels].astype(dtype) * used.astype(dtype)
+        means = _means(panel, lags)
+        # Second moments of products and both means over pixels: the error of the ratio.
+        moments = jnp.einsum("alp,blp->lab", means, means, precision="highest")
+        sums = sums.at[label].add(means.sum(-1).T)
+        return (sums, squares.at[label].add(moments)), None
+
+    count = sum(map(len, lags))
+    start = (
+        jnp.zeros((parts.maps, count, 3), dtype),
+        jnp.zeros((parts.maps, count, 3, 3), dtype),
+    )
+    (sums, squares), _ = lax.scan(add, start, (parts.pixels, parts.used, parts.label))
+    size = jnp.asarray(parts.size, dtype)[:, None]
+    return _ratio(sums / size[..., None], squares, size)
+
+
+def _means(panel, lags):
+    """Returns <I(t) I(t + k)>, <I(t)> and <I(t + k)> over t: (3, lags, pixels)."""
+    found = []
+    for level, steps in enumerate(lags):
+        if level:
+            pairs = panel[: panel.shape[0] // 2 * 2]
+            panel = (pairs[0::2] + pairs[1::2]) / 2
+        found.append(_level(panel, jnp.asarray(steps)))
+    return jnp.concatenate(found, axis=1)
+
+
+def _level(panel, steps):
+    """Does it for one level."""
+    length = panel.shape[0]
+    total = jnp.cumsum(panel, axis=0)
+    # Beyond the end there are zeros, which add nothing to sums of products.
+    padded = jnp.concatenate([panel, jnp.zeros_like(panel)])
+
+    def one(k):
+        later = lax.dynamic_slice_in_dim(padded, k, length)
+        products = jnp.sum(panel * later, axis=0)
+        early = total[length - 1 - k]
+        late = total[-1] - total[k - 1]
+        return jnp.stack([products, early, late]) / (length - k)
+
+    return jnp.moveaxis(lax.map(one, steps), 0, 1)
+
+
+def _ratio(mean, squares, size):
+    """Returns g2 and its error, by the linear expansion of the ratio of means."""
+    bright = jnp.all(mean[..., 1:] > 0, axis=-1)
+    safe = jnp.where(bright[..., None], mean, 1)
+    g2 = safe[..., 0] / (safe[..., 1] * safe[..., 2])
+    # Of r = G / <G> - P / <P> - F / <F> for each pixel, with mean -1.
+    positive = jnp.where(safe > 0, safe, 1)
+    weight = jnp.array([1.0, -1.0, -1.0], mean.dtype) / positive
+    second = jnp.einsum("mlab,mla,mlb->ml", squares, weight, weight) / size
+    variance = jnp.maximum(second - 1, 0) / jnp.maximum(size - 1, 1)
+    root = jnp.where(variance > 0, jnp.sqrt(jnp.where(variance > 0, variance, 1)), 0)
+    return jnp.where(bright, g2, jnp.nan), jnp.where(bright, g2 * root, jnp.nan)

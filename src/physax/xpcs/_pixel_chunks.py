@@ -1,0 +1,108 @@
+"""Pixels of a detector, sorted by the label of their wavevector into equal chunks."""
+
+from typing import NamedTuple
+
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Int, Num
+
+from .._checks import ArgumentError
+
+
+class PixelChunks(NamedTuple):
+    """Which pixels belong together.
+
+    Attributes:
+        pixels: Numbers of the pixels in each chunk; 0 where a chunk has none left.
+        used: Whether there is one.
+        label: Which map a chunk belongs to, counted from 0.
+        maps: How many maps there are.
+        size: How many pixels each map has.
+    """
+
+    pixels: Int[np.ndarray, "chunks chunk"]
+    used: Bool[np.ndarray, "chunks chunk"]
+    label: Int[np.ndarray, " chunks"]
+    maps: int
+    size: Int[np.ndarray, " maps"]
+
+
+def pixel_chunks(
+    frames: Num[ArrayLike, "frames *pixels"],
+    labels: Int[ArrayLike, "*labelled"],
+    chunk: int,
+) -> PixelChunks:
+    """Sorts pixels by label. The labels must be known, as they decide about shapes.
+
+    Args:
+        frames: The frames, for their shape.
+        labels: 0 for pixels to leave out, 1, 2, ... for those of each map.
+        chunk: How many pixels to take at once.
+
+    Returns:
+        The chunks, each of pixels with one label.
+
+    Raises:
+        ArgumentError: If a shape does not fit, a label between 1 and the largest is
+            missing, a label is negative or none is positive, or `chunk` is not
+            positive.
+    """
+    if isinstance(labels, jax.core.Tracer):
+        raise ArgumentError(
+            "`labels` must be known when the program is compiled, but is traced. Close "
+            "over it instead of passing it through `jit`."
+        )
+    shape = np.shape(frames)
+    if len(shape) < 2 or shape[1:] != np.shape(labels):
+        raise ArgumentError(
+            "`labels` must have the shape of one of the `frames`, "
+            f"{shape[1:]}, but has shape {np.shape(labels)}."
+        )
+    if shape[0] < 2:
+        raise ArgumentError(
+            f"`frames` must hold at least 2 frames, but holds {shape[0]}."
+        )
+    if chunk < 1:
+        raise ArgumentError(f"`chunk` must be at least 1, but is {chunk}.")
+    flat = np.asarray(labels).ravel()
+    if not np.issubdtype(flat.dtype, np.integer) or flat.min(initial=0) < 0:
+        raise ArgumentError(
+            "`labels` must be integers, 0 for pixels to leave out and 1, 2, ... for "
+            f"maps, but have dtype {flat.dtype} and minimum {flat.min(initial=0)}."
+        )
+    size = np.bincount(flat)[1:]
+    if not size.size or not size.all():
+        missing = [int(n) + 1 for n in np.flatnonzero(size == 0)] or [1]
+        raise ArgumentError(
+            "`labels` must hold each number from 1 to the largest, but is without "
+            f"{missing}."
+        )
+    order = np.argsort(flat, kind="stable")[np.count_nonzero(flat == 0) :]
+    chunk = min(chunk, int(size.max()))
+    pixels, used, owner = [], [], []
+    for label, members in enumerate(np.split(order, np.cumsum(size)[:-1])):
+        for at in range(0, len(members), chunk):
+            part = members[at : at + chunk]
+            padding = (0, chunk - len(part))
+            pixels.append(np.pad(part, padding))
+            used.append(np.pad(np.ones(len(part), bool), padding))
+            owner.append(label)
+    return PixelChunks(
+        np.array(pixels, np.int32),
+        np.array(used),
+        np.array(owner, np.int32),
+        len(size),
+        size,
+    )
+
+
+def floating(frames: Num[Array, "..."]) -> jnp.dtype:
+    """Returns the precision in which counts are correlated: that of floats, or theirs.
+
+    Args:
+        frames: The frames as they are stored, integers or not.
+    """
+    if jnp.issubdtype(frames.dtype, jnp.floating):
+        return jnp.promote_types(frames.dtype, jnp.float32)
+    return jnp.dtype(jnp.result_type(float))

@@ -1,0 +1,86 @@
+"""Contrast and offset: how maps share them."""
+
+from abc import abstractmethod
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._checks import ArgumentError, as_array
+from ..fit import Mixing, separate, shared
+
+
+class AbstractScaling(eqx.Module):
+    """How the contrast and the offset of the maps follow from coefficients."""
+
+    @abstractmethod
+    def mixing(self, phi: Float[np.ndarray, " maps"]) -> Mixing:
+        """Returns the weights of the coefficients in each map.
+
+        Args:
+            phi: Directions of the maps in radians.
+        """
+
+
+class PerAngle(AbstractScaling):
+    """Each map has a contrast and an offset of its own."""
+
+    def mixing(self, phi):
+        return separate(len(phi))
+
+
+class Shared(AbstractScaling):
+    """All maps have the same contrast and the same offset."""
+
+    def mixing(self, phi):
+        return shared(len(phi))
+
+
+class Fourier(AbstractScaling):
+    r"""Contrast and offset vary smoothly with the angle.
+
+    $b(\phi) = a_0 + \sum_{l=1}^{K} (a_l \cos l \phi + b_l \sin l \phi)$, and likewise
+    the offset.
+
+    Attributes:
+        order: The highest harmonic $K$, at least 0.
+    """
+
+    order: int = eqx.field(static=True, default=2)
+
+    def __check_init__(self):
+        if self.order < 0:
+            raise ArgumentError(f"`order` must be at least 0, but is {self.order}.")
+
+    def mixing(self, phi):
+        if 2 * self.order + 1 > len(np.unique(np.asarray(phi))):
+            raise ArgumentError(
+                f"`order` must be at most {(len(np.unique(phi)) - 1) // 2} for "
+                f"{len(np.unique(phi))} different angles, but is {self.order}."
+            )
+        waves = [np.ones_like(phi)]
+        for n in range(1, self.order + 1):
+            waves += [np.cos(n * phi), np.sin(n * phi)]
+        return Mixing(np.stack(waves, axis=1))
+
+
+class Constant(AbstractScaling):
+    """Contrast and offset are known.
+
+    Attributes:
+        contrast: Of each map, or one for all.
+        offset: Likewise.
+    """
+
+    contrast: Float[Array, "..."] = eqx.field(converter=as_array)
+    offset: Float[Array, "..."] = eqx.field(converter=as_array, default=1.0)
+
+    def mixing(self, phi):
+        return separate(len(phi))
+
+    def coefficients(self, maps: int) -> Float[Array, "2 maps"]:
+        """Returns contrast and offset of each map."""
+        return jnp.stack(
+            [jnp.broadcast_to(x, (maps,)) for x in (self.contrast, self.offset)]
+        )

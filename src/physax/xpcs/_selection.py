@@ -1,0 +1,108 @@
+"""Parts of measured maps: angles, frames, and a diagonal to look at."""
+
+from collections.abc import Sequence
+from math import pi
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._checks import ArgumentError
+from ._two_time import TwoTime
+
+
+# Rounding of an angle in float32, a few times over.
+_ROUNDING = 2e-6
+
+
+def select(data: TwoTime, phi_ranges: Sequence[tuple[float, float]]) -> TwoTime:
+    """Returns the maps whose direction lies in one of some ranges.
+
+    Runs on the host: the angles must be known.
+
+    Args:
+        data: The maps.
+        phi_ranges: Pairs of angles in radians, the first and the last of a range, both
+            included. Ranges may cross pi: (3.0, -3.0) is the short way round.
+
+    Returns:
+        The maps, in their order.
+
+    Raises:
+        ArgumentError: If no map lies in a range, or a range is not finite.
+    """
+    phi = np.asarray(data.phi, float)
+    keep = np.zeros(phi.shape, bool)
+    for low, high in phi_ranges:
+        if not np.isfinite([low, high]).all():
+            raise ArgumentError(
+                f"`phi_ranges` must hold finite angles, but has ({low}, {high})."
+            )
+        whole = high - low >= 2 * pi - _ROUNDING
+        width = 2 * pi if whole else (high - low) % (2 * pi)
+        beyond = (phi - low + _ROUNDING) % (2 * pi)
+        keep |= beyond <= width + 2 * _ROUNDING
+    if not keep.any():
+        there = ", ".join(f"{angle:.4g}" for angle in sorted(set(phi.tolist())))
+        raise ArgumentError(
+            f"`phi_ranges` must contain the angle of a map, but {list(phi_ranges)} "
+            f"contain none of those there are: {there} (radians)."
+        )
+    at = np.flatnonzero(keep)
+    sigma = data.sigma[at] if data.sigma.ndim else data.sigma
+    return TwoTime(data.c2[at], data.q[at], data.phi[at], data.times, sigma, data.mask)
+
+
+def frame_range(data: TwoTime, start: int, end: int) -> TwoTime:
+    """Returns the maps of some frames in a row.
+
+    The times start again at 0: what is fitted to the result is a transport that begins
+    with its first frame.
+
+    Args:
+        data: The maps.
+        start: Number of the first frame, counted from 1.
+        end: Number of the last frame, included.
+
+    Returns:
+        Maps of `end - start + 1` frames.
+
+    Raises:
+        ArgumentError: If the range is not within the frames, or shorter than two.
+    """
+    if not 1 <= start < end <= data.frames:
+        raise ArgumentError(
+            f"`start` and `end` must satisfy 1 <= start < end <= {data.frames}, the "
+            f"number of frames, but are {start} and {end}. They count from 1, and both "
+            "ends are included."
+        )
+    part = slice(start - 1, end)
+    times = data.times[part]
+    return TwoTime(
+        data.c2[:, part, part],
+        data.q,
+        data.phi,
+        times - times[0],
+        data.sigma[:, part, part] if data.sigma.ndim == 3 else data.sigma,
+        None if data.mask is None else data.mask[part, part],
+    )
+
+
+def neighbour_diagonal(data: TwoTime) -> Float[Array, "maps frames frames"]:
+    """Returns the maps with the mean of its neighbours in place of the diagonal.
+
+    **For pictures only**: it hides the peak of the shot noise, which would set the
+    range of colours. At both ends there is one neighbour.
+
+    Args:
+        data: The maps.
+
+    Returns:
+        The maps, dimensionless.
+    """
+    if data.frames < 2:
+        return data.c2
+    beside = jnp.diagonal(data.c2, offset=1, axis1=1, axis2=2)
+    ends = [beside[:, :1], (beside[:, 1:] + beside[:, :-1]) / 2, beside[:, -1:]]
+    at = jnp.arange(data.frames)
+    return data.c2.at[:, at, at].set(jnp.concatenate(ends, axis=1))

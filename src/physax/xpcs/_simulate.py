@@ -1,0 +1,78 @@
+"""Two-time maps as an experiment would measure them."""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Num, PRNGKeyArray
+
+from .._checks import ArgumentError
+from ._correlation import AbstractCorrelation
+from ._evaluate import two_time
+from ._noise import AbstractNoise
+from ._two_time import TwoTime
+
+
+def simulate_two_time(
+    model: AbstractCorrelation,
+    times: Num[ArrayLike, " frames"],
+    q: Num[ArrayLike, "..."],
+    phi: Num[ArrayLike, "..."] = 0.0,
+    *,
+    contrast: Num[ArrayLike, "..."] = 1.0,
+    offset: Num[ArrayLike, "..."] = 1.0,
+    key: PRNGKeyArray,
+    noise: AbstractNoise | Sequence[AbstractNoise],
+) -> TwoTime:
+    """Draws two-time maps: those of a model, with noise.
+
+    Args:
+        model: The model.
+        times: Times of the frames in seconds, at least 0, strictly increasing.
+        q: Wavevector of each map in 1/angstrom; one number stands for all.
+        phi: Its direction in radians.
+        contrast: Of each map, dimensionless.
+        offset: Of each map, dimensionless.
+        key: The same key draws the same noise.
+        noise: One kind of noise, or several that are independent.
+
+    Returns:
+        The maps, symmetric, with the standard deviation that the noise has off the
+        diagonal. Where frames share noise it does not tell of correlations.
+
+    Raises:
+        ArgumentError: As for `two_time` and `TwoTime`, or if there is no noise.
+    """
+    kinds = (noise,) if isinstance(noise, AbstractNoise) else tuple(noise)
+    if not kinds:
+        raise ArgumentError(
+            "`noise` must hold at least one kind of noise, but is empty. `two_time` "
+            "makes maps without."
+        )
+    clean = two_time(model, times, q, phi, contrast=contrast, offset=offset)
+    noisy, sigma = _with_noise(clean, kinds, key)
+    maps = clean.shape[0]
+
+    def each(x: Num[ArrayLike, "..."]) -> Array:
+        return jnp.broadcast_to(jnp.asarray(x), (maps,))
+
+    # A program of its own: fused with the noise, both values of a pair would be
+    # computed, with a rounding that may differ.
+    return TwoTime(_mirrored(noisy), each(q), each(phi), times, sigma)
+
+
+@eqx.filter_jit
+def _with_noise(clean, kinds, key):
+    """Returns noisy maps and the standard deviation of one value."""
+    noisy, variance = clean, jnp.zeros((), clean.dtype)
+    for part, kind in zip(jax.random.split(key, len(kinds)), kinds, strict=True):
+        noisy = noisy + kind.sample(part, clean)
+        variance = variance + kind.variance(clean)
+    return noisy, jnp.sqrt(variance)
+
+
+@jax.jit
+def _mirrored(maps):
+    """Returns maps with what stands above the diagonal below it, too."""
+    return jnp.triu(maps) + jnp.swapaxes(jnp.triu(maps, 1), 1, 2)

@@ -1,0 +1,163 @@
+"""Measured two-time correlation maps."""
+
+from math import pi
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, Num
+
+from .._checks import ArgumentError, as_array, positive
+from ._known import known, on_host, require
+
+
+def _values(c2):
+    """Returns maps as an array that keeps its precision."""
+    c2 = as_array(c2)
+    if c2.ndim != 3 or c2.shape[1] != c2.shape[2] or not c2.size:
+        raise ArgumentError(
+            "`c2` must have shape (maps, frames, frames) with at least one map, but "
+            f"has shape {c2.shape}. Give a single map as `c2[None]`."
+        )
+    return c2
+
+
+def _directions(phi):
+    phi = as_array(phi)
+    (now,) = on_host(phi)
+    message = "`phi` must be in radians, from -2 pi to 2 pi (use `jnp.deg2rad`)"
+    # A little more than a full turn, for numbers that were rounded.
+    return require(phi, abs(now) < 2 * pi + 1e-3, message)
+
+
+def _times(times):
+    times = as_array(times)
+    if times.ndim != 1:
+        raise ArgumentError(
+            f"`times` must have shape (frames,), but has shape {times.shape}."
+        )
+    (now,) = on_host(times)
+    times = require(times, abs(now) < np.inf, "`times` must be finite")
+    # The first one has none before it.
+    before = now[np.maximum(np.arange(len(now)) - 1, 0)]
+    rises = (now > before) | (np.arange(len(now)) == 0)
+    return require(times, rises, "`times` must increase strictly from frame to frame")
+
+
+def _errors(sigma):
+    sigma = as_array(sigma)
+    message = (
+        "`sigma`, the standard deviation of one value, must be positive and finite "
+        "(leave values out with `mask`)"
+    )
+    (now,) = on_host(sigma)
+    return require(sigma, (now > 0) & (now < np.inf), message)
+
+
+def _one_for_each_map(x, maps: int, name: str):
+    if x.shape not in ((), (1,), (maps,)):
+        raise ArgumentError(
+            f"`{name}` must be one number or one for each of the {maps} maps, but has "
+            f"shape {x.shape}."
+        )
+    return jnp.broadcast_to(x, (maps,))
+
+
+@jax.jit
+def _not_finite(c2, mask):
+    """Counts values off the diagonal that are used and not finite; finds the first."""
+    unused = jnp.eye(c2.shape[1], dtype=bool)
+    if mask is not None:
+        unused = unused | ~mask
+    bad = ~(jnp.isfinite(c2) | unused)
+    return jnp.sum(bad), jnp.argmax(bad)
+
+
+class TwoTime(eqx.Module):
+    r"""Two-time intensity correlations $c_2(t_i, t_j)$, one map for each wavevector.
+
+    The diagonal holds the peak of the shot noise and is never fitted, and as maps are
+    symmetric, a fit reads the triangle above it only.
+
+    Attributes:
+        c2: The full symmetric maps, dimensionless, in the precision they came in.
+        q: Wavevector of each map in 1/angstrom; one number stands for all.
+        phi: Direction of each wavevector in radians; one number stands for all.
+        times: Times of the frames in seconds, strictly increasing.
+        sigma: Standard deviation of one value: a number, one for each map, or one for
+            each value.
+        mask: Which pairs of frames to use, the same for all maps; `None` for all.
+
+    Raises:
+        ArgumentError: If a shape does not fit, a value that is used is not finite, the
+            times do not increase, or `q` or `sigma` is not positive.
+    """
+
+    c2: Float[Array, "maps frames frames"]
+    q: Float[Array, " maps"]
+    phi: Float[Array, " maps"]
+    times: Float[Array, " frames"]
+    sigma: Float[Array, "..."]
+    mask: Bool[Array, "frames frames"] | None
+
+    def __init__(
+        self,
+        c2: Num[ArrayLike, "..."],
+        q: Num[ArrayLike, "..."],
+        phi: Num[ArrayLike, "..."],
+        times: Num[ArrayLike, "..."],
+        sigma: Num[ArrayLike, "..."] = 0.01,
+        mask: Bool[ArrayLike, "..."] | None = None,
+    ):
+        self.c2 = _values(c2)
+        self.q = _one_for_each_map(positive(q, "q"), self.maps, "q")
+        self.phi = _one_for_each_map(_directions(phi), self.maps, "phi")
+        self.times = _times(times)
+        self.sigma = _errors(sigma)
+        self.mask = None if mask is None else jnp.asarray(mask, bool)
+
+    def __check_init__(self):
+        if self.times.shape != (self.frames,):
+            raise ArgumentError(
+                f"`times` must have one entry for each of the {self.frames} frames of "
+                f"`c2`, but has {self.times.size}."
+            )
+        if self.sigma.shape not in ((), (self.maps,), self.c2.shape):
+            raise ArgumentError(
+                "`sigma` must be one number, one for each map or one for each value, "
+                f"shape (), ({self.maps},) or {self.c2.shape}, but has shape "
+                f"{self.sigma.shape}."
+            )
+        if self.mask is not None and self.mask.shape != self.c2.shape[1:]:
+            raise ArgumentError(
+                "`mask` must have one entry for each pair of frames, shape "
+                f"{self.c2.shape[1:]}, but has shape {self.mask.shape}."
+            )
+        self._check_values()
+
+    def _check_values(self):
+        """Raises if a value that may be fitted is not finite, where that is known."""
+        if not known(self.c2, self.mask):
+            return
+        with jax.ensure_compile_time_eval():
+            count, first = _not_finite(self.c2, self.mask)
+            if not int(count):
+                return
+            k, i, j = (int(n) for n in np.unravel_index(int(first), self.c2.shape))
+            value = float(self.c2[k, i, j])
+        raise ArgumentError(
+            f"`c2` must be finite wherever it is used, but c2[{k}, {i}, {j}] is "
+            f"{value:g} ({int(count)} such values). Leave pairs of frames out with "
+            "`mask`."
+        )
+
+    @property
+    def maps(self) -> int:
+        """How many maps there are."""
+        return self.c2.shape[0]
+
+    @property
+    def frames(self) -> int:
+        """How many frames there are."""
+        return self.c2.shape[1]

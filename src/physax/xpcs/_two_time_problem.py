@@ -1,0 +1,190 @@
+"""The least-squares problem of a two-time fit."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+
+from ..fit import (
+    AbstractSeparable,
+    Columns,
+    Mixing,
+    Parameters,
+    Parts,
+    Tie,
+    linear_limits,
+    projected_cost,
+)
+from ._correlation import AbstractCorrelation, LaminarFlow
+from ._scaling import AbstractScaling, Constant, PerAngle
+from ._tiles import Tiles, at_pairs, is_pair
+from ._two_time import TwoTime
+
+
+class TwoTimeProblem(AbstractSeparable):
+    r"""Fits $c_2 = o + b f(t_1, t_2)$ to the pairs of frames above the diagonal.
+
+    Contrasts and offsets are eliminated exactly; the parameters are those of the model.
+
+    Attributes:
+        parameters: The model, and which of its numbers are free.
+        data: Tiles of the maps: their frames, values, weights.
+        times: Times of the frames in seconds.
+        q: Wavevector of each map in 1/angstrom.
+        phi: Its direction in radians.
+        weight: One over the standard deviation of the values of each map.
+        mixing: How maps share coefficients.
+        low: Lower bounds of the coefficients.
+        high: Their upper bounds.
+        coefficients: Coefficients that are not eliminated, or None.
+        centre: A constant that is taken off the data.
+        size: Frames along the side of a tile.
+        parts: What the columns of a map are.
+        linear_names: Names of the coefficients.
+        absolute_sigma: Whether standard deviations are known.
+    """
+
+    parameters: Parameters
+    data: PyTree
+    times: Float[Array, " frames"]
+    q: Float[Array, " maps"]
+    phi: Float[Array, " maps"]
+    weight: Float[Array, " maps"]
+    mixing: Mixing
+    low: Float[Array, " linear"]
+    high: Float[Array, " linear"]
+    coefficients: Float[Array, " linear"] | None
+    centre: Float[Array, ""]
+    size: int = eqx.field(static=True)
+    parts: Parts = eqx.field(static=True)
+    linear_names: tuple[str, ...] = eqx.field(static=True)
+    absolute_sigma: bool = eqx.field(static=True)
+
+    def columns(self, vector, batch, used):
+        starts, c2, weight, mask = batch
+        moving = vector[-self.parts.free :]
+
+        def factor(moving):
+            model = self.parameters.tree(moving)
+            prepared = model.prepare(self.times)
+            first, second = at_pairs(prepared, starts, self.size)
+            q, phi = self.q[:, None, None], self.phi[:, None, None]
+            return model.factor(first, second, q, phi)
+
+        values, push = jax.linearize(factor, moving)
+        slopes = jax.vmap(push)(jnp.eye(moving.size, dtype=moving.dtype))
+        keep = is_pair(starts, self.size, self.times.size) & used[:, None, None]
+        keep = keep if mask is None else keep & mask
+        keep = keep[:, None]
+        scale = self.weight[:, None, None] if weight is None else weight
+        scale = jnp.where(keep, scale, 0)
+        columns = [values, jnp.ones_like(values), *slopes, c2 - self.centre]
+        rows = jnp.stack(
+            [
+                jnp.moveaxis(jnp.where(keep, column, 0) * scale, 1, 0)
+                for column in columns
+            ],
+            axis=1,
+        ).astype(vector.dtype)
+        rows = rows.reshape(len(self.mixing.rows), self.parts.size, -1)
+        count = jnp.sum(keep) * len(self.mixing.rows)
+        return Columns(rows, jnp.zeros((), vector.dtype), count)
+
+    def cost(self, vector):
+        starts, c2, weight, mask = self.data
+        model = self.parameters.tree(vector)
+        first, second = at_pairs(model.prepare(self.times), starts, self.size)
+        q, phi = self.q[:, None, None], self.phi[:, None, None]
+        values = model.factor(first, second, q, phi)
+        keep = is_pair(starts, self.size, self.times.size)
+        keep = (keep if mask is None else keep & mask)[:, None]
+        scale = self.weight[:, None, None] if weight is None else weight
+        scale = jnp.broadcast_to(jnp.where(keep, scale, 0), c2.shape)
+        values = jnp.where(keep, values, 0)[..., None]
+        return projected_cost(values, c2, scale, self.parts, self.mixing)
+
+
+def two_time_problem(
+    data: TwoTime,
+    model: AbstractCorrelation,
+    *,
+    scaling: AbstractScaling | None = None,
+    bounds: tuple[Any, Any] = (None, None),
+    fixed: Callable | None = None,
+    ties: Tie | Sequence[Tie] = (),
+    contrast_bounds: tuple[float | None, float | None] = (None, None),
+    offset_bounds: tuple[float | None, float | None] = (None, None),
+    absolute_sigma: bool = True,
+) -> TwoTimeProblem:
+    """Sets up the problem that `fit_two_time` solves.
+
+    Args:
+        data: The maps.
+        model: Where to start. Its numbers are the parameters, but for the gap.
+        scaling: How maps share contrast and offset; by default `PerAngle()`.
+        bounds: Lower and upper ones, each a model like `model` or None.
+        fixed: Picks parameters that stay, besides the gap.
+        ties: Parameters that follow from others.
+        contrast_bounds: Lower and upper bound of the contrasts.
+        offset_bounds: Likewise of the offsets.
+        absolute_sigma: Whether `data.sigma` is known, and not only relative.
+
+    Returns:
+        The problem.
+
+    Raises:
+        ArgumentError: If a start is outside its bounds, or the scaling does not go with
+            the angles.
+    """
+    scaling = PerAngle() if scaling is None else scaling
+    parameters = Parameters(model, bounds, _held(model, fixed), ties)
+    mixing = scaling.mixing(np.asarray(data.phi))
+    tiles = Tiles(data.frames)
+    whole = data.sigma.ndim == 3
+    # The precision of the data on disk is enough for them, not for the sums.
+    starts = jnp.asarray(tiles.starts)
+    values = tiles.cut(jnp.where(jnp.isfinite(data.c2), data.c2, 0))
+    weight = tiles.cut(1 / data.sigma) if whole else None
+    mask = None if data.mask is None else tiles.cut(data.mask)
+    each = 1 / (jnp.ones(()) if whole else data.sigma)
+    width = mixing.rows.shape[1]
+    low, high = linear_limits(
+        tuple(zip(contrast_bounds, offset_bounds, strict=True)), 2, width
+    )
+    names = tuple(
+        name if width == 1 else f"{name}[{i}]"
+        for name in ("contrast", "offset")
+        for i in range(width)
+    )
+    given = None
+    if isinstance(scaling, Constant):
+        # Held between equal bounds: they are no parameters, and have no error.
+        given = low = high = scaling.coefficients(data.maps).reshape(-1)
+    return TwoTimeProblem(
+        parameters=parameters,
+        data=(starts, values, weight, mask),
+        times=data.times.astype(float),
+        q=data.q.astype(float),
+        phi=data.phi.astype(float),
+        weight=jnp.broadcast_to(each, (data.maps,)).astype(float),
+        mixing=mixing,
+        low=low,
+        high=high,
+        coefficients=given,
+        centre=jnp.asarray(float(data.c2[0, 0, -1])),
+        size=tiles.size,
+        parts=Parts(1, 1, len(parameters.names)),
+        linear_names=names,
+        absolute_sigma=absolute_sigma,
+    )
+
+
+def _held(model: AbstractCorrelation, fixed: Callable | None) -> Callable | None:
+    """Adds the gap, which is measured and not fitted, to what stays."""
+    if not isinstance(model, LaminarFlow):
+        return fixed
+    return lambda m: (m.gap, () if fixed is None else fixed(m))
