@@ -13,16 +13,18 @@ import pytest
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
-QUICK = ["docs/runtime.md"]
+QUICK = ["docs/runtime.md", "docs/xpcs-data.md"]
 SLOW = [
     "README.md",
     "docs/coming-from-beamz.md",
     "docs/coming-from-fdtdx-ceviche.md",
     "docs/fdtd.md",
+    "docs/fit.md",
     "docs/geometry.md",
     "docs/getting-started.md",
     "docs/gradients.md",
     "docs/inverse-design.md",
+    "docs/xpcs.md",
 ]
 # This is run by `tests/plot/test_page.py`, which looks at its pictures, too.
 ELSEWHERE = ["docs/pictures-and-files.md"]

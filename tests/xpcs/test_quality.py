@@ -2,8 +2,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physax.xpcs import TwoTime
-from physax.xpcs._quality import check_quality
+from physax.xpcs import TwoTime, check_quality
 
 
 pytestmark = pytest.mark.f32

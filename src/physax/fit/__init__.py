@@ -1,5 +1,6 @@
 """Least squares of any size: fits, their uncertainty, and posteriors."""
 
+from ._curve_fit import CurveFit as CurveFit, curve_fit as curve_fit
 from ._eliminate import (
     Mixing as Mixing,
     Parts as Parts,

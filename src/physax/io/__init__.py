@@ -1,11 +1,16 @@
 """Files: layouts in, results out and back in."""
 
+from ._construct import DEGREES as DEGREES, construct as construct
 from ._contour_polygon import contour_polygon as contour_polygon
 from ._csv import read_csv as read_csv, write_csv as write_csv
 from ._errors import PhysaxFileError as PhysaxFileError
 from ._export_difference import (
     ExportDifference as ExportDifference,
     export_difference as export_difference,
+)
+from ._folders import (
+    check_writable as check_writable,
+    two_time_files as two_time_files,
 )
 from ._gds import (
     GDSError as GDSError,
@@ -14,10 +19,27 @@ from ._gds import (
     read_gds as read_gds,
 )
 from ._npz import load_npz as load_npz, save_npz as save_npz
+from ._read_g2 import read_g2 as read_g2
+from ._read_two_time import (
+    read_two_time as read_two_time,
+    scan_two_time as scan_two_time,
+)
 from ._save_gds import save_gds as save_gds
 from ._save_stl import save_stl as save_stl
 from ._touchstone import (
     read_touchstone as read_touchstone,
     write_touchstone as write_touchstone,
 )
+from ._two_time_contents import TwoTimeContents as TwoTimeContents
+from ._two_time_layouts import (
+    AbstractHDF5Layout as AbstractHDF5Layout,
+    AbstractTwoTimeLayout as AbstractTwoTimeLayout,
+    APSLayout as APSLayout,
+    APSULayout as APSULayout,
+    DatasetLayout as DatasetLayout,
+    NPZLayout as NPZLayout,
+    nxxpcs_layout as nxxpcs_layout,
+)
+from ._write_two_time import write_two_time as write_two_time
 from ._xarray import to_xarray as to_xarray
+from ._yaml_nodes import YamlNode as YamlNode, read_yaml as read_yaml

@@ -1,10 +1,25 @@
-"""Pictures: every function draws one thing and returns the matplotlib axes."""
+"""Pictures: every function draws one thing and returns the matplotlib axes.
+
+Those with several panels return the figure.
+"""
 
 from ._animate import animate as animate
 from ._convergence import convergence as convergence
+from ._corner import corner as corner
 from ._field import field as field
 from ._mode import mode as mode
+from ._one_time import g2 as g2
+from ._parameters import (
+    correlation_matrix as correlation_matrix,
+    parameter_table as parameter_table,
+)
+from ._quality import quality as quality
 from ._s_parameters import s_parameters as s_parameters
 from ._simulation import simulation as simulation
 from ._spectrum import spectrum as spectrum
 from ._time_series import time_series as time_series
+from ._two_time import (
+    angle_cuts as angle_cuts,
+    two_time as two_time,
+    two_time_fit as two_time_fit,
+)

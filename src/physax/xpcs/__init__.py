@@ -41,6 +41,10 @@ from ._positions import (
     field_correlation_from_positions as field_correlation_from_positions,
     two_time_from_positions as two_time_from_positions,
 )
+from ._quality import (
+    QualityReport as QualityReport,
+    check_quality as check_quality,
+)
 from ._scaling import (
     AbstractScaling as AbstractScaling,
     Constant as Constant,

@@ -1,0 +1,179 @@
+"""Curve fitting with the call that users of SciPy know."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import ArrayLike, Float
+
+from .._checks import ArgumentError
+from ..runtime import require_x64
+from ._fit_result import FitResult
+from ._least_squares import least_squares
+from ._losses import AbstractLoss
+from ._problems import LeastSquares
+from ._trust_region import TrustRegion
+
+
+class CurveFit(tuple):
+    """What `curve_fit` returns: unpacks as `popt, pcov`, and has the rest besides.
+
+    Attributes:
+        popt: The parameters.
+        pcov: Their covariance.
+        result: The whole result, a `FitResult`.
+    """
+
+    result: FitResult
+
+    def __new__(cls, popt: np.ndarray, pcov: np.ndarray, result: FitResult):
+        pair = super().__new__(cls, (popt, pcov))
+        pair.result = result
+        return pair
+
+    @property
+    def popt(self) -> np.ndarray:
+        return self[0]
+
+    @property
+    def pcov(self) -> np.ndarray:
+        return self[1]
+
+    def __str__(self) -> str:
+        return str(self.result)
+
+
+def _residual(parameters, data, *, f: Callable):
+    xdata, ydata, sigma = data
+    found = f(xdata, *parameters) - ydata
+    return found if sigma is None else found / sigma
+
+
+def _whitened(parameters, data, *, f: Callable):
+    # The points are correlated: all of them are one entry of the data.
+    xdata, ydata, factor = jax.tree.map(lambda x: x[0], data)
+    found = f(xdata, *parameters) - ydata
+    return jax.scipy.linalg.solve_triangular(factor, found, lower=True)[None]
+
+
+def curve_fit(
+    f: Callable,
+    xdata: Any,
+    ydata: Float[ArrayLike, " points"],
+    p0: Sequence[float] | Float[ArrayLike, " free"] | None = None,
+    sigma: Float[ArrayLike, "..."] | None = None,
+    absolute_sigma: bool = False,
+    check_finite: bool = True,
+    bounds: tuple[Any, Any] = (-np.inf, np.inf),
+    *,
+    loss: AbstractLoss | None = None,
+    method: TrustRegion | None = None,
+) -> CurveFit:
+    """Fits a function to points, as `scipy.optimize.curve_fit` does.
+
+    The function is written with `jax.numpy`; its derivatives are exact. Give the same
+    function object again, and nothing is compiled again.
+
+    Args:
+        f: Takes `xdata` and the parameters, `f(x, a, b)`, to values like `ydata`.
+        xdata: Where the function is evaluated: an array whose *first* axis is the
+            points, or a tree of such.
+        ydata: What was observed there.
+        p0: Start values; by default ones, or the middle of finite bounds.
+        sigma: Standard deviation of each value, or their covariance matrix.
+        absolute_sigma: Whether `sigma` is known. If not, only its ratios count, and
+            the covariance is scaled by the reduced chi-square.
+        check_finite: Whether to refuse data that are not finite.
+        bounds: Lower and upper bounds, each a number or one for each parameter.
+        loss: What a residual costs; by default its square.
+        method: How to search.
+
+    Returns:
+        `popt, pcov`, with everything else in the attribute `result`.
+
+    Raises:
+        ArgumentError: If the data are not finite, `sigma` is not positive, the start is
+            outside its bounds, bounds are crossed, or there are fewer points than
+            parameters.
+        PrecisionError: If JAX's 64-bit types are off while data are float64.
+        FitError: If the fit did not converge, or the data do not determine every
+            parameter.
+    """
+    ydata = _checked(ydata, "ydata", check_finite)
+    xdata = jax.tree.map(lambda x: _checked(x, "xdata", check_finite), xdata)
+    bounds = tuple(np.asarray(bound, float) for bound in bounds)
+    start = _start(f, p0, bounds)
+    extra, residual = _errors(sigma, ydata)
+    data = (xdata, ydata, extra)
+    if residual is _whitened:
+        data = jax.tree.map(lambda x: x[None], data)
+    problem = LeastSquares(
+        jax.tree_util.Partial(residual, f=f),
+        start,
+        data,
+        bounds=bounds,
+        loss=loss,
+        absolute_sigma=absolute_sigma,
+    )
+    found = least_squares(problem, method, throw=True)
+    return CurveFit(np.asarray(found.parameters), np.asarray(found.covariance), found)
+
+
+def _checked(x, name: str, check_finite: bool):
+    values = np.asarray(x)
+    if values.dtype == np.float64:
+        require_x64(f"`{name}`")
+    if values.dtype.kind in "iub":
+        values = values.astype(float)
+    if check_finite and not np.all(np.isfinite(values)):
+        first = np.unravel_index(np.argmin(np.isfinite(values)), values.shape)
+        place = ", ".join(map(str, first))
+        raise ArgumentError(
+            f"`{name}` must be finite, but {name}[{place}] is {values[first]:g} "
+            f"({np.sum(~np.isfinite(values))} of {values.size} are not). Leave these "
+            "points out."
+        )
+    return jnp.asarray(values)
+
+
+def _start(f: Callable, p0, bounds) -> np.ndarray:
+    if p0 is not None:
+        return np.atleast_1d(np.asarray(p0, float))
+    names = [
+        p
+        for p in inspect.signature(f).parameters.values()
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    if len(names) < 2:
+        raise ArgumentError(
+            "`p0` must be given for a function whose signature does not name its "
+            f"parameters, but is None: {inspect.signature(f)}."
+        )
+    low, high = (np.broadcast_to(b, (len(names) - 1,)) for b in bounds)
+    below = np.where(np.isfinite(high), high - 1, 1)
+    inside = np.where(np.isfinite(low), low + 1, below)
+    both = np.isfinite(low) & np.isfinite(high)
+    middle = 0.5 * (np.where(both, low, 0) + np.where(both, high, 0))
+    return np.where(both, middle, inside)
+
+
+def _errors(sigma, ydata) -> tuple[Any, Callable]:
+    """Returns what goes with the data, and the residual that reads it."""
+    if sigma is None:
+        return None, _residual
+    sigma = np.asarray(_checked(sigma, "sigma", True))
+    if sigma.ndim < 2:
+        if not np.all(sigma > 0):
+            raise ArgumentError(f"`sigma` must be positive, but is {np.min(sigma):g}.")
+        return jnp.broadcast_to(sigma, ydata.shape), _residual
+    try:
+        factor = np.linalg.cholesky(sigma)
+    except np.linalg.LinAlgError as error:
+        raise ArgumentError(
+            "`sigma` must be a positive definite covariance matrix, but is not: its "
+            f"smallest eigenvalue is {np.linalg.eigvalsh(sigma)[0]:g}."
+        ) from error
+    return jnp.asarray(factor), _whitened

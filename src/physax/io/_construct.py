@@ -1,0 +1,331 @@
+"""Turns nodes of a YAML file into modules: the signature is the schema."""
+
+import collections.abc
+import dataclasses
+import difflib
+import inspect
+import math
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jaxtyping
+import numpy as np
+
+from .._checks import PhysaxError
+from ._errors import PhysaxFileError
+from ._yaml_nodes import YamlNode
+
+
+TYPE = "type"
+"""The key that names a constructor."""
+
+DEGREES = types.MappingProxyType({"degrees": math.pi / 180})
+"""Units that may stand at the end of a key, and what they are worth in Python."""
+
+_KINDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    complex: "a number",
+    str: "a text",
+    type(None): "null",
+}
+
+
+def construct(
+    node: YamlNode,
+    target: Callable | None = None,
+    *,
+    registry: Mapping[str, Callable] = types.MappingProxyType({}),
+    units: Mapping[str, float | int] = DEGREES,
+) -> Any:
+    """Calls a constructor with the entries of a mapping, and theirs with theirs.
+
+    The keys are the names of its parameters, and the annotations of these say what the
+    values must be. A mapping whose parameter may be one of several classes names its
+    own in the key `type`; the name is looked up in `registry` and nowhere else. A key
+    that ends in a unit, as `phi0_degrees`, gives the parameter before it, `phi0`.
+
+    Args:
+        node: A mapping, from `read_yaml`.
+        target: The constructor or function; `None` if the key `type` names it.
+        registry: The constructors that a file may name.
+        units: What to multiply a value by, for each unit that may end a key.
+
+    Returns:
+        What the constructor returns.
+
+    Raises:
+        PhysaxFileError: If a key is unknown or missing, a value is of a wrong type, or
+            a constructor refuses it; names the line.
+    """
+    return _Builder(registry, units).build(node, target)
+
+
+class _Builder(NamedTuple):
+    registry: Mapping[str, Callable]
+    units: Mapping[str, float | int]
+
+    def build(self, node: YamlNode, target: Any) -> Any:
+        if not isinstance(node.value, dict):
+            raise node.error(f"must be a mapping, but is {_seen(node)}.")
+        entries = dict(node.value)
+        chosen = entries.pop(TYPE, None)
+        if chosen is not None:
+            target = self._named(chosen, target)
+        elif target is None or inspect.isabstract(target) or _is_abstract(target):
+            raise node.error(
+                f"must have the key `{TYPE}`, one of {self._names(target)}."
+            )
+        given = self._arguments(node, entries, target)
+        try:
+            return target(**given)
+        except PhysaxFileError:
+            raise
+        except (PhysaxError, ValueError, TypeError) as error:
+            raise _refused(node, error) from error
+
+    def _names(self, target: Any) -> str:
+        fitting = [n for n, made in self.registry.items() if _fits(made, target)]
+        return ", ".join(fitting) if fitting else "nothing (none is registered)"
+
+    def _named(self, chosen: YamlNode, target: Any) -> Callable:
+        name = chosen.value
+        found = self.registry.get(name) if isinstance(name, str) else None
+        if found is None or not _fits(found, target):
+            near = _nearest(str(name), self.registry)
+            raise chosen.error(
+                f"must be one of {self._names(target)}, but is {name!r}.{near}"
+            )
+        return found
+
+    def _arguments(
+        self, node: YamlNode, entries: dict[str, YamlNode], target: Callable
+    ) -> dict[str, Any]:
+        parameters = _parameters(target)
+        given: dict[str, Any] = {}
+        for key, value in entries.items():
+            name, factor = self._parameter(key, parameters)
+            line = node.key_lines[key]
+            if name is None:
+                allowed = ", ".join(parameters) or "no keys"
+                raise node.error(
+                    f"has the unknown key `{key}`; known are {allowed}."
+                    + _nearest(key, parameters),
+                    line,
+                )
+            if name in given:
+                raise node.error(f"gives `{name}` twice, also as `{key}`.", line)
+            made = self.value(value, parameters[name].annotation)
+            given[name] = made if factor is None else _scaled(made, factor)
+        missing = [
+            name
+            for name, parameter in parameters.items()
+            if parameter.default is parameter.empty and name not in given
+        ]
+        if missing:
+            listed = ", ".join(f"`{name}`" for name in missing)
+            raise node.error(f"must have the keys {listed}, but has not.")
+        return given
+
+    def _parameter(self, key: str, parameters) -> tuple[str | None, float | int | None]:
+        if key in parameters:
+            return key, None
+        base, _, unit = key.rpartition("_")
+        if unit in self.units and base in parameters:
+            return base, self.units[unit]
+        return None, None
+
+    def value(self, node: YamlNode, hint: Any) -> Any:
+        """Makes a value of the kind that an annotation wants."""
+        origin, args = typing.get_origin(hint), typing.get_args(hint)
+        if origin is typing.Annotated:
+            return self.value(node, args[0])
+        if origin in (typing.Union, types.UnionType):
+            return self._one_of(node, hint, args)
+        if not _takes(node.value, hint):
+            raise node.error(f"must be {_name(hint)}, but is {_seen(node)}.")
+        if origin in (list, tuple, collections.abc.Sequence):
+            return self._items(node, origin, args)
+        if origin in (dict, collections.abc.Mapping):
+            entries = typing.cast("dict[str, YamlNode]", node.value)
+            return {key: self.value(item, args[1]) for key, item in entries.items()}
+        if hint in (float, complex):
+            return float(typing.cast("float", node.value))
+        if _is_array(hint):
+            return _numbers(node, hint)
+        mapping = isinstance(node.value, dict)
+        anything = hint in (Any, inspect.Parameter.empty, object, dict)
+        if mapping and not anything:
+            return self.build(node, hint)
+        return node.plain()
+
+    def _one_of(self, node: YamlNode, hint: Any, options: tuple) -> Any:
+        possible = [option for option in options if _takes(node.value, option)]
+        if not possible:
+            raise node.error(f"must be {_name(hint)}, but is {_seen(node)}.")
+        for option in possible[:-1]:
+            try:
+                return self.value(node, option)
+            except PhysaxFileError:
+                continue
+        # What the last one says is said.
+        return self.value(node, possible[-1])
+
+    def _items(self, node: YamlNode, origin: Any, args: tuple) -> Any:
+        items = typing.cast("list[YamlNode]", node.value)
+        if origin is tuple and args and args[-1] is not Ellipsis:
+            if len(items) != len(args):
+                raise node.error(
+                    f"must have {len(args)} entries, but has {len(items)}."
+                )
+            hints = args
+        else:
+            hints = (args[0] if args else Any,) * len(items)
+        made = [self.value(i, hint) for i, hint in zip(items, hints, strict=True)]
+        return made if origin is list else tuple(made)
+
+
+def _parameters(target: Any) -> dict[str, inspect.Parameter]:
+    """Returns the parameters of a constructor with annotations that are types."""
+    hints = typing.get_type_hints(
+        target.__init__ if inspect.isclass(target) else target, include_extras=True
+    )
+    if dataclasses.is_dataclass(target):
+        # A converter replaces the annotation of the parameter by its own.
+        hints |= typing.get_type_hints(target, include_extras=True)
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {
+        name: parameter.replace(annotation=hints.get(name, Any))
+        for name, parameter in inspect.signature(target).parameters.items()
+        if parameter.kind in named
+    }
+
+
+def _takes(value: object, hint: Any) -> bool:
+    """Tells whether a value is of the kind of an annotation, its entries aside."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return _takes(value, args[0])
+    if origin in (typing.Union, types.UnionType):
+        return any(_takes(value, option) for option in args)
+    if origin is typing.Literal:
+        return not isinstance(value, list | dict) and value in args
+    if origin in (list, tuple, collections.abc.Sequence):
+        return isinstance(value, list)
+    if origin in (dict, collections.abc.Mapping):
+        return isinstance(value, dict)
+    if hint is None or hint is type(None):
+        return value is None
+    if hint in (Any, inspect.Parameter.empty, object):
+        return True
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if hint in (float, complex):
+        return number
+    if hint in (bool, int, str):
+        return type(value) is hint
+    if _is_array(hint):
+        flag = isinstance(value, bool) and "bool" in _dtypes(hint)
+        return (
+            flag
+            or number
+            or (isinstance(value, list) and _dims(hint) not in ((), None))
+        )
+    if hint in (list, tuple):
+        return isinstance(value, list)
+    return isinstance(value, dict)
+
+
+def _is_array(hint: Any) -> bool:
+    return inspect.isclass(hint) and (
+        issubclass(hint, jaxtyping.AbstractArray)
+        or issubclass(hint, (np.ndarray, jax.Array))
+    )
+
+
+def _dtypes(hint: Any) -> tuple:
+    return tuple(getattr(hint, "dtypes", ()))
+
+
+def _dims(hint: Any) -> tuple:
+    # An array without a shape can have any.
+    return getattr(hint, "dims", ("...",))
+
+
+def _numbers(node: YamlNode, hint: Any) -> Any:
+    if not isinstance(node.value, list):
+        return node.value if isinstance(node.value, bool) else float(node.value)  # pyright: ignore
+    flags = "bool" in _dtypes(hint)
+
+    def leaves(at: YamlNode):
+        if isinstance(at.value, list):
+            return [leaves(item) for item in at.value]
+        boolean = isinstance(at.value, bool)
+        if boolean != flags or not isinstance(at.value, bool | int | float):
+            kind = "true or false" if flags else "a number"
+            raise at.error(f"must be {kind}, but is {_seen(at)}.")
+        return at.value
+
+    try:
+        return np.asarray(leaves(node), bool if flags else float)
+    except ValueError as error:
+        raise node.error("must have rows of one length.") from error
+
+
+def _scaled(value: Any, factor: float | int) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)(_scaled(item, factor) for item in value)
+    return value if value is None else value * factor
+
+
+def _fits(made: Callable, target: Any) -> bool:
+    """Tells whether a registered constructor may stand where `target` is wanted."""
+    if target is None or not inspect.isclass(target) or not inspect.isclass(made):
+        return True
+    return issubclass(made, target)
+
+
+def _is_abstract(target: Any) -> bool:
+    return inspect.isclass(target) and target.__name__.startswith("Abstract")
+
+
+def _name(hint: Any) -> str:
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(dict.fromkeys(_name(option) for option in args))
+    if origin is typing.Literal:
+        return "one of " + ", ".join(map(repr, args))
+    if origin in (list, tuple, collections.abc.Sequence) or hint in (list, tuple):
+        return "a list"
+    if origin in (dict, collections.abc.Mapping):
+        return "a mapping"
+    if _is_array(hint):
+        return "a number" if _dims(hint) == () else "a list of numbers"
+    return _KINDS.get(type(None) if hint is None else hint, "a mapping")
+
+
+def _seen(node: YamlNode) -> str:
+    value = node.value
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    if isinstance(value, str):
+        return f"the text {value!r}"
+    return "null" if value is None else str(value).lower()
+
+
+def _nearest(key: str, allowed) -> str:
+    near = difflib.get_close_matches(key, list(allowed), n=1, cutoff=0.5)
+    return f" Did you mean `{near[0]}`?" if near else ""
+
+
+def _refused(node: YamlNode, error: Exception) -> PhysaxFileError:
+    """Points to the entry that a constructor names, or else to the whole."""
+    named = re.search(r"`(\w+)`", str(error))
+    lines = node.key_lines
+    keys = [k for k in lines if named and (k == named[1] or k.startswith(named[1]))]
+    line = lines[keys[0]] if keys else None
+    return node.error(f"is refused: {error}", line)

@@ -1,0 +1,331 @@
+"""Reads measured two-time correlations."""
+
+import os
+import zipfile
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import h5py
+import numpy as np
+from jaxtyping import ArrayLike, Bool, Num
+
+from .._checks import ArgumentError
+from ..runtime import check_memory
+from ..xpcs import TwoTime
+from ._errors import PhysaxFileError
+from ._hdf5 import dataset, find, listing, open_hdf5
+from ._two_time_contents import (
+    TwoTimeContents,
+    chosen_frames,
+    chosen_maps,
+    chosen_times,
+    contents_of,
+)
+from ._two_time_index import Index, MapPlace
+from ._two_time_layouts import (
+    AbstractHDF5Layout,
+    AbstractTwoTimeLayout,
+    APSLayout,
+    APSULayout,
+    NPZLayout,
+    nxxpcs_layout,
+)
+from ._two_time_npz import array, is_npz, member, npz_index, npz_maps, open_npz
+
+
+# The halves of a full map come from different sums, in float32 perhaps.
+_ASYMMETRY = 1e-4
+
+
+def read_two_time(
+    path: str | os.PathLike,
+    *,
+    q: float | int | None = None,
+    phi_ranges: Sequence[tuple[float | int, float | int]] | None = None,
+    frames: tuple[int, int] | None = None,
+    dt: float | int | None = None,
+    sigma: Num[ArrayLike, "..."] | None = None,
+    mask: Bool[ArrayLike, "frames frames"] | None = None,
+    layout: AbstractTwoTimeLayout | None = None,
+    q_tolerance: float | int = 0.1,
+) -> TwoTime:
+    """Reads two-time correlation maps, and only those that are asked for.
+
+    Finds out by itself which layout a file has. Files often store the triangle above or
+    below the diagonal only; a file that stores both is read as it is. Values keep their
+    precision, except that JAX makes float64 into float32 unless `jax_enable_x64` is on.
+
+    Nothing outside the file is followed, nothing is unpickled, and what would not fit
+    into memory is refused before it is read.
+
+    Args:
+        path: An HDF5 or npz file.
+        q: The wavevector in 1/angstrom; all if `None`. The nearest one there is counts.
+            Of an APS-U file the maps of exactly this one are read, of others all
+            within a tenth of it; each map keeps its own.
+        phi_ranges: Ranges of angles to read, in radians; all angles if `None`. Ranges
+            wrap around: `(3.0, -3.0)` crosses pi.
+        frames: The first and the last frame to read, counted from 1; all if `None`.
+            The times of a part begin at 0 again.
+        dt: Time from frame to frame in seconds. Needed where the file does not tell,
+            and overrules it where it does.
+        sigma: Standard deviation of one value, for the maps and frames that are read;
+            as in the file if `None`, and 0.01 where it has none.
+        mask: Which pairs of the frames that are read to use; as in the file if `None`.
+        layout: How the file is stored; found out if `None`.
+        q_tolerance: By which fraction the nearest wavevector may differ from `q`.
+
+    Returns:
+        The maps, with angles in radians.
+
+    Raises:
+        PhysaxFileError: If the file is damaged, lacks something, or holds values that
+            cannot be; or nothing in it is what was asked for.
+        ArgumentError: If `q`, `dt` or `q_tolerance` is not positive.
+        MemoryLimitError: If the maps do not fit into memory.
+        FileNotFoundError: If there is no such file.
+    """
+    for name, value in {"q": q, "dt": dt, "q_tolerance": q_tolerance}.items():
+        if value is not None and not 0 < value < np.inf:
+            raise ArgumentError(f"`{name}` must be positive, but is {value:g}.")
+    asked = _Asked(q, phi_ranges, frames, dt, q_tolerance)
+    if is_npz(path):
+        _check_kind(path, layout, NPZLayout)
+        with open_npz(path) as archive:
+            index = npz_index(path, archive)
+            known = layout or NPZLayout()
+            part = _read(path, index, known, asked, _npz_reader(path, archive, index))
+    else:
+        _check_kind(path, layout, AbstractHDF5Layout)
+        with open_hdf5(path) as file:
+            known = _hdf5_layout(file, layout)
+            index = known.index(file)
+            part = _read(path, index, known, asked, _hdf5_reader(file, index))
+    try:
+        return TwoTime(
+            part.c2,
+            part.q,
+            part.phi,
+            part.times,
+            part.sigma if sigma is None else sigma,
+            part.mask if mask is None else mask,
+        )
+    except ArgumentError as error:
+        raise PhysaxFileError(path, str(error)) from error
+
+
+def scan_two_time(
+    path: str | os.PathLike, layout: AbstractTwoTimeLayout | None = None
+) -> TwoTimeContents:
+    """Tells what a file of two-time correlations holds, without reading the maps.
+
+    Args:
+        path: An HDF5 or npz file.
+        layout: How the file is stored; found out if `None`.
+
+    Returns:
+        Wavevectors, angles, frames; `print` shows a table.
+
+    Raises:
+        PhysaxFileError: If the file is damaged or lacks something.
+        FileNotFoundError: If there is no such file.
+    """
+    if is_npz(path):
+        _check_kind(path, layout, NPZLayout)
+        with open_npz(path) as archive:
+            return contents_of(path, layout or NPZLayout(), npz_index(path, archive))
+    _check_kind(path, layout, AbstractHDF5Layout)
+    with open_hdf5(path) as file:
+        known = _hdf5_layout(file, layout)
+        return contents_of(path, known, known.index(file))
+
+
+class _Asked(NamedTuple):
+    q: float | int | None
+    phi_ranges: Sequence[tuple[float | int, float | int]] | None
+    frames: tuple[int, int] | None
+    dt: float | int | None
+    q_tolerance: float | int
+
+
+class _Part(NamedTuple):
+    c2: np.ndarray
+    q: np.ndarray
+    phi: np.ndarray
+    times: np.ndarray
+    sigma: np.ndarray | float
+    mask: np.ndarray | None
+
+
+class _Reader(NamedTuple):
+    """How to get arrays out of an open file.
+
+    Attributes:
+        maps: From numbers of maps and a slice of frames to maps as they are stored.
+        beside: From `"sigma"` or `"mask"`, numbers of maps and a slice of frames to
+            what the file has of it, or `None`.
+    """
+
+    maps: Callable[[np.ndarray, slice], np.ndarray]
+    beside: Callable[[str, np.ndarray, slice], np.ndarray | None]
+
+
+def _check_kind(path, layout: AbstractTwoTimeLayout | None, kind: type) -> None:
+    if layout is not None and not isinstance(layout, kind):
+        found = "an npz" if kind is NPZLayout else "no npz"
+        raise PhysaxFileError(
+            path, f"It is {found} file, but `layout` is {layout.name!r}."
+        )
+
+
+def _hdf5_layout(
+    file: h5py.File, layout: AbstractTwoTimeLayout | None
+) -> AbstractHDF5Layout:
+    """Returns the layout if it is given and fits, or the one that does."""
+    given = isinstance(layout, AbstractHDF5Layout)
+    known = [layout] if given else [APSULayout(), APSLayout(), nxxpcs_layout()]
+    for candidate in known:
+        if all(find(file, name) is not None for name in candidate.required()):
+            return candidate
+    looked = "; ".join(
+        f"{c.name if i < 2 or given else 'NXxpcs'}: " + ", ".join(c.required())
+        for i, c in enumerate(known)
+    )
+    advice = "" if given else " Name the datasets with `layout=DatasetLayout(...)`."
+    raise PhysaxFileError(
+        file.filename,
+        f"It must hold the datasets of a layout that is known ({looked}), but has "
+        f"{listing(file)}.{advice}",
+    )
+
+
+def _read(
+    path, index: Index, layout: AbstractTwoTimeLayout, asked: _Asked, reader: _Reader
+) -> _Part:
+    maps = chosen_maps(
+        path,
+        index,
+        q=asked.q,
+        phi_ranges=asked.phi_ranges,
+        spread=layout.spread,
+        q_tolerance=asked.q_tolerance,
+    )
+    part = chosen_frames(path, asked.frames, index.frames)
+    size = part.stop - part.start
+    # The maps, JAX's copy of them, and some of one map for the mirror image.
+    check_memory(
+        (2 * maps.size + 3) * size**2 * index.dtype.itemsize,
+        f"{os.fspath(path)}: reading {maps.size} maps of {size} x {size} frames (ask "
+        "for less with `frames`, `q` or `phi_ranges`)",
+    )
+    c2 = reader.maps(maps, part)
+    if c2.dtype.kind != "f":
+        c2 = c2.astype(np.float32)
+    mask = reader.beside("mask", maps, part)
+    for k, one in zip(maps, c2, strict=True):
+        _complete(path, one, index, int(k), part, mask)
+    sigma = reader.beside("sigma", maps, part)
+    return _Part(
+        c2,
+        index.q[maps],
+        index.phi[maps],
+        chosen_times(path, index, asked.dt, part),
+        0.01 if sigma is None else sigma,
+        mask,
+    )
+
+
+def _complete(path, one: np.ndarray, index: Index, k: int, part: slice, mask) -> None:
+    """Mirrors a stored triangle in place, if only one is stored, and checks values."""
+    used = ~np.eye(len(one), dtype=bool)
+    if mask is not None:
+        used &= mask.astype(bool)
+    bad = ~np.isfinite(one) & used
+    if np.any(bad):
+        i, j = (int(n) for n in np.argwhere(bad)[0])
+        raise PhysaxFileError(
+            path,
+            f"`{index.places[k]}` must be finite, but is {one[i, j]} at frames "
+            f"{i + part.start + 1} and {j + part.start + 1} ({np.sum(bad)} such "
+            "values). Leave these out with `frames`, or choose other maps.",
+        )
+    lower, upper = np.tril(one, -1), np.triu(one, 1)
+    both = np.any(lower) and np.any(upper)
+    if not both:
+        # Adding a full map to its mirror image would double it.
+        one += (lower + upper).T
+    elif np.any(np.abs(lower.T - upper) > _ASYMMETRY * np.nanmax(np.abs(upper))):
+        worst = float(np.nanmax(np.abs(lower.T - upper)))
+        raise PhysaxFileError(
+            path,
+            f"`{index.places[k]}` must be symmetric, or zero on one side of the "
+            f"diagonal, but its halves differ by {worst:.3g}.",
+        )
+    one += one.dtype.type(index.baseline)
+
+
+def _npz_reader(path, archive: zipfile.ZipFile, index: Index) -> _Reader:
+    def beside(name: str, maps: np.ndarray, part: slice):
+        if f"{name}.npy" not in archive.namelist():
+            return None
+        if name == "mask":
+            values = array(path, archive, name, ndim=2)
+            if values.shape != index.shape[1:]:
+                raise _wrong_shape(path, name, values.shape)
+            return _boolean(path, name, values[part, part])
+        shape = member(path, archive, name).shape
+        if shape not in ((), index.shape[:1], index.shape):
+            raise _wrong_shape(path, name, shape)
+        if len(shape) == 3:
+            return npz_maps(path, archive, maps, part, name)
+        values = array(path, archive, name, ndim=len(shape))
+        return values[maps] if shape else values
+
+    return _Reader(lambda maps, part: npz_maps(path, archive, maps, part), beside)
+
+
+def _hdf5_reader(file: h5py.File, index: Index) -> _Reader:
+    def maps(numbers: np.ndarray, part: slice) -> np.ndarray:
+        size = part.stop - part.start
+        read = np.empty((len(numbers), size, size), index.dtype.newbyteorder("="))
+        for row, k in enumerate(numbers):
+            read[row] = _one_map(file, index.places[k], part)
+        return read
+
+    def beside(name: str, numbers: np.ndarray, part: slice):
+        path = f"physax/{name}"
+        if find(file, path) is None:
+            return None
+        data = dataset(file, path)
+        if name == "mask":
+            if data.shape != index.shape[1:]:
+                raise _wrong_shape(file.filename, path, data.shape)
+            return _boolean(file.filename, path, data[part, part])
+        if data.shape not in ((), index.shape[:1], index.shape):
+            raise _wrong_shape(file.filename, path, data.shape)
+        if data.ndim < 3:
+            return data[()][numbers] if data.ndim else data[()]
+        return np.stack([data[k, part, part] for k in numbers])
+
+    return _Reader(maps, beside)
+
+
+def _one_map(file: h5py.File, place: MapPlace, part: slice) -> np.ndarray:
+    data = dataset(file, place.dataset)
+    if place.row is None:
+        return data[part, part]
+    if place.last:
+        return data[part, part, place.row]
+    return data[place.row, part, part]
+
+
+def _boolean(path, name: str, values: np.ndarray) -> np.ndarray:
+    if not np.all((values == 0) | (values == 1)):
+        raise PhysaxFileError(path, f"`{name}` must hold 0 and 1 only, but does not.")
+    return values.astype(bool)
+
+
+def _wrong_shape(path, name: str, shape: tuple[int, ...]) -> PhysaxFileError:
+    return PhysaxFileError(
+        path, f"`{name}` must have the shape of the maps or frames, but has {shape}."
+    )

@@ -1,0 +1,339 @@
+import zipfile
+
+import h5py
+import numpy as np
+import pytest
+
+from physax import ArgumentError
+from physax.io import (
+    APSLayout,
+    APSULayout,
+    DatasetLayout,
+    NPZLayout,
+    PhysaxFileError,
+    nxxpcs_layout,
+    read_two_time,
+    scan_two_time,
+    write_two_time,
+)
+from physax.xpcs import TwoTime
+
+
+FRAMES, DT = 12, 0.1
+rng = np.random.default_rng(0)
+
+
+def maps(count, frames=FRAMES, dtype=np.float32):
+    """Symmetric maps, each of other values."""
+    lag = np.abs(np.subtract.outer(np.arange(frames), np.arange(frames)))
+    smooth = 1 + 0.2 * np.exp(-lag / 3)
+    noise = np.triu(rng.normal(size=(count, frames, frames)), 1) * 0.01
+    return (smooth + noise + noise.transpose(0, 2, 1)).astype(dtype)
+
+
+Q = np.array([0.005, 0.005, 0.01, 0.01])
+DEGREES = np.array([-170.0, 10.0, -170.0, 10.0])
+
+
+def measurement(**changes):
+    times = DT * np.arange(FRAMES)
+    given = {"c2": maps(4), "q": Q, "phi": np.radians(DEGREES), "times": times}
+    return TwoTime(**given | changes)
+
+
+def write_aps(path, c2, q=Q, degrees=DEGREES, names=None, dt=DT):
+    """An old file by hand: half matrices, lists of shape (1, n), some extras."""
+    with h5py.File(path, "w") as file:
+        file["xpcs/dqlist"] = np.asarray(q)[None]
+        file["xpcs/dphilist"] = np.asarray(degrees)[None]
+        for k, one in enumerate(c2):
+            name = f"g2_{k + 1:05d}" if names is None else names[k]
+            file[f"exchange/C2T_all/{name}"] = np.tril(one)
+        if dt is not None:
+            place = "measurement/instrument/detector/exposure_period"
+            file[place] = np.array([[dt / 2]])
+            file["xpcs/stride_frames"] = np.array([[2]])
+        file["exchange/unknown"] = "extra"
+
+
+def write_apsu(path, c2, bins, *, mapping=None, full=False):
+    with h5py.File(path, "w") as file:
+        file["xpcs/qmap/dynamic_v_list_dim0"] = [0.005, 0.01, 0.02]
+        file["xpcs/qmap/dynamic_v_list_dim1"] = [-170.0, 10.0]
+        file["xpcs/qmap/map_names"] = [b"q", b"phi"]
+        if mapping is not None:
+            file["xpcs/qmap/dynamic_index_mapping"] = mapping
+        file["xpcs/twotime/processed_bins"] = bins
+        for k, one in enumerate(c2):
+            half = one if full else np.triu(one)
+            file[f"xpcs/twotime/correlation_map/c2_{k + 1:05d}"] = half
+        file["entry/instrument/detector_1/frame_time"] = DT
+        file["xpcs/twotime/config/avg_frame"] = 2
+
+
+def same(a, b):
+    mask = (a.mask is None) == (b.mask is None)
+    mask = mask and (a.mask is None or np.array_equal(a.mask, b.mask))
+    fields = ("c2", "q", "phi", "times", "sigma")
+    return mask and all(
+        np.array_equal(getattr(a, name), getattr(b, name)) for name in fields
+    )
+
+
+LAYOUTS = [APSLayout(), APSULayout(), NPZLayout()]
+
+
+def suffix(layout):
+    return "a.npz" if isinstance(layout, NPZLayout) else "a.hdf"
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda x: x.name)
+@pytest.mark.parametrize("sigma", ["number", "map", "value"])
+def test_what_is_written_is_read_back(tmp_path, layout, sigma):
+    errors = {
+        "number": 0.02,
+        "map": [0.01, 0.02, 0.03, 0.04],
+        "value": 0.01 + 0.01 * np.abs(maps(4)),
+    }[sigma]
+    mask = rng.random((FRAMES, FRAMES)) > 0.2
+    data = measurement(sigma=np.asarray(errors, np.float32), mask=mask)
+    path = tmp_path / suffix(layout)
+    write_two_time(path, data, layout=layout)
+    again = read_two_time(path)
+    assert same(again, data)
+    assert again.c2.dtype == np.float32
+    # Part of it is the same part.
+    part = read_two_time(path, q=0.01, frames=(3, 8))
+    assert np.array_equal(part.c2, data.c2[2:, 2:8, 2:8])
+    assert np.array_equal(part.mask, mask[2:8, 2:8])
+    wanted = data.sigma[2:] if data.sigma.ndim else data.sigma
+    wanted = wanted[:, 2:8, 2:8] if data.sigma.ndim == 3 else wanted
+    assert np.array_equal(part.sigma, wanted)
+    assert np.allclose(part.times, DT * np.arange(6), atol=1e-6)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda x: x.name)
+def test_the_layout_is_found_out(tmp_path, layout):
+    path = tmp_path / suffix(layout)
+    write_two_time(path, measurement(), layout=layout)
+    found = scan_two_time(path)
+    assert found.layout == layout
+    assert (found.maps, found.frames, found.dtype) == (4, FRAMES, "float32")
+    assert found.dt == pytest.approx(DT)
+    assert np.allclose(found.q, Q)
+    assert np.allclose(np.degrees(found.phi), DEGREES)
+    text = str(found)
+    assert "4 maps of 12 x 12 frames (float32), time per frame 0.1 s" in text
+    assert "q = 0.01 1/angstrom, angles -170, 10 degrees" in text
+
+
+def test_an_aps_file_is_read(tmp_path):
+    c2 = maps(4)
+    write_aps(tmp_path / "a.hdf", c2)
+    data = read_two_time(tmp_path / "a.hdf")
+    assert np.array_equal(data.c2, c2)
+    assert np.allclose(data.q, Q)
+    assert np.allclose(data.phi, np.radians(DEGREES))
+    # The exposure period times the frames that were strided over.
+    assert np.allclose(data.times, DT * np.arange(FRAMES))
+
+
+def test_numbers_in_names_are_sorted_as_numbers(tmp_path):
+    c2 = maps(11)
+    names = [f"g2_{k}" for k in range(1, 12)]
+    write_aps(tmp_path / "a.hdf", c2, np.full(11, 0.01), np.arange(11.0), names)
+    assert np.array_equal(read_two_time(tmp_path / "a.hdf").c2, c2)
+
+
+def test_maps_of_an_aps_file_within_a_tenth_keep_their_own_wavevector(tmp_path):
+    q = [0.0095, 0.0100, 0.0109, 0.0120]
+    write_aps(tmp_path / "a.hdf", maps(4), q)
+    data = read_two_time(tmp_path / "a.hdf", q=0.0101)
+    assert np.allclose(data.q, q[:3])
+
+
+def test_an_apsu_file_is_read(tmp_path):
+    c2 = maps(3)
+    # Bins run over angles first: 1 is (0.005, -170), 4 is (0.01, 10), 5 (0.02, -170).
+    write_apsu(tmp_path / "a.hdf", c2, [1, 4, 5])
+    data = read_two_time(tmp_path / "a.hdf")
+    assert np.array_equal(data.c2, c2)
+    assert np.allclose(data.q, [0.005, 0.01, 0.02])
+    assert np.allclose(np.degrees(data.phi), [-170, 10, -170])
+    assert np.allclose(data.times, 2 * DT * np.arange(FRAMES))
+
+
+def test_bins_without_pixels_are_not_counted(tmp_path):
+    # The grid has six bins; those with pixels are 0, 2, 3 and 5.
+    write_apsu(tmp_path / "a.hdf", maps(2), [2, 4], mapping=[0, 2, 3, 5])
+    data = read_two_time(tmp_path / "a.hdf")
+    assert np.allclose(data.q, [0.01, 0.02])
+    assert np.allclose(np.degrees(data.phi), [-170, 10])
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_full_matrix_is_not_doubled(tmp_path, full):
+    c2 = maps(2)
+    write_apsu(tmp_path / "a.hdf", c2, [1, 2], full=full)
+    assert np.array_equal(read_two_time(tmp_path / "a.hdf").c2, c2)
+
+
+def test_angles_wrap_around(tmp_path):
+    degrees = [-175.0, -90.0, 90.0, 175.0]
+    write_aps(tmp_path / "a.hdf", maps(4), [0.01] * 4, degrees)
+    across = [(np.radians(170), np.radians(-170))]
+    data = read_two_time(tmp_path / "a.hdf", phi_ranges=across)
+    assert np.allclose(np.degrees(data.phi), [-175, 175])
+    two = [(np.radians(-91), np.radians(-89)), (np.radians(80), np.radians(95))]
+    data = read_two_time(tmp_path / "a.hdf", phi_ranges=two)
+    assert np.allclose(np.degrees(data.phi), [-90, 90])
+
+
+def test_only_selected_maps_are_read(tmp_path):
+    path = tmp_path / "a.hdf"
+    write_aps(path, maps(4))
+    with h5py.File(path, "r+") as file:
+        file["exchange/C2T_all/g2_00004"][5, 2] = np.nan
+    assert read_two_time(path, q=0.005).maps == 2
+    with pytest.raises(PhysaxFileError):
+        read_two_time(path)
+
+
+def test_own_paths_are_read(tmp_path):
+    path, c2 = tmp_path / "a.h5", maps(3, dtype=np.float64)
+    with h5py.File(path, "w") as file:
+        file["data/maps"] = np.moveaxis(c2, 0, -1)
+        file["data/q"] = 0.01
+        file["data/angles"] = [0.1, 0.2, 0.3]
+        file["data/t"] = 1 + DT * np.arange(FRAMES)
+    layout = DatasetLayout(
+        "data/maps",
+        "data/q",
+        "data/angles",
+        times="data/t",
+        degrees=False,
+        maps_last=True,
+    )
+    data = read_two_time(path, layout=layout)
+    assert np.allclose(data.c2, c2)
+    assert np.allclose(data.q, 0.01)
+    assert np.allclose(data.phi, [0.1, 0.2, 0.3])
+    assert np.allclose(data.times, 1 + DT * np.arange(FRAMES))
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_a_nexus_file_is_read(tmp_path, last):
+    path, c2 = tmp_path / "a.nxs", maps(3)
+    with h5py.File(path, "w") as file:
+        stored = np.triu(c2 - 1) if not last else np.moveaxis(np.triu(c2 - 1), 0, -1)
+        file["entry/twotime/two_time_corr_func"] = stored
+        about = file["entry/twotime/two_time_corr_func"].attrs
+        about["storage_mode"] = "one_array_q_last" if last else "one_array_q_first"
+        about["baseline_reference"] = 0
+        file["entry/instrument/masks/dynamic_q_list"] = [0.01, 0.02, 0.03]
+        file["entry/instrument/masks/dynamic_phi_list"] = [0.0, 1.0, 2.0]
+        file["entry/instrument/detector/frame_time"] = DT
+        file["entry/instrument/detector/frame_time"].attrs["units"] = "s"
+    for layout in (None, nxxpcs_layout()):
+        data = read_two_time(path, layout=layout)
+        assert np.allclose(data.c2, c2, atol=1e-6)
+        assert np.allclose(data.times, DT * np.arange(FRAMES))
+
+
+def test_a_file_without_time_needs_one(tmp_path):
+    path = tmp_path / "a.hdf"
+    write_aps(path, maps(4), dt=None)
+    assert scan_two_time(path).dt is None
+    assert "time per frame not given" in str(scan_two_time(path))
+    with pytest.raises(PhysaxFileError, match="give `dt` in seconds"):
+        read_two_time(path)
+    assert np.allclose(read_two_time(path, dt=0.5).times, 0.5 * np.arange(FRAMES))
+
+
+def test_what_is_given_overrules_the_file(tmp_path):
+    path = tmp_path / "a.hdf"
+    mask = np.ones((FRAMES, FRAMES), bool)
+    write_two_time(path, measurement(sigma=0.5))
+    data = read_two_time(path, dt=2.0, sigma=0.3, mask=mask)
+    assert data.times[1] == 2
+    assert data.sigma == np.float32(0.3)
+    assert data.mask.all()
+
+
+def test_links_inside_the_file_are_followed(tmp_path):
+    path, c2 = tmp_path / "a.hdf", maps(4)
+    write_aps(path, c2)
+    with h5py.File(path, "r+") as file:
+        file.move("exchange", "elsewhere")
+        file["exchange"] = h5py.SoftLink("/elsewhere")
+    assert np.array_equal(read_two_time(path).c2, c2)
+
+
+def test_values_that_are_masked_may_be_missing(tmp_path):
+    path, c2 = tmp_path / "a.npz", maps(1)
+    c2[0, 3] = c2[0, :, 3] = np.nan
+    mask = np.ones((FRAMES, FRAMES), bool)
+    mask[3] = mask[:, 3] = False
+    data = TwoTime(c2, 0.01, 0.0, DT * np.arange(FRAMES), mask=mask)
+    write_two_time(path, data)
+    assert np.isnan(read_two_time(path).c2[0, 3, 4])
+
+
+def test_the_cache_of_others_is_read_in_either_order_of_memory(tmp_path):
+    path, c2 = tmp_path / "a.npz", maps(4)
+    times = DT * np.arange(FRAMES)
+    for save in (np.savez, np.savez_compressed):
+        for order in ("C", "F"):
+            save(
+                path,
+                wavevector_q_list=Q,
+                phi_angles_list=DEGREES,
+                t1=times,
+                t2=times,
+                c2_exp=np.asarray(c2, order=order),
+                cache_metadata_json=np.array("{}"),
+            )
+            data = read_two_time(path, q=0.01, frames=(2, 5))
+            assert np.array_equal(data.c2, c2[2:, 1:5, 1:5])
+
+
+def test_others_open_what_is_written(tmp_path):
+    data = measurement()
+    write_two_time(tmp_path / "a.hdf", data, layout=APSLayout())
+    with h5py.File(tmp_path / "a.hdf") as file:
+        half = file["exchange/C2T_all/g2_00002"]
+        assert half.fletcher32
+        assert np.array_equal(half, np.triu(data.c2[1]))
+        assert file["xpcs/dphilist"].shape == (1, 4)
+        assert np.allclose(file["xpcs/dphilist"], DEGREES[None])
+    write_two_time(tmp_path / "b.npz", data)
+    with np.load(tmp_path / "b.npz", allow_pickle=False) as file:
+        assert np.array_equal(file["c2_exp"], data.c2)
+        assert file["t1"].ndim == 1
+
+
+def test_an_error_leaves_the_old_file(tmp_path):
+    path = tmp_path / "a.hdf"
+    path.write_bytes(b"old")
+    twice = measurement(q=0.01, phi=0.0)
+    with pytest.raises(ArgumentError, match="each pair of wavevector and angle once"):
+        write_two_time(path, twice)
+    uneven = measurement(times=DT * np.arange(FRAMES) ** 2)
+    with pytest.raises(ArgumentError, match="evenly spaced for this layout"):
+        write_two_time(path, uneven)
+    with pytest.raises(ArgumentError, match="an APSULayout.* but is 'own paths'"):
+        write_two_time(path, measurement(), layout=nxxpcs_layout())
+    assert [p.read_bytes() for p in tmp_path.iterdir()] == [b"old"]
+    # An npz file holds both.
+    write_two_time(tmp_path / "b.npz", uneven)
+    assert same(read_two_time(tmp_path / "b.npz"), uneven)
+
+
+def test_the_same_maps_give_the_same_archive(tmp_path):
+    data = measurement()
+    write_two_time(tmp_path / "a.npz", data)
+    first = (tmp_path / "a.npz").read_bytes()
+    write_two_time(tmp_path / "a.npz", data)
+    assert (tmp_path / "a.npz").read_bytes() == first
+    with zipfile.ZipFile(tmp_path / "a.npz") as archive:
+        assert archive.testzip() is None
