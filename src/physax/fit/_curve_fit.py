@@ -104,7 +104,7 @@ def curve_fit(
     """
     ydata = _checked(ydata, "ydata", check_finite)
     xdata = jax.tree.map(lambda x: _checked(x, "xdata", check_finite), xdata)
-    bounds = tuple(np.asarray(bound, float) for bound in bounds)
+    bounds = np.asarray(bounds[0], float), np.asarray(bounds[1], float)
     start = _start(f, p0, bounds)
     extra, residual = _errors(sigma, ydata)
     data = (xdata, ydata, extra)

@@ -73,10 +73,12 @@ class _Reader:
         """Returns a block; fastest in order."""
         if number != self._next or number == 0:
             self._open = read_blocks(self._data, self._size, number)
-        self._next = number + 1
+        # An iterator that has raised gives nothing any more.
+        self._next = -1
         block = next(self._open, None)
         if block is None:
             raise DataError(f"The data must have {self._blocks} blocks, but ended.")
+        self._next = number + 1
         return block
 
 

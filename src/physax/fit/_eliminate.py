@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from ._sums import Normal, Sums, triangle
+from ._sums import LEAST_CONDITION, Normal, Sums, triangle
 
 
 class Mixing(eqx.Module):
@@ -170,6 +170,9 @@ def eliminated(
     joint, cost = joint_model(sums, coefficients, parts, mixing, factored)
     factor, target, conditioned = triangle(joint, factored)
     gradient = jnp.where(factored, factor.T @ target, joint[:-1, -1])
+    # Sums of squares give the cost as a difference; of a near perfect fit too few
+    # digits are left.
+    conditioned &= factored | (cost > LEAST_CONDITION * jnp.sum(sums.matrix[:, -1, -1]))
     first = 0 if keep else coefficients.size
     return Normal(
         factor[first:, first:],

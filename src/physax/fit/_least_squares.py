@@ -8,6 +8,7 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
 from .._checks import ArgumentError
 from .._status import RunError, Status
@@ -19,6 +20,7 @@ from ._passes import points_in, resident_normal, start_search, without_data
 from ._plan import Plan, plan as make_plan
 from ._problems import AbstractProblem, LeastSquares
 from ._separable import AbstractSeparable
+from ._sharded import sharded_normal, spread
 from ._sources import Skip, count_points, in_memory, stream_of
 from ._trial_step import held_at_bounds
 from ._trust_region import Search, TrustRegion, advance, conclude
@@ -41,6 +43,7 @@ def least_squares(
     method: TrustRegion | None = None,
     *,
     plan: Plan | None = None,
+    mesh: Mesh | None = None,
     checkpoint: Checkpointing | None = None,
     progress: Progress | bool | None = True,
     on_bad_chunk: Skip | None = None,
@@ -59,6 +62,8 @@ def least_squares(
         problem: What to fit: `LeastSquares` or `Separable`.
         method: How to search; by default `TrustRegion()`.
         plan: How the data are gone through; by default `fit.plan` decides.
+        mesh: Devices over which data in memory are spread, of this process or of all;
+            None for one. The points are divided over all axes of the mesh.
         checkpoint: Where to keep checkpoints, and to resume from, for fits block by
             block; `every` counts blocks.
         progress: Whether and how such fits show progress.
@@ -87,6 +92,11 @@ def least_squares(
             f"`{name}` must go with a plan that reads block by block, but the plan is "
             f"{chosen.strategy.value}. Give a `plan(..., resident=False)`."
         )
+    if chosen.driven and mesh is not None:
+        raise ArgumentError(
+            f"`mesh` must go with data in memory, but the plan is "
+            f"{chosen.strategy.value}. Leave it out, or give a `plan` for memory."
+        )
     if not chosen.driven and not in_memory(problem.data):
         raise ArgumentError(
             "`plan` must read block by block where data are on disk or come from a "
@@ -98,7 +108,7 @@ def least_squares(
             return _fit_block_by_block(
                 problem, method, chosen, checkpoint, progress, on_bad_chunk, checks
             )
-        result = _fit_in_memory(problem, method, chosen.chunk, _differentiated(problem))
+        result = _in_memory(problem, method, chosen.chunk, mesh)
         return dataclasses.replace(result, plan=chosen)
 
     result = fit(problem)
@@ -159,9 +169,27 @@ def _check_precision(problem: AbstractProblem) -> None:
                 require_x64(f"`{name}`")
 
 
+def _in_memory(
+    problem: AbstractProblem, method: TrustRegion, chunk: int, mesh: Mesh | None
+) -> FitResult:
+    count = points_in(problem.data)
+    if mesh is not None:
+        data, count = spread(problem.data, mesh)
+        problem = eqx.tree_at(lambda p: p.data, problem, data)
+    return _fit_in_memory(
+        problem, method, chunk, _differentiated(problem), mesh=mesh, count=count
+    )
+
+
 @eqx.filter_jit
 def _fit_in_memory(
-    problem: AbstractProblem, method: TrustRegion, chunk: int, derivative: bool
+    problem: AbstractProblem,
+    method: TrustRegion,
+    chunk: int,
+    derivative: bool,
+    *,
+    mesh: Mesh | None,
+    count: int,
 ) -> FitResult:
     # Of the plan only what matters: how much memory is free changes from call to call.
     fixed = jax.lax.stop_gradient
@@ -169,7 +197,13 @@ def _fit_in_memory(
     bounds = still.bounds()
 
     def one_pass(search: Search) -> Search:
-        normal = resident_normal(still, search.trial, search.factored, chunk=chunk)
+        point, factored = search.trial, search.factored
+        if mesh is None:
+            normal = resident_normal(still, point, factored, chunk=chunk)
+        else:
+            normal = sharded_normal(
+                still, point, factored, chunk=chunk, mesh=mesh, count=count
+            )
         return advance(method, bounds, search, normal)
 
     # Inner iterations of an algorithm: how many follows from the data.

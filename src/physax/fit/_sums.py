@@ -66,7 +66,7 @@ class Normal(eqx.Module):
 
 
 # Below this the sums of squares have lost half of their digits.
-_LEAST_CONDITION = 1e-8
+LEAST_CONDITION = 1e-8
 
 
 def no_sums(shape: tuple[int, ...], dtype) -> Sums:
@@ -133,7 +133,7 @@ def triangle(
         target = jax.scipy.linalg.solve_triangular(
             lower, matrix[:-1, -1] / norms, lower=True
         )
-        limit = max(_LEAST_CONDITION, float(10 * jnp.finfo(matrix.dtype).eps))
+        limit = max(LEAST_CONDITION, float(10 * jnp.finfo(matrix.dtype).eps))
         return lower.T * norms[None, :], target, lowest > limit * norms.size
 
     def from_factor(_):

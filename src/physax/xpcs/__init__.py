@@ -25,6 +25,11 @@ from ._fit_two_time import (
     two_time_fit as two_time_fit,
 )
 from ._frames import two_time_from_frames as two_time_from_frames
+from ._initial_model import (
+    MODES as MODES,
+    initial_model as initial_model,
+    initial_models as initial_models,
+)
 from ._multi_tau import (
     MultiTau as MultiTau,
     multi_tau as multi_tau,

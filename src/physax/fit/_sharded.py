@@ -1,0 +1,105 @@
+"""Passes over data that are spread over several devices."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Bool, Float, PyTree
+
+from ._passes import add_points, first_sums, points_in, without_data
+from ._problems import AbstractProblem
+from ._sums import Normal, Sums
+
+
+def spread(data: PyTree, mesh: Mesh) -> tuple[PyTree, int]:
+    """Places data on a mesh, the points divided evenly.
+
+    Arrays that already lie on several devices stay as they are. Others are made longer
+    by copies of the last point if need be, which no pass counts.
+
+    Args:
+        data: Arrays whose first axis is the points.
+        mesh: The devices.
+
+    Returns:
+        The arrays, and the number of points that count.
+    """
+    count = points_in(data)
+    more = -count % mesh.size
+    where = NamedSharding(mesh, PartitionSpec(mesh.axis_names))
+
+    def place(x):
+        if isinstance(x, jax.Array) and len(x.sharding.device_set) > 1:
+            return x
+        if more:
+            host = np.asarray(x)
+            x = np.concatenate([host, np.repeat(host[-1:], more, axis=0)])
+        return jax.device_put(x, where)
+
+    return jax.tree.map(place, data), count
+
+
+def sharded_normal(
+    problem: AbstractProblem,
+    vector: Float[Array, " m"],
+    factored: Bool[Array, ""],
+    *,
+    chunk: int,
+    mesh: Mesh,
+    count: int,
+) -> Normal:
+    """Makes the quadratic model of all points in one pass on all devices.
+
+    Each device adds up its own points; one sum over the devices follows.
+
+    Args:
+        problem: The problem, its data from `spread`.
+        vector: What the solver moves.
+        factored: Whether to form triangular factors.
+        chunk: Points that are evaluated at once on each device.
+        mesh: The devices.
+        count: Number of points that count.
+    """
+    names = mesh.axis_names
+    here, rest = PartitionSpec(names), PartitionSpec()
+    bare, data = without_data(problem), problem.data
+    dynamic, static = eqx.partition(bare, eqx.is_array)
+
+    def on_one_device(dynamic, data, vector, factored):
+        problem = eqx.combine(dynamic, static)
+        each = points_in(data)
+        before = jax.lax.axis_index(names) * each
+        last = jnp.clip(count - before, 0, each)
+        sums = first_sums(problem, data, vector)
+        zero = jnp.zeros_like(last)
+        sums = add_points(
+            problem, data, vector, factored, sums, zero, last, chunk=chunk
+        )
+        return _together(sums, factored, names)
+
+    # The types of JAX's check do not tell that what is gathered is the same everywhere.
+    everywhere = jax.shard_map(
+        on_one_device,
+        mesh=mesh,
+        in_specs=(rest, here, rest, rest),
+        out_specs=rest,
+        check_vma=False,
+    )
+    sums = everywhere(dynamic, data, vector, factored)
+    return problem.normal(vector, sums, factored)
+
+
+def _together(sums: Sums, factored: Bool[Array, ""], names) -> Sums:
+    """Adds the sums of all devices."""
+    added = jax.tree.map(lambda x: jax.lax.psum(x, names), sums)
+    factors = jax.lax.all_gather(sums.matrix, names)
+    # One after the other along the rows, group by group.
+    stacked = jnp.moveaxis(factors, 0, -3)
+    stacked = stacked.reshape(*stacked.shape[:-3], -1, stacked.shape[-1])
+    matrix = jax.lax.cond(
+        factored,
+        lambda: jnp.linalg.qr(stacked, mode="r"),
+        lambda: added.matrix,
+    )
+    return eqx.tree_at(lambda s: s.matrix, added, matrix)
