@@ -268,10 +268,15 @@ def linear_limits(bounds, names: int, width: int):
         bound = empty if bound is None else bound
         each = [empty if b is None else b for b in np.ravel(np.asarray(bound, object))]
         each = np.broadcast_to(np.asarray(each, float), (names,))
-        limits.append(jnp.asarray(np.repeat(each, width)))
-    if bool(jnp.any(limits[0] > limits[1])):
-        raise ArgumentError("`linear_bounds` must be lower and higher ones, but cross.")
-    return limits[0], limits[1]
+        limits.append(np.repeat(each, width))
+    low, high = limits
+    if np.any(low > high):
+        worst = int(np.argmax(low - high))
+        raise ArgumentError(
+            "`linear_bounds` must be a lower and a higher one, but are "
+            f"{low[worst]:g} and {high[worst]:g}."
+        )
+    return jnp.asarray(low), jnp.asarray(high)
 
 
 def _as_leaves(sigma, mask, observed):

@@ -15,7 +15,7 @@ class AbstractScaling(eqx.Module):
     """How the contrast and the offset of the maps follow from coefficients."""
 
     @abstractmethod
-    def mixing(self, phi: Float[np.ndarray, " maps"]) -> Mixing:
+    def mixing(self, phi: Float[Array, " maps"]) -> Mixing:
         """Returns the weights of the coefficients in each map.
 
         Args:
@@ -54,10 +54,12 @@ class Fourier(AbstractScaling):
             raise ArgumentError(f"`order` must be at least 0, but is {self.order}.")
 
     def mixing(self, phi):
-        if 2 * self.order + 1 > len(np.unique(np.asarray(phi))):
+        phi = np.asarray(phi)
+        different = len(np.unique(phi))
+        if 2 * self.order + 1 > different:
             raise ArgumentError(
-                f"`order` must be at most {(len(np.unique(phi)) - 1) // 2} for "
-                f"{len(np.unique(phi))} different angles, but is {self.order}."
+                f"`order` must be at most {(different - 1) // 2} for {different} "
+                f"different angles, but is {self.order}."
             )
         waves = [np.ones_like(phi)]
         for n in range(1, self.order + 1):

@@ -1,6 +1,9 @@
 """Pairs of frames, each once: the triangle above the diagonal in square tiles."""
 
+from typing import Any
+
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, PyTree
@@ -29,7 +32,7 @@ class Tiles:
         rows, columns = np.triu_indices(-(-frames // self.size))
         self.starts = np.stack([rows, columns], axis=1) * self.size
 
-    def cut(self, values: Array) -> Array:
+    def cut(self, values: Array | np.ndarray) -> Array:
         """Cuts maps into tiles.
 
         Args:
@@ -38,14 +41,16 @@ class Tiles:
         Returns:
             The tiles, shape (tiles, ..., size, size); zeros beyond the last frame.
         """
+        # Known maps are cut on the host: these are copies, and nothing to compile.
+        module: Any = jnp if isinstance(values, jax.core.Tracer) else np
         blocks = -(-self.frames // self.size)
         pad = blocks * self.size - self.frames
         lead = values.ndim - 2
-        padded = jnp.pad(values, [(0, 0)] * lead + [(0, pad)] * 2)
+        padded = module.pad(values, [(0, 0)] * lead + [(0, pad)] * 2)
         shape = (*values.shape[:-2], blocks, self.size, blocks, self.size)
-        split = jnp.moveaxis(padded.reshape(shape), (-4, -2), (0, 1))
+        split = module.moveaxis(padded.reshape(shape), (-4, -2), (0, 1))
         rows, columns = (self.starts // self.size).T
-        return split[rows, columns]
+        return jnp.asarray(split[rows, columns])
 
 
 def frames_of(

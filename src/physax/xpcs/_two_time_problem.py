@@ -5,6 +5,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
@@ -142,12 +143,12 @@ def two_time_problem(
     """
     scaling = PerAngle() if scaling is None else scaling
     parameters = Parameters(model, bounds, _held(model, fixed), ties)
-    mixing = scaling.mixing(np.asarray(data.phi))
+    mixing = scaling.mixing(data.phi)
     tiles = Tiles(data.frames)
     whole = data.sigma.ndim == 3
     # The precision of the data on disk is enough for them, not for the sums.
     starts = jnp.asarray(tiles.starts)
-    values = tiles.cut(jnp.where(jnp.isfinite(data.c2), data.c2, 0))
+    values = tiles.cut(_finite(data.c2))
     weight = tiles.cut(1 / data.sigma) if whole else None
     mask = None if data.mask is None else tiles.cut(data.mask)
     each = 1 / (jnp.ones(()) if whole else data.sigma)
@@ -175,12 +176,19 @@ def two_time_problem(
         low=low,
         high=high,
         coefficients=given,
-        centre=jnp.asarray(float(data.c2[0, 0, -1])),
+        centre=jnp.asarray(values[0, 0, 0, -1], float),
         size=tiles.size,
         parts=Parts(1, 1, len(parameters.names)),
         linear_names=names,
         absolute_sigma=absolute_sigma,
     )
+
+
+def _finite(c2: Array) -> Array | np.ndarray:
+    """Clears what is not finite, which only masked values and the diagonal may be."""
+    if isinstance(c2, jax.core.Tracer):
+        return jnp.where(jnp.isfinite(c2), c2, 0)
+    return np.nan_to_num(np.asarray(c2), nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def _held(model: AbstractCorrelation, fixed: Callable | None) -> Callable | None:

@@ -1,0 +1,238 @@
+"""Fits of two-time maps: they find what was simulated, and say how well."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax import fit
+from physax._status import Status
+from physax.xpcs import (
+    Constant,
+    Diffusion,
+    Fourier,
+    LaminarFlow,
+    PerAngle,
+    Shared,
+    Shear,
+    Static,
+    TwoTime,
+    fit_two_time,
+    fitted_two_time,
+    two_time,
+    two_time_problem,
+)
+
+
+pytestmark = pytest.mark.x64
+
+Q, NOISE = 0.0054, 0.01
+TIMES = 0.1 + 0.1 * np.arange(40)
+PHI = np.deg2rad([-80.0, -10.0, 40.0])
+CONTRAST = np.array([0.25, 0.27, 0.22])
+
+
+def flow(convention="physical", factor=1.0):
+    rate = 2e-3 if convention == "physical" else 4e-3
+    return LaminarFlow(
+        Diffusion(12000.0 * factor, -0.3 * factor, 300.0),
+        Shear(rate * factor, -0.2, 0.0, -0.07),
+        convention=convention,
+    )
+
+
+def hold(model):
+    # What so few frames do not tell apart from the rest.
+    return model.diffusion.D_offset, model.shear.offset, model.shear.beta
+
+
+def measured(model, seed=0, noise=NOISE, contrast=CONTRAST):
+    clean = np.array(two_time(model, TIMES, Q, PHI, contrast=contrast, offset=1.0))
+    drawn = np.random.default_rng(seed).standard_normal(clean.shape)
+    upper = np.triu(drawn * noise, 1)
+    return TwoTime(clean + upper + upper.transpose(0, 2, 1), Q, PHI, TIMES, NOISE)
+
+
+def chi2(fitted, data):
+    """Computed anew from what the fit returned, without its own sums."""
+    left = np.asarray(data.c2) - np.asarray(fitted_two_time(fitted, data))
+    return np.sum((np.triu(left, 1) / NOISE) ** 2)
+
+
+@pytest.mark.parametrize("convention", ["physical", "homodyne"])
+def test_what_was_simulated_is_found_within_its_errors(convention):
+    true = flow(convention)
+    data = measured(true)
+    found = fit_two_time(data, flow(convention, 1.3), fixed=hold)
+    assert found.result.success
+    expected = [12000.0, -0.3, np.asarray(true.shear.rate), -0.07]
+    pulls = (found.result.values - jnp.asarray(expected)) / found.result.standard_errors
+    # The chance that any of four leaves four standard errors is 3e-4.
+    assert jnp.max(jnp.abs(pulls)) < 4
+    errors = found.result.linear_errors[:3]
+    assert jnp.max(jnp.abs(found.contrast - CONTRAST) / errors) < 4
+    pairs = 3 * 40 * 39 // 2
+    assert found.result.count == pairs
+    assert np.isclose(found.result.chi2, chi2(found, data), rtol=1e-9)
+    assert abs(found.result.reduced_chi2 - 1) < 4 * np.sqrt(2 / pairs)
+    assert found.convention == convention
+
+
+def test_a_perfect_map_is_reproduced():
+    data = measured(flow(), noise=0.0)
+    found = fit_two_time(data, flow(factor=1.2), fixed=hold)
+    assert np.allclose(found.model.diffusion.D0, 12000, rtol=1e-9)
+    assert np.allclose(found.contrast, CONTRAST, rtol=1e-9)
+    assert np.allclose(found.offset, 1, rtol=1e-9)
+
+
+def joint(data, scaling_rows):
+    """The same fit with contrast and offset among the parameters, pair by pair."""
+    first, second = np.triu_indices(data.frames, 1)
+    seen = jnp.asarray(np.asarray(data.c2)[:, first, second].T)
+
+    def residual(p, batch):
+        i, j, seen = batch
+        prepared = p["model"].prepare(data.times)
+        take = lambda index: jax.tree.map(lambda x: x[index][:, None], prepared)  # noqa: E731
+        factor = p["model"].factor(take(i), take(j), data.q, data.phi)
+        contrast, offset = (
+            jnp.asarray(scaling_rows) @ p[name] for name in ("contrast", "offset")
+        )
+        return (offset + contrast * factor - seen) / NOISE
+
+    width = len(scaling_rows[0])
+    start = {
+        "model": flow(),
+        "contrast": np.full(width, 0.2) if width == 3 else np.eye(width)[0] * 0.2,
+        "offset": np.ones(width) if width == 3 else np.eye(width)[0],
+    }
+    return fit.least_squares(
+        fit.LeastSquares(
+            residual,
+            start,
+            (first, second, seen),
+            fixed=lambda p: (p["model"].gap, hold(p["model"])),
+            absolute_sigma=True,
+        )
+    )
+
+
+@pytest.mark.parametrize("scaling", [PerAngle(), Shared(), Fourier(1)])
+def test_elimination_agrees_with_the_joint_fit(scaling):
+    contrast = CONTRAST if not isinstance(scaling, Shared) else np.full(3, 0.25)
+    data = measured(flow(), contrast=contrast)
+    found = fit_two_time(data, flow(), scaling=scaling, fixed=hold).result
+    rows = np.asarray(scaling.mixing(jnp.asarray(PHI)).rows)
+    together = joint(data, rows)
+    width = rows.shape[1]
+    # In a dict, contrast comes first, then the model, then the offset.
+    place = [*range(width), *range(width + 4, 2 * width + 4)]
+    place += [*range(width, width + 4)]
+    values = jnp.concatenate([found.linear, found.values])
+    assert np.allclose(values, together.values[np.array(place)], rtol=1e-8)
+    covariance = together.covariance[np.ix_(place, place)]
+    scale = np.sqrt(np.diagonal(covariance))
+    difference = (found.full_covariance - covariance) / scale / scale[:, None]
+    assert np.max(np.abs(difference)) < 1e-7
+
+
+def test_known_contrast_and_offset_are_no_parameters():
+    data = measured(flow())
+    found = fit_two_time(data, flow(), scaling=Constant(CONTRAST), fixed=hold)
+    assert np.array_equal(found.contrast, CONTRAST)
+    assert np.all(found.result.linear_errors == 0)
+    free = fit_two_time(data, flow(), fixed=hold)
+    assert jnp.all(found.result.standard_errors < free.result.standard_errors)
+
+
+def test_contrast_ends_at_its_bound():
+    data = measured(flow())
+    found = fit_two_time(data, flow(), fixed=hold, contrast_bounds=(0.0, 0.26))
+    assert found.result.success
+    assert np.allclose(found.contrast[1], 0.26, atol=1e-15)
+    assert jnp.all(found.contrast <= 0.26)
+    free = fit_two_time(data, flow(), fixed=hold)
+    assert found.result.chi2 > free.result.chi2
+
+
+def test_masked_pairs_and_the_lower_triangle_are_not_read():
+    data = measured(flow())
+    expected = fit_two_time(data, flow(), fixed=hold).result.values
+    lower = np.array(data.c2)
+    lower[:, *np.tril_indices(40)] = 7.0
+    below = TwoTime(lower, Q, PHI, TIMES, NOISE)
+    assert np.array_equal(
+        fit_two_time(below, flow(), fixed=hold).result.values, expected
+    )
+    mask = np.ones((40, 40), bool)
+    mask[3, 17] = mask[17, 3] = False
+    broken = np.array(data.c2)
+    broken[:, 3, 17] = broken[:, 17, 3] = np.nan
+    masked = TwoTime(broken, Q, PHI, TIMES, NOISE, mask)
+    found = fit_two_time(masked, flow(), fixed=hold).result
+    assert found.count == 3 * (40 * 39 // 2 - 1)
+    assert jnp.max(jnp.abs(found.values - expected) / found.standard_errors) < 0.5
+
+
+def test_errors_of_each_value_weight_it():
+    data = measured(flow())
+    whole = eqx.tree_at(lambda d: d.sigma, data, jnp.full(data.c2.shape, NOISE))
+    found = fit_two_time(whole, flow(), fixed=hold).result
+    expected = fit_two_time(data, flow(), fixed=hold).result
+    assert np.allclose(found.values, expected.values, rtol=1e-9)
+    assert np.isclose(found.chi2, expected.chi2, rtol=1e-11)
+
+
+def test_flow_across_all_wavevectors_is_not_determined():
+    # cos(phi - phi0) = 0: nothing of the shear reaches the maps.
+    model = LaminarFlow(Diffusion(12000.0, -0.3, 300.0), Shear(2e-3, 0.0, 0.0, 0.0))
+    phi = np.array([np.pi / 2])
+    c2 = two_time(model, TIMES, Q, phi, contrast=0.25, offset=1.0)
+    found = fit_two_time(
+        TwoTime(c2, Q, phi, TIMES, NOISE),
+        model,
+        fixed=lambda m: (m.diffusion.D_offset, m.shear.offset, m.shear.beta),
+    ).result
+    assert found.status == Status.UNDETERMINED
+    assert not found.success
+
+
+def test_static_maps_of_many_wavevectors_fit_in_one_batch():
+    model = Static(Diffusion(9000.0, 0.0))
+    q = np.array([0.004, 0.006])
+    data = [
+        TwoTime(
+            two_time(model, TIMES, k, np.zeros(1), contrast=0.2, offset=1.0),
+            k,
+            0.0,
+            TIMES,
+        )
+        for k in q
+    ]
+    stacked = jax.tree.map(lambda *x: jnp.stack(x), *data)
+    start = Static(Diffusion(5000.0, 0.0))
+
+    def fitted(data):
+        problem = two_time_problem(
+            data, start, fixed=lambda m: (m.diffusion.alpha, m.diffusion.D_offset)
+        )
+        return fit.least_squares(problem).parameters.diffusion.D0
+
+    assert np.allclose(jax.jit(jax.vmap(fitted))(stacked), 9000, rtol=1e-8)
+
+
+def test_derivative_with_respect_to_the_data_is_that_of_differences():
+    data = measured(flow())
+    way = np.random.default_rng(3).standard_normal(data.c2.shape)
+    way = jnp.asarray(way + way.transpose(0, 2, 1))
+
+    def rate(step):
+        moved = eqx.tree_at(lambda d: d.c2, data, data.c2 + step * way)
+        return fit_two_time(moved, flow(), fixed=hold).model.shear.rate
+
+    size = 1e-4
+    slope = (rate(size) - rate(-size)) / (2 * size)
+    exact = jax.jvp(rate, (jnp.zeros(()),), (jnp.ones(()),))[1]
+    assert np.isclose(exact, slope, rtol=1e-5)
