@@ -11,7 +11,12 @@ ENVIRONMENTS = ROOT / ".peers"
 # Debian's python3-meep belongs to Debian's own Python.
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 # PyPI requirements of the peers that have an environment of their own.
-PYPI = {"beamz": "beamz==0.6.0", "fdtdx": "fdtdx==0.6.3"}
+PYPI = {
+    "beamz": "beamz==0.6.0",
+    "fdtdx": "fdtdx==0.6.3",
+    # With SciPy, which comes with it, and optimistix: for curve fits.
+    "nlsq": "nlsq==0.7.6 optimistix",
+}
 PEERS = {
     "beamz": "peers.beamz_fdtd",
     "fdtdx": "peers.fdtdx_fdtd",

@@ -1,6 +1,6 @@
 """Sets up the peers: `python -m benchmarks.peers.install [tool ...]`.
 
-beamz and fdtdx get a virtual environment each in `.peers/`, by PyPI's names and
+beamz, fdtdx and nlsq get a virtual environment each in `.peers/`, by PyPI's names and
 versions from whatever index pip is configured for, made with this Python or with
 `--python`. Take a new one: jax 0.10, the last for Python 3.11, makes fdtdx's gradient
 several times slower than jax 0.12 does. Meep comes from Debian, whose package manager
@@ -34,7 +34,7 @@ def install(tool: str, python: str) -> None:
     folder = ENVIRONMENTS / tool
     subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
     pip = [python_of(tool), "-m", "pip", "install", "--quiet"]
-    subprocess.run([*pip, PYPI[tool]], check=True)
+    subprocess.run([*pip, *PYPI[tool].split()], check=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,10 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("tools", nargs="*", help="by default all")
     parser.add_argument("--python", default=sys.executable, help="to make them with")
     options = parser.parse_args(arguments)
-    tools = options.tools or list(PEERS)
-    unknown = sorted(set(tools) - set(PEERS))
+    tools = options.tools or sorted({*PEERS, *PYPI})
+    unknown = sorted(set(tools) - {*PEERS, *PYPI})
     if unknown:
-        parser.error(f"unknown {unknown}; the peers are {sorted(PEERS)}")
+        parser.error(f"unknown {unknown}; the peers are {sorted({*PEERS, *PYPI})}")
     status = 0
     for tool in tools:
         if tool in PYPI and not installed(tool):

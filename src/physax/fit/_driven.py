@@ -38,9 +38,10 @@ class Pass(eqx.Module):
 
 
 @eqx.filter_jit
-def _add_block(
+def add_block(
     problem: AbstractProblem, state: Pass, batch, first, last, *, chunk: int
 ) -> Sums:
+    """Adds the points of a block to the sums of a pass."""
     search = state.search
     return add_points(
         problem,
@@ -55,7 +56,8 @@ def _add_block(
 
 
 @eqx.filter_jit
-def _end_pass(problem: AbstractProblem, method: TrustRegion, state: Pass) -> Search:
+def end_pass(problem: AbstractProblem, method: TrustRegion, state: Pass) -> Search:
+    """Judges the trial whose sums are complete."""
     search = state.search
     normal = problem.normal(search.trial, state.sums, search.factored)
     return advance(method, problem.bounds(), search, normal)
@@ -121,7 +123,7 @@ def fit_blocks(
             return state
         try:
             block = reader.read(number)
-            sums = _add_block(
+            sums = add_block(
                 problem,
                 state,
                 block.batch,
@@ -149,7 +151,7 @@ def fit_blocks(
                 return state
             state = one_block(state, number)
             if number == blocks - 1:
-                search = _end_pass(problem, method, state)
+                search = end_pass(problem, method, state)
                 state = Pass(search, empty, state.skipped)
             # Not more than one block is computed with while the next is read.
             jax.block_until_ready(state.sums.cost)

@@ -11,12 +11,24 @@ from ._correlation import (
     Static as Static,
     convert_rate as convert_rate,
 )
+from ._decays import (
+    AbstractDecay as AbstractDecay,
+    Double as Double,
+    Simple as Simple,
+    Stretched as Stretched,
+)
 from ._diagonals import one_time as one_time
 from ._evaluate import (
     c2 as c2,
     g1 as g1,
     g2 as g2,
     two_time as two_time,
+)
+from ._fit_g2 import (
+    G2Fit as G2Fit,
+    PowerLaw as PowerLaw,
+    fit_g2 as fit_g2,
+    power_law as power_law,
 )
 from ._fit_two_time import (
     TwoTimeFit as TwoTimeFit,

@@ -214,24 +214,23 @@ def _projected(factor, sheared, c2, weight):
 
 def _best(cost, count: int) -> list[tuple[int, int]]:
     """Picks the best places of a grid, no two of them neighbours."""
+    apart = _apart_in_flow if cost.shape[1] > 1 else _apart_in_decay
     places: list[tuple[int, int]] = []
     for flat in np.argsort(cost, axis=None):
         k, s = (int(n) for n in np.unravel_index(int(flat), cost.shape))
-        if all(_apart((k, s), other) for other in places):
+        if all(apart((k, s), other) for other in places):
             places.append((k, s))
         if len(places) == count:
             break
     return places
 
 
-def _apart(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Tells whether a fit would hardly get from one place to the other.
+def _apart_in_decay(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return abs(one[0] // len(_EXPONENTS) - other[0] // len(_EXPONENTS)) > 1
 
-    With flow that is a matter of its rate and direction: the rest follows.
-    """
-    if one[1] == other[1]:
-        decay = abs(one[0] // len(_EXPONENTS) - other[0] // len(_EXPONENTS))
-        return decay > 1
+
+def _apart_in_flow(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Tells whether rate or direction are so different that no fit gets across."""
     turn = abs(one[1] % _DIRECTIONS - other[1] % _DIRECTIONS)
     # Directions are on a circle.
     turn = min(turn, _DIRECTIONS - turn)

@@ -1,0 +1,79 @@
+"""Curve fits of many points beside other codes, their runs interleaved.
+
+`python -m benchmarks.fit [--json FILE] [--quick] [--peers scipy,nlsq,optimistix]` fits
+a sum of two exponentials and a constant, 5 parameters, to 1 and 10 million points with
+noise, in float64 on the CPU. Each tool runs in a process of its own, in turn; the first
+call of each compiles. The answers are compared with ours.
+"""
+
+import argparse
+import dataclasses
+from collections.abc import Sequence
+
+from ._rows import CHECK, MISSING, OURS, Row, console, ranked, report
+from .peers._fit_worker import FitWorker
+from .peers._worker import PeerError
+
+
+PEERS = ("scipy", "nlsq", "optimistix")
+SIZES = (1_000_000, 10_000_000)
+QUICK = (100_000,)
+
+
+def measured(points: int, tools: Sequence[str], rounds: int) -> list[Row]:
+    """Measures one size with all tools, interleaved."""
+    name = f"{points:,} points, 5 parameters"
+    workers, rows = [], []
+    for tool in tools:
+        try:
+            workers.append(FitWorker(tool))
+        except PeerError as error:
+            console().print(f"{name}: {error}")
+            rows.append(Row(f"{name}: warm", tool, MISSING, None, "s"))
+    answers = {worker.tool: [] for worker in workers}
+    for _ in range(rounds + 1):
+        for worker in workers:
+            answers[worker.tool].append(worker.run(points))
+    for worker in workers:
+        worker.close()
+    ours = answers[OURS][0]["parameters"]
+    for worker in workers:
+        first, *rest = answers[worker.tool]
+        off = max(
+            abs(a / b - 1) for a, b in zip(first["parameters"], ours, strict=True)
+        )
+        version = worker.version
+        best = min(run["seconds"] for run in rest)
+        memory = max(run["peak_mb"] for run in rest)
+        warm = Row(f"{name}: warm", worker.tool, version, best, "s")
+        rows += [
+            dataclasses.replace(warm, peak_mb=memory, runs=rounds),
+            Row(f"{name}: first call", worker.tool, version, first["seconds"], "s"),
+            Row(f"{name}: memory besides data", worker.tool, version, memory, "MiB"),
+            Row(f"{name}: off from ours", worker.tool, version, off, CHECK),
+        ]
+    order = list(dict.fromkeys(row.case for row in rows))
+    return ranked(sorted(rows, key=lambda row: order.index(row.case)))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", help="where to write the rows")
+    parser.add_argument("--quick", action="store_true", help="few points, few runs")
+    parser.add_argument("--rounds", type=int, help="warm runs per tool (default 3)")
+    parser.add_argument("--peers", default=",".join(PEERS), help="which to run")
+    options = parser.parse_args(arguments)
+    peers = [tool for tool in options.peers.split(",") if tool]
+    unknown = sorted(set(peers) - set(PEERS))
+    if unknown:
+        parser.error(f"unknown peers {unknown}; there are {sorted(PEERS)}")
+    rounds = options.rounds or (1 if options.quick else 3)
+    rows = []
+    for points in QUICK if options.quick else SIZES:
+        rows += measured(points, [OURS, *peers], rounds)
+    report(rows, "curve fits, float64", options.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""Fits of one-time correlations: relaxation times over the wavevector."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+from .._checks import ArgumentError
+from ..fit import FitResult, LeastSquares, Separable, least_squares
+from ._decays import AbstractDecay, Double, Stretched
+from ._one_time import OneTime
+
+
+class G2Fit(eqx.Module):
+    r"""Fitted one-time correlations.
+
+    Attributes:
+        q: Wavevector of each curve in 1/angstrom.
+        decays: The fitted decay of each curve.
+        contrast: Contrast of each curve.
+        offset: Offset of each curve.
+        values: The fitted curves at the lags of the data.
+        results: Errors, correlations, how each fit ended.
+    """
+
+    q: Float[Array, " curves"]
+    decays: tuple[AbstractDecay, ...]
+    contrast: Float[Array, " curves"]
+    offset: Float[Array, " curves"]
+    values: Float[Array, "curves lags"]
+    results: tuple[FitResult, ...]
+
+    @property
+    def tau(self) -> Float[np.ndarray, " curves"]:
+        """Relaxation time of the field in seconds: of two, the shorter one."""
+        return np.array([float(r.values[_time_index(r)]) for r in self.results])
+
+    @property
+    def tau_error(self) -> Float[np.ndarray, " curves"]:
+        """Standard error of that time."""
+        places = [_time_index(r) for r in self.results]
+        return np.array(
+            [
+                float(r.standard_errors[i])
+                for r, i in zip(self.results, places, strict=True)
+            ]
+        )
+
+    @property
+    def rate(self) -> Float[np.ndarray, " curves"]:
+        r"""Relaxation rate $\Gamma = 1 / \tau$ in 1/s."""
+        return 1 / self.tau
+
+    @property
+    def rate_error(self) -> Float[np.ndarray, " curves"]:
+        """Standard error of the rate."""
+        return self.tau_error / self.tau**2
+
+
+def _time_index(result: FitResult) -> int:
+    names = [name.split(".")[-1] for name in result.names]
+    return names.index("fast" if "fast" in names else "tau")
+
+
+def _squared(decay, lags):
+    return decay(lags)[..., None] ** 2
+
+
+def fit_g2(data: OneTime, decay: AbstractDecay | None = None) -> G2Fit:
+    r"""Fits $g_2(\tau) = o + b\,g_1(\tau)^2$ to each curve.
+
+    Contrast and offset enter linearly and need no start; the time scale starts where a
+    curve has fallen by the factor $e^2$.
+
+    Args:
+        data: The curves.
+        decay: The shape, whose other numbers are starts; by default `Stretched()`.
+
+    Returns:
+        Relaxation times, contrasts and offsets with their errors.
+
+    Raises:
+        ArgumentError: If there are fewer lags than parameters.
+        PrecisionError: If the data are float64 while JAX has it off.
+    """
+    decay = Stretched() if decay is None else decay
+    sigma = jnp.broadcast_to(data.sigma, data.g2.shape)
+    results = []
+    for curve, error in zip(data.g2, sigma, strict=True):
+        start = decay.scaled(_half_time(data.lags, curve))
+        problem = Separable(
+            _squared,
+            start,
+            data.lags,
+            curve,
+            functions=["contrast"],
+            offset=True,
+            sigma=error,
+            bounds=_limits(start),
+            absolute_sigma=True,
+        )
+        results.append(least_squares(problem))
+    decays = tuple(r.parameters for r in results)
+    contrast, offset = (jnp.stack([r.linear[i] for r in results]) for i in (0, 1))
+    shapes = jnp.stack([decay(data.lags) ** 2 for decay in decays])
+    values = offset[:, None] + contrast[:, None] * shapes
+    return G2Fit(data.q, decays, contrast, offset, values, tuple(results))
+
+
+def _half_time(lags: Float[Array, " lags"], curve: Float[Array, " lags"]):
+    """Returns where a curve has fallen by the factor e^2 from its first values."""
+    values = np.asarray(curve)
+    few = max(values.size // 10, 1)
+    top, bottom = values[:few].mean(), values[-few:].mean()
+    below = values - bottom < np.exp(-2) * (top - bottom)
+    place = int(np.argmax(below)) if below.any() else values.size // 2
+    return lags[place]
+
+
+def _limits(start: AbstractDecay):
+    """Keeps times positive, and what else has natural limits within them."""
+    low = jnp.finfo(float).tiny
+    if isinstance(start, Stretched):
+        return _tree(start, low, 0.05), _tree(start, jnp.inf, 5.0)
+    if isinstance(start, Double):
+        return _tree(start, low, 0.0), _tree(start, jnp.inf, 1.0)
+    return low, None
+
+
+def _tree(start, time, other):
+    """Returns a tree like a decay, with one value for times and one for the rest."""
+    if isinstance(start, Stretched):
+        return eqx.tree_at(lambda s: (s.tau, s.gamma), start, (time, other))
+    return eqx.tree_at(
+        lambda s: (s.fast, s.slow, s.fraction), start, (time, time, other)
+    )
+
+
+class PowerLaw(eqx.Module):
+    r"""A power of the wavevector, $\Gamma = D (q / q_0)^n$ with the mean $q_0$.
+
+    Attributes:
+        scale: $D$ in 1/s, the rate at $q_0$.
+        exponent: $n$: 2 for diffusion, 1 for ballistic motion.
+        q0: The geometric mean of the wavevectors in 1/angstrom.
+        result: Errors, and how the fit ended.
+    """
+
+    scale: Float[Array, ""]
+    exponent: Float[Array, ""]
+    q0: Float[Array, ""]
+    result: FitResult
+
+    def __call__(self, q: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        """Returns the rate at wavevectors in 1/angstrom."""
+        return self.scale * (q / self.q0) ** self.exponent
+
+    @property
+    def diffusion(self) -> Float[Array, ""]:
+        r"""$\Gamma / q^2$ at the mean wavevector, in angstrom^2/s."""
+        return self.scale / self.q0**2
+
+
+def _deviation(p, data):
+    log_q, log_rate, error = data
+    return (p["log_scale"] + p["exponent"] * log_q - log_rate) / error
+
+
+def power_law(
+    q: Float[ArrayLike, " curves"],
+    rate: Float[ArrayLike, " curves"],
+    error: Float[ArrayLike, " curves"],
+) -> PowerLaw:
+    """Fits a power of the wavevector to relaxation rates.
+
+    The fit is one of logarithms, a straight line.
+
+    Args:
+        q: Wavevectors in 1/angstrom.
+        rate: Rates in 1/s, positive.
+        error: Their standard errors.
+
+    Returns:
+        The power law.
+
+    Raises:
+        ArgumentError: If a rate or an error is not positive, or there are fewer than
+            three wavevectors.
+    """
+    given = {"q": q, "rate": rate, "error": error}
+    known = {name: np.asarray(x, float) for name, x in given.items()}
+    for name, values in known.items():
+        if not np.all(values > 0):
+            raise ArgumentError(f"`{name}` must be positive, but is {values.min():g}.")
+    count = known["q"].size
+    if count < 3:
+        raise ArgumentError(
+            f"`q` must have at least 3 wavevectors for a power law, but has {count}."
+        )
+    log_q, log_rate = np.log(known["q"]), np.log(known["rate"])
+    data = (log_q - log_q.mean(), log_rate, known["error"] / known["rate"])
+    start = {"log_scale": float(log_rate.mean()), "exponent": 2.0}
+    found = least_squares(LeastSquares(_deviation, start, data))
+    return PowerLaw(
+        jnp.exp(found.parameters["log_scale"]),
+        found.parameters["exponent"],
+        jnp.exp(log_q.mean()),
+        found,
+    )
