@@ -16,7 +16,8 @@ PYTEST := $(CACHE) $(PY) -m pytest -q
 DOUBLE := JAX_ENABLE_X64=1 XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs lint format types stress clean
+.PHONY: help demo test check bench docs lint format types stress clean \
+	profile-nlsq profile-mcmc
 
 help:
 	@echo "make demo    simulate published devices, design one, write pictures"
@@ -26,6 +27,7 @@ help:
 	@echo "make docs    build the documentation into site/"
 	@echo "make lint    style;  make format  rewrites it;  make types  type checker"
 	@echo "make stress  tests that take minutes: kills, restarts, mutated files"
+	@echo "make profile-nlsq, profile-mcmc   traces of a fit and of a sampler"
 	@echo "make clean   remove everything that these targets made"
 
 # The pins follow the interpreter: jax 0.10.2 is the last one for Python 3.11.
@@ -71,6 +73,13 @@ check: $(STAMP)
 bench: $(STAMP)
 	$(PY) -m benchmarks.fdtd --json benchmarks/results/fdtd.json
 	$(PY) -m benchmarks.gradient --json benchmarks/results/gradient.json
+	$(PY) -m benchmarks.fit --json benchmarks/results/fit.json
+
+profile-nlsq: $(STAMP)
+	$(PY) -m examples.nlsq_demo --profile profile/nlsq
+
+profile-mcmc: $(STAMP)
+	$(PY) -m examples.nlsq_demo --sample --profile profile/mcmc
 
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
@@ -88,7 +97,8 @@ types: $(STAMP)
 
 stress: $(STAMP)
 	$(PYTEST) --stress -m stress tests/stress
+	$(DOUBLE) $(PYTEST) --stress -m stress tests/stress
 
 clean:
-	rm -rf $(VENV) .jax_cache .pytest_cache .ruff_cache build dist site
+	rm -rf $(VENV) .jax_cache .pytest_cache .ruff_cache build dist profile site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,6 +6,7 @@ A page is simulated at the size it shows, so pages show small things.
 import re
 from pathlib import Path
 
+import jax
 import matplotlib
 import pytest
 
@@ -49,6 +50,14 @@ def write_layout(folder):
     library.write_gds(folder / "device.gds")
 
 
+@pytest.fixture
+def precision():
+    """Puts back the precision that a page may switch on."""
+    before = jax.config.read("jax_enable_x64")
+    yield
+    jax.config.update("jax_enable_x64", before)
+
+
 # One precision is enough to see that a page is right.
 @pytest.mark.f32
 @pytest.mark.parametrize(
@@ -59,6 +68,7 @@ def write_layout(folder):
         *(pytest.param(name, marks=pytest.mark.devices) for name in MANY),
     ],
 )
+@pytest.mark.usefixtures("precision")
 def test_page_runs_as_a_script(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PHYSAX_PROGRESS", "0")
