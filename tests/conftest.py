@@ -47,6 +47,7 @@ ONE_PRECISION = {
         "em/test_transforms.py",
     ],
     "x64": [
+        "fit",
         "validation",
         "test_loop.py",
         "grid/test_difference.py",

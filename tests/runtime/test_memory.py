@@ -75,6 +75,43 @@ def test_the_limit_of_a_container_holds(monkeypatch):
     assert _memory.host_memory() == 8192
 
 
+@pytest.mark.parametrize(
+    ("environment", "limit"),
+    [
+        ({}, None),
+        ({"PHYSAX_MEMORY_LIMIT": "4G"}, 4 * 2**30),
+        ({"PHYSAX_MEMORY_LIMIT": "1.5 GiB"}, 3 * 2**29),
+        ({"PHYSAX_MEMORY_LIMIT": "500m"}, 500 * 2**20),
+        ({"PHYSAX_MEMORY_LIMIT": "2e9"}, 2_000_000_000),
+        ({"SLURM_MEM_PER_NODE": "2048"}, 2**31),
+        # All the memory of the node.
+        ({"SLURM_MEM_PER_NODE": "0"}, None),
+        ({"SLURM_MEM_PER_CPU": "512", "SLURM_CPUS_ON_NODE": "4"}, 2**31),
+        # One's own word counts.
+        ({"SLURM_MEM_PER_NODE": "2048", "PHYSAX_MEMORY_LIMIT": "1G"}, 2**30),
+    ],
+)
+def test_the_environment_limits_memory(environment, limit):
+    assert _memory.memory_limit(environment) == limit
+
+
+def test_what_is_used_counts_against_the_limit(monkeypatch):
+    free = _memory.host_memory()
+    monkeypatch.setenv("PHYSAX_MEMORY_LIMIT", "1M")
+    # Python alone takes more: nothing is left.
+    assert _memory.host_memory() == available_memory().host == 0
+    with pytest.raises(MemoryLimitError, match="in this computer, 0 bytes, but needs"):
+        check_memory(1000, "The fields")
+    monkeypatch.setenv("PHYSAX_MEMORY_LIMIT", "1000T")
+    assert _memory.host_memory() > free / 2
+
+
+def test_a_limit_that_is_no_size_is_refused(monkeypatch):
+    monkeypatch.setenv("PHYSAX_MEMORY_LIMIT", "much")
+    with pytest.raises(ArgumentError, match="must be a size such as 4G.* is 'much'"):
+        available_memory()
+
+
 def test_count_is_checked():
     with pytest.raises(ArgumentError, match="`count` must be at least 1, but is 0"):
         check_memory(1, "A field", count=0)

@@ -12,6 +12,7 @@ from .._checks import PhysaxError
 from ._exit import ExitCode
 from ._info import add_info_command
 from ._machine import DeviceError
+from ._xpcs import add_xpcs_command
 
 
 _EPILOG = "exit codes: " + ", ".join(
@@ -36,10 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return options.run(options)
     except DeviceError as error:
         return _fail(str(error), ExitCode.RESOURCES)
-    except PhysaxError as error:
+    except MemoryError as error:
+        known = isinstance(error, PhysaxError)
+        return _fail(str(error) if known else _MEMORY_ADVICE, ExitCode.RESOURCES)
+    except (PhysaxError, OSError) as error:
         return _fail(str(error), ExitCode.REFUSED)
-    except MemoryError:
-        return _fail(_MEMORY_ADVICE, ExitCode.RESOURCES)
     except jax.errors.JaxRuntimeError as error:
         # Out of memory on a device comes as this class, and so do faults of ours,
         # which must stay visible.
@@ -64,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     add_info_command(commands)
+    add_xpcs_command(commands)
     return parser
 
 

@@ -1,6 +1,7 @@
 """Least squares of any size: fits, their uncertainty, and posteriors."""
 
 from ._curve_fit import CurveFit as CurveFit, curve_fit as curve_fit
+from ._diagnostics import bulk_ess as bulk_ess, r_hat as r_hat, tail_ess as tail_ess
 from ._eliminate import (
     Mixing as Mixing,
     Parts as Parts,
@@ -14,6 +15,10 @@ from ._fit_result import (
     confidence_intervals as confidence_intervals,
     identifiability as identifiability,
 )
+from ._global_search import (
+    DifferentialEvolution as DifferentialEvolution,
+    global_search as global_search,
+)
 from ._least_squares import FitError as FitError, least_squares as least_squares
 from ._losses import (
     AbstractLoss as AbstractLoss,
@@ -23,9 +28,33 @@ from ._losses import (
     SoftL1 as SoftL1,
     Squared as Squared,
 )
+from ._multistart import (
+    MultistartResult as MultistartResult,
+    multistart as multistart,
+)
 from ._parameters import Parameters as Parameters, Tie as Tie
 from ._plan import Plan as Plan, Strategy as Strategy, plan as plan
+from ._posterior import (
+    MissingExtraError as MissingExtraError,
+    Posterior as Posterior,
+    sample_posterior as sample_posterior,
+    to_arviz as to_arviz,
+)
+from ._priors import (
+    AbstractPrior as AbstractPrior,
+    LogNormal as LogNormal,
+    Normal as Normal,
+    PriorResiduals as PriorResiduals,
+    TruncatedNormal as TruncatedNormal,
+    Uniform as Uniform,
+)
 from ._problems import AbstractProblem as AbstractProblem, LeastSquares as LeastSquares
+from ._profile import Profile as Profile, profile_likelihood as profile_likelihood
+from ._sampling import (
+    AbstractSampling as AbstractSampling,
+    AdditiveRecurrence as AdditiveRecurrence,
+    LatinHypercube as LatinHypercube,
+)
 from ._separable import (
     AbstractSeparable as AbstractSeparable,
     Separable as Separable,
@@ -34,4 +63,9 @@ from ._separable import (
 )
 from ._sources import DataError as DataError, Skip as Skip, Stream as Stream
 from ._sums import Columns as Columns
+from ._target import (
+    KnownSigma as KnownSigma,
+    UnknownSigma as UnknownSigma,
+    target_of as target_of,
+)
 from ._trust_region import TrustRegion as TrustRegion

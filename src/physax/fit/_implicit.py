@@ -40,4 +40,19 @@ def attach_derivative(
     equal = equal + jnp.diag(jnp.where(held, 1, 0))
     gradient = jax.grad(problem.cost)(vector)
     change = jnp.where(held, 0, gradient - jax.lax.stop_gradient(gradient))
-    return vector - jnp.linalg.solve(equal, change / scale) / scale
+    return _moving(vector, jnp.linalg.solve(equal, change / scale) / scale)
+
+
+@jax.custom_jvp
+def _moving(vector, step):
+    """Returns the vector, with the derivative of `vector - step`.
+
+    Where the Hessian is singular the derivative has no value, but the vector has one.
+    """
+    del step
+    return vector
+
+
+@_moving.defjvp
+def _moving_jvp(primals, tangents):
+    return primals[0], tangents[0] - tangents[1]

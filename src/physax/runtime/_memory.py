@@ -1,7 +1,8 @@
 """How much memory a program takes, and how much there is."""
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,15 @@ class AvailableMemory(eqx.Module):
 
 
 def available_memory() -> AvailableMemory:
-    """Measures the memory that is free now."""
+    """Measures the memory that is free now.
+
+    The environment variable `PHYSAX_MEMORY_LIMIT` (`4G`, `500M`, or bytes) limits what
+    this process may take on the host; without it the limit of SLURM does
+    (`SLURM_MEM_PER_NODE`, or `SLURM_MEM_PER_CPU` times `SLURM_CPUS_ON_NODE`).
+
+    Raises:
+        ArgumentError: If `PHYSAX_MEMORY_LIMIT` is no size.
+    """
 
     def free(device):
         stats = device.memory_stats()
@@ -131,7 +140,7 @@ def _readable(count: float | int) -> str:
 
 def host_memory() -> int | None:
     """Measures the host's free memory in bytes, without starting JAX's backend."""
-    limits = [_linux_memory(), _container_memory()]
+    limits = [_linux_memory(), _container_memory(), _allowed_memory()]
     known = [limit for limit in limits if limit is not None]
     if known:
         return max(min(known), 0)
@@ -165,6 +174,54 @@ def _container_memory() -> int | None:
             )
             return int(limit[0]) - int(used[0]) + cache
     return None
+
+
+def _allowed_memory() -> int | None:
+    """Returns what is left of the memory that the environment allows."""
+    limit = memory_limit(os.environ)
+    if limit is None:
+        return None
+    # Pages in memory are the second number.
+    pages = [int(line.split()[1]) for line in _lines("/proc/self/statm")]
+    used = pages[0] * os.sysconf("SC_PAGE_SIZE") if pages else 0
+    return limit - used
+
+
+_SIZE = re.compile(r"([0-9]*\.?[0-9]+(?:e[0-9]+)?)\s*([KMGT]?)(I?B)?", re.IGNORECASE)
+_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+
+
+def memory_limit(environment: Mapping[str, str]) -> int | None:
+    """Reads the memory that the environment allows this process, in bytes.
+
+    Args:
+        environment: Its variables.
+
+    Returns:
+        The bytes; `None` if there is no limit.
+
+    Raises:
+        ArgumentError: If `PHYSAX_MEMORY_LIMIT` is no size.
+    """
+    given = environment.get("PHYSAX_MEMORY_LIMIT", "").strip()
+    if given:
+        size = _SIZE.fullmatch(given)
+        if size is None or float(size[1]) <= 0:
+            raise ArgumentError(
+                "`PHYSAX_MEMORY_LIMIT` must be a size such as 4G, 500M or a number of "
+                f"bytes, but is {given!r}."
+            )
+        # As for SLURM, K is 1024.
+        return int(float(size[1]) * 1024 ** _POWERS[size[2].upper()])
+
+    def number(name: str) -> int:
+        text = environment.get(name, "")
+        return int(text) if text.isdigit() else 0
+
+    # In megabytes; 0 stands for all there is.
+    per_node = number("SLURM_MEM_PER_NODE")
+    each = number("SLURM_MEM_PER_CPU") * number("SLURM_CPUS_ON_NODE")
+    return (per_node or each) * 1024**2 or None
 
 
 def _lines(path: str) -> list[str]:

@@ -1,0 +1,76 @@
+"""What a long command sets up first: processors, and how much it says."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+
+from .._checks import ArgumentError
+
+
+class Talk(NamedTuple):
+    """How much a command says.
+
+    Attributes:
+        level: -1 only warnings, 0 results, 1 everything.
+    """
+
+    level: int = 0
+
+    def say(self, text: str) -> None:
+        """Prints a result."""
+        if self.level >= 0:
+            print(text, flush=True)
+
+    def detail(self, text: str) -> None:
+        """Prints what only those want who asked for it."""
+        if self.level >= 1:
+            print(text, flush=True)
+
+    def warn(self, text: str) -> None:
+        """Prints what should not be missed, on the error stream."""
+        print(f"physax: {text}", file=sys.stderr, flush=True)
+
+
+def limit_threads(count: int | None) -> None:
+    """Keeps this process on some of the processors it may use.
+
+    JAX has no setting for the number of threads: it starts as many as there are
+    processors that the process may use, when its backend starts. Threads that exist
+    already, as those of NumPy's linear algebra, are moved, too.
+
+    Args:
+        count: How many processors; `None` for all.
+
+    Raises:
+        ArgumentError: If there are not so many, or the system cannot do it.
+    """
+    if count is None:
+        return
+    if not sys.platform.startswith("linux"):
+        raise ArgumentError(
+            f"`--threads` needs Linux, but this is {sys.platform}: leave it out."
+        )
+    there = sorted(os.sched_getaffinity(0))
+    if not 1 <= count <= len(there):
+        raise ArgumentError(
+            f"`--threads` must lie between 1 and {len(there)}, the processors that "
+            f"this process may use, but is {count}."
+        )
+    for task in Path("/proc/self/task").iterdir():
+        os.sched_setaffinity(int(task.name), there[:count])
+
+
+@contextmanager
+def double_precision() -> Iterator[None]:
+    """Switches float64 on while the block runs, in all threads."""
+    before = jax.config.read("jax_enable_x64")
+    jax.config.update("jax_enable_x64", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_x64", before)

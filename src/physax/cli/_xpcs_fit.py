@@ -1,0 +1,320 @@
+"""The command `physax xpcs fit`."""
+
+import argparse
+import dataclasses
+import itertools
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from math import radians
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .._checks import ArgumentError, PhysaxError
+from .._status import Status
+from ..io import check_writable, read_two_time, two_time_files
+from ..runtime import MemoryLimitError, Progress, enable_compile_cache
+from ..runtime._progress import show_progress
+from ..runtime._signals import Interruption, catch_signals
+from ..xpcs import MODES, QualityReport, TwoTime, check_quality
+from ._exit import ExitCode
+from ._session import Talk, double_precision, limit_threads
+from ._xpcs_figures import draw_results
+from ._xpcs_job import Outcome, fit_data
+from ._xpcs_jobs import Job, Request, jobs_of
+from ._xpcs_results import (
+    parameters_of,
+    read_results,
+    summary_of,
+    write_results,
+)
+from ._xpcs_sample import check_sampler, write_posterior
+from ._xpcs_settings import (
+    LAMINAR,
+    LaminarSettings,
+    Settings,
+    StaticSettings,
+    read_settings,
+    with_starts,
+)
+from ._xpcs_table import ResultTable
+
+
+_BAD = (Status.DIVERGED, Status.INVALID)
+# Modes are fitted side by side to data with fewer values.
+_SMALL = 2_000_000
+
+
+def run_fit(options: argparse.Namespace) -> ExitCode:
+    """Reads data, examines them, fits them, writes results and pictures."""
+    limit_threads(options.threads)
+    talk = Talk(options.verbose - options.quiet)
+    # All that can be refused without data comes first.
+    output = check_writable(options.output_dir)
+    request = _request(options, output)
+    for settings in request.settings.values():
+        check_sampler(settings.fit.method)
+    if options.compile_cache is not None:
+        enable_compile_cache(options.compile_cache)
+    with double_precision(), catch_signals() as interruption:
+        return _Run(request, talk, interruption, options.figures).all()
+
+
+def _request(options: argparse.Namespace, output: Path) -> Request:
+    automatic = options.config is None and options.mode is None
+    if options.config is not None:
+        found = read_settings(options.config)
+        if options.mode not in (None, found.mode):
+            raise ArgumentError(
+                f"`--mode` must be that of {options.config}, {found.mode}, or be left "
+                f"out, but is {options.mode}."
+            )
+        chosen = [found]
+    else:
+        wanted = MODES if options.mode is None else (options.mode,)
+        chosen = [_plain_settings(mode) for mode in wanted]
+    settings = {s.mode: _overruled(s, options) for s in chosen}
+    given = options.file or next(iter(settings.values())).data.file
+    if given is None:
+        raise ArgumentError(
+            "`FILE` must be given, or `data.file` in the YAML file, but neither is."
+        )
+    place = Path(given)
+    if place.is_dir():
+        pattern = options.pattern or next(iter(settings.values())).data.pattern
+        files, root = two_time_files(place, pattern), place
+    else:
+        files, root = (place,), place.parent
+    return Request(settings, automatic, files, root, output)
+
+
+def _plain_settings(mode: str) -> Settings:
+    if mode == LAMINAR:
+        return LaminarSettings(LAMINAR, "physical")
+    return StaticSettings(mode)  # pyright: ignore
+
+
+def _overruled(settings: Settings, options: argparse.Namespace) -> Settings:
+    """Replaces settings by what the command line says."""
+    data = {
+        "q": options.q,
+        "frames": None if options.frames is None else tuple(options.frames),
+        "dt": options.dt,
+        "sigma": options.sigma,
+        "phi_ranges_degrees": options.phi and [tuple(pair) for pair in options.phi],
+    }
+    search = {
+        "method": options.method,
+        "starts": options.starts,
+        "max_evaluations": options.max_evaluations,
+    }
+    changes: dict[str, Any] = {
+        "data": dataclasses.replace(settings.data, **_given(data)),
+        "fit": dataclasses.replace(settings.fit, **_given(search)),
+    }
+    if isinstance(settings, LaminarSettings):
+        flow = {"convention": options.convention, "gap": options.gap}
+        changes |= _given(flow)
+    elif options.mode is not None or options.config is not None:
+        for name in ("convention", "gap"):
+            if getattr(options, name) is not None:
+                raise ArgumentError(
+                    f"`--{name}` must go with the mode {LAMINAR}, but the mode is "
+                    f"{settings.mode}."
+                )
+    changed: Settings = dataclasses.replace(settings, **changes)
+    return with_starts(changed, options.set or [])
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _data_of(job: Job | tuple[Path, str]) -> tuple[Path, float | None]:
+    return (job.file, job.q) if isinstance(job, Job) else (job[0], None)
+
+
+def _key(job: Job | tuple[Path, str]) -> str:
+    return job.key if isinstance(job, Job) else f"{job[0].name}::"
+
+
+class _Read(NamedTuple):
+    """What was read last: modes of one file and wavevector follow each other."""
+
+    key: tuple[Path, float | None]
+    data: TwoTime
+    quality: QualityReport
+
+
+class _Run:
+    """The fits of a command, one after the other."""
+
+    def __init__(
+        self, request: Request, talk: Talk, interruption: Interruption, figures: int
+    ):
+        self.request, self.talk, self.figures = request, talk, figures
+        self.interruption = interruption
+        self.batch = len(request.files) > 1
+        self.last: _Read | None = None
+        self.codes: list[ExitCode] = []
+        self.lock = threading.Lock()
+
+    def all(self) -> ExitCode:
+        """Does the fits that are not done yet."""
+        jobs: list[Job | tuple[Path, str]] = []
+        for file in self.request.files:
+            faults: list[str] = []
+            with self.forgiven(faults.append):
+                jobs += jobs_of(self.request, file)
+            jobs += [(file, text) for text in faults]
+        if not self.batch and len(jobs) == 1 and isinstance(jobs[0], Job):
+            return self.single(jobs[0])
+        return self.many(jobs)
+
+    @contextmanager
+    def forgiven(self, note) -> Iterator[None]:
+        """Notes what is wrong with one file of a batch, and lets the batch go on."""
+        try:
+            yield
+        except MemoryLimitError:
+            raise
+        except (PhysaxError, OSError) as error:
+            if not self.batch:
+                raise
+            self.talk.warn(str(error))
+            self.codes.append(ExitCode.REFUSED)
+            note(str(error))
+
+    def single(self, job: Job) -> ExitCode:
+        """Does the only fit there is."""
+        outcome = self.fit(job)
+        status = Status(int(outcome.fit.result.status))
+        if status is Status.INTERRUPTED:
+            self.talk.warn(f"{status.sentence} Start it again to continue.")
+            return ExitCode.CHECKPOINTED
+        self.save(job, outcome)
+        return ExitCode.DIVERGED if status in _BAD else ExitCode.DONE
+
+    def many(self, jobs: list[Job | tuple[Path, str]]) -> ExitCode:
+        """Does many fits, with a table of those that are done."""
+        table = ResultTable(self.request.output)
+        progress = Progress("fits") if self.talk.level >= 0 and self.batch else None
+        done = 0
+        with show_progress(progress, 0, len(jobs)) as report:
+            for _, group in itertools.groupby(jobs, _data_of):
+                if self.interruption or not self.together(list(group), table):
+                    return self.stopped(done, len(jobs))
+                done = sum(1 for job in jobs if table.has(_key(job)))
+                report(done, float("nan"))
+        self.talk.say(f"Table: {self.request.output / 'results.csv'}")
+        return max(self.codes, default=ExitCode.DONE)
+
+    def together(self, group: list[Job | tuple[Path, str]], table) -> bool:
+        """Does the fits of the same data; tells whether none was interrupted."""
+        jobs = []
+        for job in group:
+            if not isinstance(job, Job):
+                file, text = job
+                table.add({"key": _key(job), "file": file.name, "error": text})
+            elif table.done(job.key, job.mark):
+                self.talk.detail(f"{job.key}: done before")
+            else:
+                jobs.append(job)
+        if len(jobs) > 1:
+            with self.forgiven(lambda text: None):
+                _, data, _ = self.read(jobs[0])
+                if data.c2.size < _SMALL:
+                    # Most of the time goes to the compiler, which has one thread.
+                    with ThreadPoolExecutor(len(jobs)) as pool:
+                        return all(pool.map(lambda j: self.one(j, table), jobs))
+        return all(self.one(job, table) for job in jobs)
+
+    def one(self, job: Job, table: ResultTable) -> bool:
+        """Does one fit of many; tells whether it was not interrupted."""
+        row: dict[str, Any] = {"key": job.key, "mark": job.mark, "file": job.file.name}
+        row |= {"mode": job.mode, "q": job.q}
+        with self.forgiven(lambda text: table.add({**row, "error": text})):
+            outcome = self.fit(job)
+            status = Status(int(outcome.fit.result.status))
+            if status is Status.INTERRUPTED:
+                return False
+            # Neither matplotlib nor the table knows threads.
+            with self.lock:
+                self.save(job, outcome)
+                settings = self.request.settings[job.mode]
+                summary = summary_of(outcome, settings, job.file.name)
+                found = {**row, **summary, "parameters": parameters_of(outcome)}
+                table.add(found)
+            if status in _BAD:
+                self.codes.append(ExitCode.DIVERGED)
+        return True
+
+    def stopped(self, number: int, count: int) -> ExitCode:
+        """Says how far a batch has come that a signal ends."""
+        self.talk.warn(
+            f"interrupted after {number} of {count} fits. Start it again to continue."
+        )
+        return ExitCode.CHECKPOINTED
+
+    def read(self, job: Job) -> _Read:
+        """Reads and examines the data of a job."""
+        key = (job.file, job.q)
+        if self.last is not None and self.last.key == key:
+            return self.last
+        choice = self.request.settings[job.mode].data
+        ranges = choice.phi_ranges_degrees
+        data = read_two_time(
+            job.file,
+            q=job.q,
+            phi_ranges=ranges and [(radians(a), radians(b)) for a, b in ranges],
+            frames=choice.frames,
+            dt=choice.dt,
+            sigma=choice.sigma,
+        )
+        quality = check_quality(data)
+        self.talk.say(f"{job.file}: {data.maps} maps of {data.frames} frames")
+        self.talk.detail(str(quality))
+        for text in quality.warnings:
+            self.talk.warn(f"{job.file.name}: {text}")
+        self.last = _Read(key, data, quality)
+        return self.last
+
+    def fit(self, job: Job) -> Outcome:
+        """Fits one model."""
+        settings = self.request.settings[job.mode]
+        check_writable(job.folder)
+        _, data, quality = self.read(job)
+        shown = self.talk.level >= 0
+        return fit_data(data, quality, settings, job.folder / "checkpoints", shown)
+
+    def save(self, job: Job, outcome: Outcome) -> None:
+        """Writes results and pictures, and says what was found."""
+        settings = self.request.settings[job.mode]
+        write_results(job.folder, outcome, settings, job.file.name)
+        if settings.fit.method != "nlsq":
+            write_posterior(job.folder, outcome, settings, self.talk)
+        self.talk.say(_text(job, outcome))
+        result = outcome.fit.result
+        if not result.success:
+            self.talk.warn(f"{job.key}: the fit did not converge: {result.message}")
+        if self.figures:
+            stored = read_results(job.folder)
+            made = draw_results(job.folder, stored, self.figures)
+            self.talk.detail("\n".join(map(str, made)))
+        self.talk.say(f"Results: {job.folder}")
+
+
+def _text(job: Job, outcome: Outcome) -> str:
+    result = outcome.fit.result
+    lines = [
+        f"{job.key}: reduced chi-square {float(result.reduced_chi2):.5g}, "
+        f"{outcome.seconds:.1f} s"
+    ]
+    for name, entry in parameters_of(outcome).items():
+        error = entry["uncertainty"]
+        sign = "fixed" if error is None else f"± {error:.2g}"
+        note = " (at a bound)" if entry["at_bound"] else ""
+        unit = f" {entry['unit']}" if entry["unit"] else ""
+        lines.append(f"  {name:13} {entry['value']:.6g} {sign}{unit}{note}")
+    return "\n".join(lines)

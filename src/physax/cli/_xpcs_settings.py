@@ -1,0 +1,313 @@
+"""What a fit of XPCS data is told: the schema of its YAML file."""
+
+import dataclasses
+import math
+from typing import Any, Literal
+
+from .._checks import ArgumentError
+from ..io import YamlNode, construct, read_yaml
+from ..xpcs import AbstractScaling, Constant, Fourier, PerAngle, Shared
+
+
+Range = tuple[float, float]
+STATIC = ("static_isotropic", "static_anisotropic")
+LAMINAR = "laminar_flow"
+SCALINGS = {c.__name__: c for c in (PerAngle, Shared, Fourier, Constant)}
+
+
+def _check_start(start: float | None, bounds: Range | None, unit: str = "") -> None:
+    """Refuses crossed bounds and a start outside, before any data are read."""
+    if bounds is not None and not bounds[0] < bounds[1]:
+        raise ArgumentError(
+            f"`bounds{unit}` must be a lower and a higher number, but are "
+            f"[{bounds[0]:g}, {bounds[1]:g}]."
+        )
+    if start is None:
+        return
+    low, high = bounds or (-math.inf, math.inf)
+    if not math.isfinite(start) or not low <= start <= high:
+        raise ArgumentError(
+            f"`start{unit}` must lie within [{low:g}, {high:g}], but is {start:g}."
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Number:
+    """A parameter of the model.
+
+    Attributes:
+        start: Where the fit begins; found from the data if `None`.
+        bounds: Between these it stays.
+        fixed: Whether it stays at its start.
+    """
+
+    start: float | None = None
+    bounds: Range | None = None
+    fixed: bool = False
+
+    def __post_init__(self):
+        _check_start(self.start, self.bounds)
+        if self.fixed and self.start is None:
+            raise ArgumentError("`fixed` must go with a `start`, but there is none.")
+
+
+@dataclasses.dataclass(frozen=True)
+class Angle:
+    """A direction, in degrees as everywhere in files.
+
+    Attributes:
+        start_degrees: Where the fit begins; found from the data if `None`.
+        bounds_degrees: Between these it stays.
+        fixed: Whether it stays at its start.
+    """
+
+    start_degrees: float | None = None
+    bounds_degrees: Range | None = None
+    fixed: bool = False
+
+    def __post_init__(self):
+        _check_start(self.start_degrees, self.bounds_degrees, "_degrees")
+        if self.fixed and self.start_degrees is None:
+            raise ArgumentError(
+                "`fixed` must go with a `start_degrees`, but there is none."
+            )
+
+    def number(self) -> Number:
+        """Returns the same in radians."""
+        start, bounds = self.start_degrees, self.bounds_degrees
+        return Number(
+            None if start is None else math.radians(start),
+            None
+            if bounds is None
+            else (math.radians(bounds[0]), math.radians(bounds[1])),
+            self.fixed,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class StaticParameters:
+    """Parameters without flow."""
+
+    D0: Number = Number()
+    alpha: Number = Number()
+    D_offset: Number = Number()
+
+
+@dataclasses.dataclass(frozen=True)
+class LaminarParameters:
+    """Parameters with flow."""
+
+    D0: Number = Number()
+    alpha: Number = Number()
+    D_offset: Number = Number()
+    shear_rate: Number = Number()
+    beta: Number = Number()
+    shear_offset: Number = Number()
+    phi0: Angle = Angle()
+
+
+@dataclasses.dataclass(frozen=True)
+class DataChoice:
+    """Which data are read.
+
+    Attributes:
+        file: A file or a folder of files.
+        pattern: Of the names in a folder.
+        q: The wavevector in 1/angstrom, nearest wins; all if `None`.
+        phi_ranges_degrees: Ranges of angles, which may cross 180; all if `None`.
+        frames: The first and the last, counted from 1.
+        dt: Seconds from frame to frame; as the file says if `None`.
+        sigma: Standard deviation of one value; as the file says if `None`.
+    """
+
+    file: str | None = None
+    pattern: str = "*.hdf"
+    q: float | None = None
+    phi_ranges_degrees: list[Range] | None = None
+    frames: tuple[int, int] | None = None
+    dt: float | None = None
+    sigma: float | None = None
+
+    def __post_init__(self):
+        for name in ("q", "dt", "sigma"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise ArgumentError(f"`{name}` must be positive, but is {value:g}.")
+        if self.frames is not None and not 1 <= self.frames[0] < self.frames[1]:
+            raise ArgumentError(
+                "`frames` must be the first and the last one, counted from 1, but are "
+                f"{list(self.frames)}."
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """How the fit searches.
+
+    Attributes:
+        method: `"nlsq"`, `"nuts"` or `"both"`.
+        starts: How many starts are found from the data and tried, where some
+            parameter has none.
+        max_evaluations: Passes over the data.
+        xtol: Relative change of the parameters at which the fit ends.
+        absolute_sigma: Whether `sigma` is known; `None` means that it is if it is
+            given.
+    """
+
+    method: Literal["nlsq", "nuts", "both"] = "nlsq"
+    starts: int = 3
+    max_evaluations: int = 300
+    xtol: float | None = None
+    absolute_sigma: bool | None = None
+
+    def __post_init__(self):
+        for name in ("starts", "max_evaluations"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ArgumentError(f"`{name}` must be at least 1, but is {value}.")
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampling:
+    """How the posterior is sampled, with the method nuts.
+
+    Attributes:
+        warmup: Steps that are thrown away, of each chain.
+        samples: Samples of each chain.
+        chains: How many.
+        seed: The same one draws the same samples.
+    """
+
+    warmup: int = 500
+    samples: int = 1000
+    chains: int = 4
+    seed: int = 0
+
+    def __post_init__(self):
+        for name in ("warmup", "samples", "chains"):
+            if getattr(self, name) < 1:
+                raise ArgumentError(
+                    f"`{name}` must be at least 1, but is {getattr(self, name)}."
+                )
+
+
+@dataclasses.dataclass(frozen=True)
+class Saving:
+    """Checkpoints of fits that go through the data block by block.
+
+    Attributes:
+        every: Blocks between two checkpoints.
+        keep: How many stay.
+    """
+
+    every: int = 10
+    keep: int = 2
+
+    def __post_init__(self):
+        for name in ("every", "keep"):
+            if getattr(self, name) < 1:
+                raise ArgumentError(
+                    f"`{name}` must be at least 1, but is {getattr(self, name)}."
+                )
+
+
+@dataclasses.dataclass(frozen=True)
+class StaticSettings:
+    """A fit without flow."""
+
+    mode: Literal["static_isotropic", "static_anisotropic"]
+    data: DataChoice = DataChoice()
+    parameters: StaticParameters = StaticParameters()
+    scaling: AbstractScaling | None = None
+    contrast_bounds: Range | None = None
+    offset_bounds: Range | None = None
+    fit: Search = Search()
+    sampling: Sampling = Sampling()
+    checkpoint: Saving = Saving()
+
+
+@dataclasses.dataclass(frozen=True)
+class LaminarSettings:
+    """A fit with flow."""
+
+    mode: Literal["laminar_flow"]
+    convention: Literal["physical", "homodyne"]
+    gap: float = 2e6
+    data: DataChoice = DataChoice()
+    parameters: LaminarParameters = LaminarParameters()
+    scaling: AbstractScaling | None = None
+    contrast_bounds: Range | None = None
+    offset_bounds: Range | None = None
+    fit: Search = Search()
+    sampling: Sampling = Sampling()
+    checkpoint: Saving = Saving()
+
+    def __post_init__(self):
+        if not 0 < self.gap < math.inf:
+            raise ArgumentError(f"`gap` must be positive, but is {self.gap:g}.")
+
+
+Settings = StaticSettings | LaminarSettings
+
+
+def numbers(settings: Settings) -> dict[str, Number]:
+    """Returns the parameters of a fit by their names, angles in radians."""
+    found: dict[str, Number] = {}
+    for field in dataclasses.fields(settings.parameters):
+        value = getattr(settings.parameters, field.name)
+        found[field.name] = value.number() if isinstance(value, Angle) else value
+    return found
+
+
+def read_settings(path: str) -> Settings:
+    """Reads a YAML file of settings.
+
+    Raises:
+        PhysaxFileError: If a key is unknown, a value of a wrong type, or a start
+            outside its bounds; names the line.
+        FileNotFoundError: If there is no such file.
+    """
+    node = read_yaml(path)
+    return construct(node, _kind(node), registry=SCALINGS)
+
+
+def _kind(node: YamlNode) -> type:
+    entries = node.value if isinstance(node.value, dict) else {}
+    mode = entries.get("mode")
+    if mode is None:
+        raise node.error("must have the key `mode`, but has not.")
+    modes = (*STATIC, LAMINAR)
+    if mode.value not in modes:
+        raise mode.error(f"must be one of {', '.join(modes)}, but is {mode.value!r}.")
+    return LaminarSettings if mode.value == LAMINAR else StaticSettings
+
+
+def with_starts(settings: Settings, given: list[str]) -> Settings:
+    """Replaces starts by those of the command line, `key=value`, angles in degrees.
+
+    Raises:
+        ArgumentError: If a key is unknown or a value no number.
+    """
+    parameters = settings.parameters
+    names = [field.name for field in dataclasses.fields(parameters)]
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or name not in names:
+            raise ArgumentError(
+                f"`--set` must be NAME=NUMBER with one of {', '.join(names)}, but is "
+                f"{text!r}."
+            )
+        try:
+            number = float(value)
+        except ValueError as error:
+            raise ArgumentError(
+                f"`--set {name}` must be a number, but is {value!r}."
+            ) from error
+        old = getattr(parameters, name)
+        field = "start_degrees" if isinstance(old, Angle) else "start"
+        try:
+            new: Any = dataclasses.replace(old, **{field: number})
+        except ArgumentError as error:
+            raise ArgumentError(f"`--set {text}`: {error}") from error
+        parameters = dataclasses.replace(parameters, **{name: new})
+    return dataclasses.replace(settings, parameters=parameters)  # pyright: ignore

@@ -1,0 +1,78 @@
+"""Searches from many starts at once, in one compiled program."""
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float
+
+from .._checks import ArgumentError
+from ._passes import resident_normal, start_search
+from ._plan import plan
+from ._problems import AbstractProblem
+from ._sources import count_points, in_memory
+from ._trust_region import Search, TrustRegion, advance
+
+
+def starting_at(
+    problem: AbstractProblem,
+    values: Float[Array, " free"],
+    low: Float[Array, " free"],
+    high: Float[Array, " free"],
+) -> AbstractProblem:
+    """Returns the problem with other start values and bounds."""
+    flat = problem.parameters.flat.astype(values.dtype)
+    flat = flat.at[problem.parameters.free].set(values)
+    return eqx.tree_at(
+        lambda p: (p.parameters.flat, p.parameters.low, p.parameters.high),
+        problem,
+        (flat, low, high),
+    )
+
+
+@eqx.filter_jit
+def search_all(
+    problem: AbstractProblem,
+    method: TrustRegion,
+    values: Float[Array, "starts free"],
+    low: Float[Array, "starts free"],
+    high: Float[Array, "starts free"],
+    *,
+    chunk: int,
+) -> Search:
+    """Searches from each start, within the bounds of each.
+
+    Args:
+        problem: With its data in memory.
+        method: How to search.
+        values: The starts.
+        low: Lower bounds; equal to the upper one, they fix a parameter.
+        high: Upper bounds.
+        chunk: Points that are evaluated at once, for each start.
+    """
+
+    def one(values, low, high) -> Search:
+        made = starting_at(problem, values, low, high)
+        bounds = made.bounds()
+
+        def one_pass(search):
+            normal = resident_normal(made, search.trial, search.factored, chunk=chunk)
+            return advance(method, bounds, search, normal)
+
+        # Inner iterations of an algorithm; all wait for the slowest.
+        return jax.lax.while_loop(lambda s: ~s.done, one_pass, start_search(made))
+
+    return jax.vmap(one)(values, low, high)
+
+
+def chunk_for(problem: AbstractProblem, starts: int) -> int:
+    """Returns how many points to evaluate at once for each of several starts.
+
+    Raises:
+        ArgumentError: If the data are not in memory.
+    """
+    if not in_memory(problem.data):
+        raise ArgumentError(
+            "`problem` must have its data in memory here, but they are on disk or come "
+            "from a stream. Give it a part of them."
+        )
+    count, size = count_points(problem.data), problem.vector().size
+    return min(count, max(256, plan(count, size).chunk // starts))

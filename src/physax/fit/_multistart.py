@@ -1,0 +1,170 @@
+"""Fits from many starts: which minima there are, and how often each is reached."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from .._checks import ArgumentError
+from ._batched_search import chunk_for, search_all, starting_at
+from ._fit_result import FitResult
+from ._least_squares import least_squares
+from ._problems import AbstractProblem
+from ._sampling import (
+    AbstractSampling,
+    LatinHypercube,
+    check_finite_bounds,
+    within_bounds,
+)
+from ._trust_region import TrustRegion
+
+
+class MultistartResult(eqx.Module):
+    """The minima that fits from many starts have found.
+
+    Attributes:
+        minima: Distinct ones, from the lowest.
+        counts: How many starts came to each of them.
+        starts: How many there were.
+        not_finite: How many had residuals that are not finite.
+        costs: What the short searches came to, from the lowest; infinite where not
+            finite.
+    """
+
+    minima: tuple[FitResult, ...]
+    counts: tuple[int, ...] = eqx.field(static=True)
+    starts: int = eqx.field(static=True)
+    not_finite: int = eqx.field(static=True)
+    costs: Float[Array, " starts"]
+
+    @property
+    def best(self) -> FitResult:
+        """The fit with the lowest cost."""
+        return self.minima[0]
+
+    @property
+    def reached_best(self) -> int:
+        """How many starts came to it."""
+        return self.counts[0]
+
+    def __str__(self) -> str:
+        """Lists the minima."""
+        lines = [
+            f"{self.reached_best} of {self.starts} starts reached the lowest of "
+            f"{len(self.minima)} minima; {self.not_finite} were not finite."
+        ]
+        for result, count in zip(self.minima, self.counts, strict=True):
+            values = ", ".join(
+                f"{name} {float(value):.6g}"
+                for name, value in zip(result.names, result.values, strict=True)
+            )
+            lines.append(f"  chi-square {float(result.chi2):.6g} ({count}): {values}")
+        return "\n".join(lines)
+
+
+def multistart(
+    problem: AbstractProblem,
+    method: TrustRegion | None = None,
+    *,
+    key: PRNGKeyArray,
+    starts: int = 64,
+    sampling: AbstractSampling | None = None,
+    budget: int = 30,
+    refine: int = 4,
+    distance: float = 1.0,
+    **options: Any,
+) -> MultistartResult:
+    """Fits from many starts within the bounds.
+
+    All starts are searched for a short while, in one compiled program; the best that
+    are apart from each other are then fitted to convergence. The start of the problem
+    is one of them. Bounds that are positive and span two decades are sampled in the
+    logarithm.
+
+    Args:
+        problem: What to fit, with finite bounds and its data in memory.
+        method: How to fit the best; by default `TrustRegion()`.
+        key: Of random numbers.
+        starts: How many.
+        sampling: How they are spread; by default `LatinHypercube()`.
+        budget: Passes over the data in each short search.
+        refine: How many at most are fitted to convergence.
+        distance: Minima that are closer, in standard deviations, are one.
+        **options: Of `least_squares`, for those fits.
+
+    Returns:
+        The minima.
+
+    Raises:
+        ArgumentError: If a bound is infinite, a number is out of range, the data are
+            not in memory, or no start has finite residuals.
+    """
+    for name, value in {"starts": starts, "budget": budget, "refine": refine}.items():
+        if value < 1:
+            raise ArgumentError(f"`{name}` must be at least 1, but is {value}.")
+    check_finite_bounds(problem.parameters)
+    sampling = LatinHypercube() if sampling is None else sampling
+    low, high = problem.parameters.low, problem.parameters.high
+    unit = sampling.points(key, starts, low.size)
+    first = within_bounds(unit, low, high).at[0].set(problem.parameters.vector)
+    search = search_all(
+        problem,
+        TrustRegion(max_evaluations=budget, polish=False),
+        first,
+        jnp.broadcast_to(low, first.shape),
+        jnp.broadcast_to(high, first.shape),
+        chunk=chunk_for(problem, starts),
+    )
+    ends = np.asarray(search.vector)[:, -low.size :]
+    costs = np.asarray(search.normal.cost)
+    costs = np.where(np.isfinite(costs), costs, np.inf)
+    order = np.argsort(costs, kind="stable")
+    if not np.isfinite(costs[order[0]]):
+        raise ArgumentError(
+            f"`bounds` must hold a start with finite residuals, but none of {starts} "
+            "has. Narrow them."
+        )
+    found = []
+    for place in order:
+        known = any(_near(result, ends[place], distance) for result in found)
+        if known or len(found) == refine or not np.isfinite(costs[place]):
+            continue
+        made = starting_at(problem, jnp.asarray(ends[place]), low, high)
+        result = least_squares(made, method, **options)
+        values = np.asarray(result.values)
+        if not any(_near(other, values, distance) for other in found):
+            found.append(result)
+    found.sort(key=lambda result: float(result.chi2))
+    counts = [0] * len(found)
+    for place in order[np.isfinite(costs[order])]:
+        close = [i for i, r in enumerate(found) if _near(r, ends[place], distance)]
+        if close:
+            counts[close[0]] += 1
+    return MultistartResult(
+        tuple(found),
+        tuple(counts),
+        starts,
+        int(np.sum(~np.isfinite(costs))),
+        jax.device_put(costs[order]),
+    )
+
+
+# Where the residuals vanish a standard deviation is nothing.
+_SAME = 1e-5
+
+
+def _near(result: FitResult, values: np.ndarray, distance: float) -> bool:
+    """Tells whether values belong to a minimum, in its standard deviations."""
+    change = values - np.asarray(result.values)
+    size = change.size
+    lone = np.asarray(result.factor)
+    # The triangular factor of the parameters alone, with the linear ones at their best.
+    lone = lone[-size:, -size:]
+    freedom = max(int(result.degrees_of_freedom), 1)
+    variance = 1.0 if result.absolute_sigma else float(result.chi2) / freedom
+    far = np.linalg.norm(lone @ change) > distance * np.sqrt(variance)
+    scale = np.abs(values) + np.abs(np.asarray(result.values))
+    return bool(not far or np.all(np.abs(change) <= _SAME * scale))

@@ -1,0 +1,409 @@
+import csv
+import dataclasses
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax._status import Status
+from physax.cli import ExitCode, _xpcs, _xpcs_fit, _xpcs_job, _xpcs_sample, main
+from physax.fit import Strategy
+from physax.io import read_two_time
+from physax.xpcs import MODES
+
+
+SOURCE = Path(__file__).parents[2] / "src"
+# Small, and of one shape, so that there is little to compile.
+SIZE = ["--frames", "24", "--angles", "3"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Simulated data, and a first report on them."""
+    place = tmp_path_factory.mktemp("xpcs")
+    out = place / "run1.hdf"
+    assert main(["xpcs", "simulate", "-o", str(out), *SIZE]) == ExitCode.DONE
+    line = ["xpcs", "fit", str(out), "--output-dir", str(place / "out")]
+    assert main([*line, "--figures", "1"]) == ExitCode.DONE
+    return place
+
+
+def static_fit(data, output, *more):
+    line = ["xpcs", "fit", str(data), "--output-dir", str(output), "--figures", "0"]
+    return main([*line, "--mode", "static_anisotropic", "--starts", "1", *more])
+
+
+def load(path):
+    return json.loads(path.read_text())
+
+
+def test_float64_is_off_again_after_a_command(folder):
+    del folder
+    assert jnp.result_type(float) == jnp.float32
+
+
+def test_simulated_data_have_the_layout_of_aps_u(folder):
+    data = read_two_time(folder / "run1.hdf")
+    assert data.c2.shape == (3, 24, 24)
+    assert np.degrees(data.phi) == pytest.approx([-90, -30, 30], abs=1e-4)
+    assert data.times[1] == pytest.approx(0.1)
+
+
+def test_a_first_report_needs_no_settings(folder):
+    with (folder / "out" / "results.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    modes = [row["mode"] for row in rows]
+    assert sorted(modes) == ["laminar_flow", "static_anisotropic"]
+    for mode in modes:
+        names = {path.name for path in (folder / "out" / mode).iterdir()}
+        assert {
+            "parameters.json",
+            "analysis_results_nlsq.json",
+            "convergence_metrics.json",
+            "fitted_data.npz",
+            "cuts.png",
+            "parameters.png",
+            "correlation.png",
+            "map_001_phi-90.0.png",
+        } <= names
+
+
+def test_parameters_are_named_with_unit_error_and_convention(folder):
+    found = load(folder / "out" / "laminar_flow" / "parameters.json")
+    assert set(found["D0"]) >= {"value", "uncertainty", "unit"}
+    assert found["phi0"]["unit"] == "degree"
+    assert found["shear_rate"]["convention"] == "physical"
+    # Degrees: the truth is -4, and radians would be -0.07.
+    error = found["phi0"]["uncertainty"]
+    assert 0 < error < 0.5
+    assert found["phi0"]["value"] == pytest.approx(-4, abs=5 * error)
+    for name in ("analysis_results_nlsq.json", "convergence_metrics.json"):
+        content = load(folder / "out" / "laminar_flow" / name)
+        assert content["convention"] == "physical"
+        assert content["mode"] == "laminar_flow"
+
+
+def test_reported_cost_is_that_of_the_written_residuals(folder):
+    # chi-square from what was written, not from what the fit says of itself.
+    for mode in ("laminar_flow", "static_anisotropic"):
+        place = folder / "out" / mode
+        with np.load(place / "fitted_data.npz", allow_pickle=False) as fitted:
+            left = fitted["c2_exp"].astype(float) - fitted["c2_fit"]
+            scaling = fitted["per_angle_scaling"]
+            curves = scaling[:, 1, None, None] + (
+                scaling[:, 0, None, None] * fitted["c2_theory"]
+            )
+            assert curves == pytest.approx(fitted["c2_fit"], abs=1e-6)
+            assert fitted["residuals"] == pytest.approx(left, abs=1e-6)
+            assert fitted["phi_angles"] == pytest.approx([-90, -30, 30])
+            assert fitted["t1"] == pytest.approx(fitted["t2"])
+            assert str(fitted["mode"]) == mode
+            upper = np.triu_indices(24, 1)
+            chi2 = np.sum((left[:, *upper] / fitted["sigma"]) ** 2)
+        reported = load(place / "convergence_metrics.json")
+        assert chi2 == pytest.approx(reported["chi2"], rel=1e-6)
+        assert reported["converged"]
+
+
+def test_results_are_drawn_again(folder, tmp_path, capsys):
+    line = ["xpcs", "plot", str(folder / "out"), "--output-dir", str(tmp_path)]
+    assert main([*line, "--figures", "0"]) == ExitCode.DONE
+    made = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*.png")}
+    assert "laminar_flow/correlation.png" in made
+    assert "static_anisotropic/parameters.png" in made
+    assert "cuts.png" in capsys.readouterr().out
+
+
+def test_data_are_drawn(folder, tmp_path):
+    line = ["xpcs", "plot", str(folder / "run1.hdf"), "--output-dir", str(tmp_path)]
+    assert main([*line, "--figures", "1"]) == ExitCode.DONE
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "data_001_phi-90.0.png",
+        "cuts.png",
+        "quality.png",
+    }
+
+
+def test_a_folder_without_results_is_named(tmp_path, capsys):
+    assert main(["xpcs", "plot", str(tmp_path)]) == ExitCode.REFUSED
+    assert "must hold results of a fit (fitted_data.npz)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["fitted_data.npz", "parameters.json"])
+def test_a_damaged_result_is_named(name, folder, tmp_path, capsys):
+    for path in (folder / "out" / "laminar_flow").iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:40])
+    assert main(["xpcs", "plot", str(tmp_path)]) == ExitCode.REFUSED
+    assert f"{tmp_path / name}: It is" in capsys.readouterr().err
+
+
+def test_settings_from_a_file_and_from_the_line(folder, tmp_path, capsys):
+    path = tmp_path / "fit.yaml"
+    path.write_text(
+        "mode: static_anisotropic\n"
+        f"data: {{file: {folder / 'run1.hdf'}, sigma: 0.01}}\n"
+        "parameters:\n  D_offset: {start: 0, fixed: true}\n"
+        "  alpha: {start: 0.1, bounds: [-0.5, 0.5]}\n"
+    )
+    line = ["xpcs", "fit", "--config", str(path), "--output-dir", str(tmp_path / "o")]
+    assert main([*line, "--set", "D0=3e4", "--figures", "0", "-q"]) == ExitCode.DONE
+    assert capsys.readouterr().out == ""
+    found = load(tmp_path / "o" / "parameters.json")
+    assert found["D_offset"]["fixed"]
+    assert found["D_offset"]["value"] == 0
+    assert -0.5 <= found["alpha"]["value"] <= 0.5
+    # With sigma given, errors are those of sigma.
+    assert load(tmp_path / "o" / "analysis_results_nlsq.json")["absolute_sigma"]
+
+
+def test_a_batch_goes_on_where_it_was_stopped(folder, tmp_path, monkeypatch, capsys):
+    for name in ("a1.hdf", "a2.hdf", "a10.hdf"):
+        (tmp_path / name).write_bytes((folder / "run1.hdf").read_bytes())
+    fits = []
+    fit_data = _xpcs_fit.fit_data
+
+    def stopped_after_the_first(*arguments):
+        fits.append(arguments)
+        if len(fits) == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return fit_data(*arguments)
+
+    monkeypatch.setattr(_xpcs_fit, "fit_data", stopped_after_the_first)
+    out = tmp_path / "out"
+    assert static_fit(tmp_path, out) == ExitCode.CHECKPOINTED
+    assert "interrupted after 1 of 3 fits" in capsys.readouterr().err
+    assert static_fit(tmp_path, out) == ExitCode.DONE
+    assert len(fits) == 3
+    rows = [json.loads(x) for x in (out / "results.jsonl").read_text().splitlines()]
+    assert [row["file"] for row in rows] == ["a1.hdf", "a2.hdf", "a10.hdf"]
+    assert (out / "a10" / "parameters.json").exists()
+    # Nothing is left to do, unless the settings or a file change.
+    assert static_fit(tmp_path, out, "-v") == ExitCode.DONE
+    assert "a2.hdf:0.0054:static_anisotropic: done before" in capsys.readouterr().out
+    assert len(fits) == 3
+    os.utime(tmp_path / "a2.hdf", ns=(0, 0))
+    assert static_fit(tmp_path, out) == ExitCode.DONE
+    assert len(fits) == 4
+
+
+def test_a_bad_file_does_not_stop_a_batch(folder, tmp_path, capsys):
+    (tmp_path / "a1.hdf").write_bytes(b"no HDF5")
+    (tmp_path / "a2.hdf").write_bytes((folder / "run1.hdf").read_bytes())
+    out = tmp_path / "out"
+    assert static_fit(tmp_path, out) == ExitCode.REFUSED
+    assert "a1.hdf" in capsys.readouterr().err
+    with (out / "results.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert "a1.hdf" in rows[0]["error"]
+    assert rows[1]["status"] == "converged"
+
+
+def test_a_damaged_table_is_named(folder, tmp_path, capsys):
+    for name in ("a1.hdf", "a2.hdf"):
+        (tmp_path / name).write_bytes((folder / "run1.hdf").read_bytes())
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "results.jsonl").write_text("{}\n")
+    assert static_fit(tmp_path, tmp_path / "out") == ExitCode.REFUSED
+    assert "Line 1 is no row of results" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (Status.INTERRUPTED, ExitCode.CHECKPOINTED),
+        (Status.DIVERGED, ExitCode.DIVERGED),
+        (Status.MAX_STEPS, ExitCode.DONE),
+    ],
+)
+def test_how_a_fit_ends_is_the_exit_code(status, code, folder, tmp_path, monkeypatch):
+    least_squares = _xpcs_job.least_squares
+
+    def ended(*arguments, **options):
+        result = least_squares(*arguments, **options)
+        return eqx.tree_at(lambda r: r.status, result, jnp.asarray(int(status)))
+
+    monkeypatch.setattr(_xpcs_job, "least_squares", ended)
+    assert static_fit(folder / "run1.hdf", tmp_path / "out") == code
+
+
+def test_a_fit_block_by_block_keeps_checkpoints(folder, tmp_path, monkeypatch):
+    def block_by_block(problem, method, *, plan, checkpoint, progress):
+        del method, plan, progress
+        assert checkpoint.folder == tmp_path / "out" / "checkpoints"
+        assert (checkpoint.every, checkpoint.keep) == (10, 2)
+        raise MemoryError
+
+    plan_for = _xpcs_job._plan_for
+
+    def driven(problem):
+        return dataclasses.replace(plan_for(problem), strategy=Strategy.CHUNKED)
+
+    monkeypatch.setattr(_xpcs_job, "_plan_for", driven)
+    monkeypatch.setattr(_xpcs_job, "least_squares", block_by_block)
+    code = static_fit(folder / "run1.hdf", tmp_path / "out")
+    assert code == ExitCode.RESOURCES
+
+
+def test_too_little_memory_is_said_before_the_fit(
+    folder, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("PHYSAX_MEMORY_LIMIT", "1M")
+    code = static_fit(folder / "run1.hdf", tmp_path / "out")
+    assert code == ExitCode.RESOURCES
+    assert "must fit into the memory that is free" in capsys.readouterr().err
+
+
+def test_an_output_folder_that_cannot_be_written_is_said_first(tmp_path, capsys):
+    (tmp_path / "out").touch()
+    # The data are not even looked for.
+    assert static_fit(tmp_path / "none.hdf", tmp_path / "out") == ExitCode.REFUSED
+    assert "must be a folder to which files can be written" in capsys.readouterr().err
+
+
+def test_a_sampler_that_is_missing_is_said_first(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(_xpcs_sample, "find_spec", lambda name: None)
+    code = static_fit(tmp_path / "none.hdf", tmp_path / "out", "--method", "nuts")
+    assert code == ExitCode.REFUSED
+    assert "`--method nuts` needs numpyro" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_posterior_is_sampled_around_the_fit(folder, tmp_path):
+    pytest.importorskip("numpyro")
+    path = tmp_path / "fit.yaml"
+    path.write_text(
+        "mode: static_anisotropic\n"
+        "parameters: {D_offset: {start: 0, fixed: true}}\n"
+        "sampling: {warmup: 100, samples: 100, chains: 2}\n"
+    )
+    out = tmp_path / "out"
+    line = ["xpcs", "fit", str(folder / "run1.hdf"), "--config", str(path)]
+    line += ["--output-dir", str(out), "--figures", "1", "--method", "both"]
+    assert main(line) == ExitCode.DONE
+    fitted = load(out / "parameters.json")["D0"]
+    drawn = load(out / "analysis_results_nuts.json")["parameters"]["D0"]
+    # 200 draws: the mean is known to a tenth of a deviation, the deviation to 5 %.
+    off = abs(drawn["mean"] - fitted["value"]) / fitted["uncertainty"]
+    assert off < 0.5
+    assert drawn["deviation"] == pytest.approx(fitted["uncertainty"], rel=0.3)
+    with np.load(out / "samples.npz", allow_pickle=False) as samples:
+        assert samples["samples"].shape == (200, 2)
+        assert list(samples["names"]) == ["D0", "alpha"]
+    assert (out / "corner.png").exists()
+
+
+STATIC_FILE = "mode: static_isotropic\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["none.hdf"], "none.hdf"),
+        ([], "`FILE` must be given"),
+        (["x", "--mode", "static_isotropic", "--gap", "1"], "`--gap` must go with"),
+        (
+            ["x", "--mode", "static_isotropic", "--convention", "homodyne"],
+            "`--convention` must go with the mode laminar_flow",
+        ),
+        (["x", "--config", "FILE", "--mode", "laminar_flow"], "`--mode` must be that"),
+        (["x", "--set", "D=1"], "`--set` must be NAME=NUMBER with one of D0"),
+        (["x", "--set", "D0=x"], "`--set D0` must be a number, but is 'x'"),
+        (["x", "--set", "D0=inf"], "`--set D0=inf`: `start` must lie within"),
+        (["x", "--q", "-1"], "`q` must be positive, but is -1"),
+        (["x", "--dt", "0"], "`dt` must be positive, but is 0"),
+        (["x", "--frames", "5", "2"], "`frames` must be the first and the last"),
+        (["x", "--starts", "0"], "`starts` must be at least 1, but is 0"),
+        (["x", "--threads", "0"], "`--threads` must lie between 1 and"),
+        (["x", "--threads", "100000"], "`--threads` must lie between 1 and"),
+    ],
+)
+def test_what_is_wrong_on_the_line_is_named(more, message, tmp_path, capsys):
+    path = tmp_path / "fit.yaml"
+    path.write_text(STATIC_FILE)
+    line = ["xpcs", "fit", "--output-dir", str(tmp_path / "out")]
+    line += [str(path) if word == "FILE" else word for word in more]
+    assert main(line) == ExitCode.REFUSED
+    assert re.search(re.escape(message), capsys.readouterr().err)
+
+
+def test_flow_needs_two_directions(folder, tmp_path, capsys):
+    line = ["xpcs", "fit", str(folder / "run1.hdf"), "--output-dir", str(tmp_path)]
+    code = main([*line, "--mode", "laminar_flow", "--phi", "-31", "-29"])
+    assert code == ExitCode.REFUSED
+    assert "must have maps of at least 2 directions" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--frames", "1"], "`--frames` must be at least 2, but is 1"),
+        (["--angles", "0"], "`--angles` must be at least 1, but is 0"),
+        (["--noise", "-1"], "`sigma` must be positive, but is -1"),
+    ],
+)
+def test_what_cannot_be_simulated_is_named(more, message, tmp_path, capsys):
+    line = ["xpcs", "simulate", "-o", str(tmp_path / "a.hdf"), *more]
+    assert main(line) == ExitCode.REFUSED
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "a.hdf").exists()
+
+
+@pytest.mark.parametrize("line", [["fit"], ["fit", "x"], ["config"], ["unknown"], []])
+def test_wrong_usage_exits_with_2(line, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["xpcs", *line])
+    assert stop.value.code == ExitCode.USAGE
+    assert "usage: physax xpcs" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs processor affinity")
+def test_threads_limits_the_processors_of_jax():
+    there = sorted(os.sched_getaffinity(0))
+    script = (
+        "import os, jax, jax.numpy as jnp\n"
+        "from physax.cli._session import limit_threads\n"
+        "limit_threads(1)\n"
+        "x = jnp.ones((300, 300)); (x @ x).block_until_ready()\n"
+        "sets = [os.sched_getaffinity(int(t)) for t in os.listdir('/proc/self/task')]\n"
+        "print(len(set().union(*sets)), len(sets))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    out = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    # Every thread, also those of NumPy that were there before, has one processor.
+    assert out.stdout.split()[0] == "1"
+    assert sorted(os.sched_getaffinity(0)) == there
+
+
+def test_the_words_are_known_without_loading_what_they_do():
+    script = (
+        "import sys\n"
+        "from physax.cli import main\n"
+        "try:\n    main(['xpcs', '--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'matplotlib', 'h5py', 'optimistix', 'diffrax', 'scipy.optimize',\n"
+        "         'physax.io', 'physax.plot', 'physax.xpcs', 'physax.fit'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    subprocess.run(
+        [sys.executable, "-c", script], env=environment, check=True, timeout=120
+    )
+
+
+def test_modes_are_those_of_the_library():
+    assert _xpcs.MODES == MODES

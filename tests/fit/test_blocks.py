@@ -1,0 +1,192 @@
+"""Data block by block from disk, from HDF5 or a stream: the answer of memory."""
+
+import dataclasses
+import signal
+
+import h5py
+import numpy as np
+import pytest
+
+from physax._checks import ArgumentError
+from physax._status import Status
+from physax.fit import DataError, Skip, Stream, least_squares, plan
+from physax.runtime import Checkpointing, FingerprintError
+from tests.fit.decays import points, problem
+
+
+COUNT = 4700  # Of 4 whole blocks and a part of one, each not of whole chunks.
+X, Y = points(COUNT, seed=5)
+MASK = np.arange(COUNT) % 7 > 0
+BLOCKS = dataclasses.replace(plan(COUNT, 3, resident=False), block=1000, chunk=300)
+
+
+def run(data=(X, Y), **options):
+    return least_squares(problem(data=data), plan=BLOCKS, progress=False, **options)
+
+
+@pytest.fixture(scope="module")
+def standard():
+    result = least_squares(problem(data=(X, Y)), throw=True)
+    assert result.plan.strategy.value == "STANDARD"
+    return result
+
+
+def assert_same(result, standard):
+    assert result.success, result.message
+    np.testing.assert_allclose(result.values, standard.values, rtol=1e-9)
+    np.testing.assert_allclose(result.covariance, standard.covariance, rtol=1e-7)
+    np.testing.assert_allclose(result.chi2, standard.chi2, rtol=1e-10)
+    assert int(result.count) == int(standard.count)
+
+
+def memory_mapped(folder):
+    arrays = []
+    for name, values in {"x": X, "y": Y}.items():
+        np.save(folder / f"{name}.npy", values)
+        arrays.append(np.load(folder / f"{name}.npy", mmap_mode="r"))
+    return tuple(arrays)
+
+
+def in_pieces(lengths):
+    """Opens iterators that give pieces of these lengths, again and again."""
+
+    def pieces():
+        begin, turn = 0, 0
+        while begin < COUNT:
+            end = min(begin + lengths[turn % len(lengths)], COUNT)
+            yield X[begin:end], Y[begin:end]
+            begin, turn = end, turn + 1
+
+    return Stream(pieces, COUNT)
+
+
+def test_arrays_in_memory(standard):
+    assert_same(run(), standard)
+
+
+def test_memory_mapped_files(standard, tmp_path):
+    data = memory_mapped(tmp_path)
+    assert_same(run(data), standard)
+    # Also without a plan: what is on disk is not loaded whole.
+    free = least_squares(problem(data=data), progress=False)
+    assert free.plan.strategy.value == "STREAMING"
+    assert_same(free, standard)
+
+
+def test_hdf5_datasets(standard, tmp_path):
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        data = file.create_dataset("x", data=X), file.create_dataset("y", data=Y)
+        assert_same(run(data), standard)
+
+
+@pytest.mark.parametrize("lengths", [(137, 901, 1), (1000,), (COUNT,), (2503,)])
+def test_streams_of_odd_pieces(standard, lengths):
+    assert_same(run(in_pieces(lengths)), standard)
+
+
+def test_several_chunks_in_one_compiled_loop(standard):
+    large = dataclasses.replace(plan(COUNT, 3), chunk=300)
+    assert_same(least_squares(problem(data=(X, Y)), plan=large), standard)
+
+
+def test_masked_points_and_weights(standard):
+    weights = np.linspace(0.5, 2, COUNT)
+    made = problem(data=(X, np.where(MASK, Y, np.nan)), mask=MASK, weights=weights)
+    whole = least_squares(made, throw=True)
+    assert int(whole.count) == MASK.sum()
+    assert_same(least_squares(made, plan=BLOCKS, progress=False), whole)
+
+
+def test_a_short_stream_is_an_error():
+    short = Stream(lambda: iter([(X[:2000], Y[:2000])]), COUNT)
+    with pytest.raises(DataError, match="must give `points`, 4700, .* but gave 2000"):
+        run(short)
+
+
+class Interrupting:
+    """An array on disk, reading which ends the run as Ctrl-C would, once."""
+
+    def __init__(self, values, after):
+        self.values, self.after = values, after
+        self.shape, self.dtype, self.ndim = values.shape, values.dtype, values.ndim
+
+    def __getitem__(self, part):
+        self.after -= 1
+        if self.after == 0:
+            signal.raise_signal(signal.SIGINT)
+        return self.values[part]
+
+
+@pytest.mark.parametrize("after", [5, 14, 23])
+def test_an_interrupted_pass_goes_on_to_the_same_bits(tmp_path, after):
+    whole = run(checkpoint=Checkpointing(tmp_path / "whole", 1))
+    kept = Checkpointing(tmp_path / "parts", 1)
+    first = run((Interrupting(X, after), Y), checkpoint=kept)
+    assert first.status == Status.INTERRUPTED
+    assert "Start it again with the same checkpoint folder" in first.message
+    second = run(checkpoint=kept)
+    assert second.success
+    for name in ("values", "factor", "chi2", "evaluations"):
+        assert np.array_equal(getattr(second, name), getattr(whole, name))
+
+
+def test_a_checkpoint_of_other_data_is_refused(tmp_path):
+    kept = Checkpointing(tmp_path, 1)
+    run(checkpoint=kept)
+    with pytest.raises(FingerprintError, match="data"):
+        run((X, Y + 1e-9), checkpoint=kept)
+
+
+def broken():
+    y = Y.copy()
+    y[2345] = np.nan
+    return X, y
+
+
+def test_a_chunk_that_is_not_finite_is_named():
+    with pytest.raises(DataError, match=r"Chunk 2 of the data \(points 2000 to 3000\)"):
+        run(broken())
+
+
+def test_chunks_may_be_left_out_and_the_result_says_so():
+    result = run(broken(), on_bad_chunk=Skip(0.2))
+    assert result.success
+    assert "1 of 5 chunks were left out (2)." in result.detail
+    assert int(result.count) == COUNT - 1000
+    mask = (np.arange(COUNT) < 2000) | (np.arange(COUNT) >= 3000)
+    rest = least_squares(problem(data=(X, Y), mask=mask), throw=True)
+    np.testing.assert_allclose(result.values, rest.values, rtol=1e-9)
+
+
+def test_not_more_chunks_than_allowed_are_left_out():
+    with pytest.raises(
+        DataError, match="`max_fraction` must be at least .* 0.1, and 1"
+    ):
+        run(broken(), on_bad_chunk=Skip(0.1))
+    with pytest.raises(ArgumentError, match=r"`max_fraction` must lie in \[0, 1\)"):
+        Skip(1.0)
+
+
+class Unreadable(Interrupting):
+    """An array on disk with a damaged place."""
+
+    def __getitem__(self, part):
+        if isinstance(part, slice) and part.start == 3000:
+            raise OSError("bad sector")
+        return self.values[part]
+
+
+def test_a_chunk_that_cannot_be_read_is_named_and_may_be_left_out():
+    damaged = Unreadable(X, 0), Y
+    with pytest.raises(DataError, match=r"Chunk 3 .*3 attempts: bad sector"):
+        run(damaged)
+    assert "left out (3)" in run(damaged, on_bad_chunk=Skip(0.5)).detail
+
+
+def test_options_of_blocks_need_blocks(tmp_path):
+    with pytest.raises(ArgumentError, match="`checkpoint` must go with a plan that"):
+        least_squares(problem(), checkpoint=Checkpointing(tmp_path, 1))
+    with pytest.raises(ArgumentError, match="`on_bad_chunk` must go with a plan that"):
+        least_squares(problem(), on_bad_chunk=Skip(0.5))
+    with pytest.raises(ArgumentError, match="`plan` must read block by block where"):
+        least_squares(problem(data=in_pieces((9,))), plan=plan(COUNT, 3))

@@ -1,0 +1,86 @@
+"""Derivatives of fitted parameters, by the implicit function theorem."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax._status import Status
+from physax.fit import LeastSquares, TrustRegion, least_squares
+from tests.fit.decays import START, X, Y, problem
+
+
+TIGHT = TrustRegion(ftol=1e-15, xtol=1e-15, gtol=1e-15)
+# Far from any decay: residuals are large, and so is what Gauss-Newton leaves out.
+ODD = jnp.asarray(Y + 0.5 * np.sin(6 * X))
+WAY = jnp.asarray(np.cos(2 * X))
+
+
+def fitted(y):
+    return least_squares(problem(data=(jnp.asarray(X), y)), TIGHT).values
+
+
+def held(c, y):
+    start = {"a": 1.0, "b": 2.0, "c": c}
+    made = problem(start, (jnp.asarray(X), y), fixed=lambda p: p["c"])
+    return least_squares(made, TIGHT).values
+
+
+def bounded(y):
+    bounds = {"a": None, "b": None, "c": None}, {"a": None, "b": None, "c": 0.4}
+    made = problem(START, (jnp.asarray(X), y), bounds=bounds)
+    return least_squares(made, TIGHT).values
+
+
+def difference(function, x, way, step=1e-5):
+    return (function(x + step * way) - function(x - step * way)) / (2 * step)
+
+
+@pytest.mark.parametrize("y", [jnp.asarray(Y), ODD], ids=["small", "large"])
+def test_derivative_by_the_data_is_that_of_the_minimum(y):
+    _, forward = jax.jvp(jax.jit(fitted), (y,), (WAY,))
+    # Central differences with steps of 1e-5 are good to some 1e-9.
+    slope = difference(fitted, y, WAY)
+    np.testing.assert_allclose(forward, slope, rtol=1e-6)
+
+
+def test_reverse_mode_agrees_with_forward_mode():
+    weights = jnp.array([0.3, -1.0, 2.0])
+    gradient = jax.jit(jax.grad(lambda y: fitted(y) @ weights))(ODD)
+    _, forward = jax.jvp(jax.jit(fitted), (ODD,), (WAY,))
+    np.testing.assert_allclose(gradient @ WAY, forward @ weights, rtol=1e-12)
+
+
+def test_derivative_by_a_fixed_parameter():
+    c = jnp.array(0.3)
+    _, forward = jax.jvp(jax.jit(lambda c: held(c, ODD)), (c,), (jnp.ones(()),))
+    slope = difference(lambda c: held(c, ODD), c, 1.0)
+    np.testing.assert_allclose(forward, slope, rtol=1e-6)
+
+
+def test_a_parameter_at_its_bound_does_not_move():
+    y = jnp.asarray(Y)
+    values, forward = jax.jvp(jax.jit(bounded), (y,), (WAY,))
+    assert float(values[2]) == 0.4
+    assert float(forward[2]) == 0
+    slope = difference(bounded, y, WAY)
+    np.testing.assert_allclose(forward[:2], slope[:2], rtol=1e-6)
+
+
+def unused(p, data):
+    x, y = data
+    return p["a"] * jnp.exp(-p["b"] * x) + 0 * p["unused"] - y
+
+
+def test_under_jit_what_is_undetermined_keeps_its_value_but_has_no_derivative():
+    def fitted(y):
+        start = {"a": 1.0, "b": 1.0, "unused": 3.0}
+        result = least_squares(LeastSquares(unused, start, (jnp.asarray(X), y)))
+        return result.values, result.status
+
+    values, slopes, status = jax.jit(
+        lambda y: jax.jvp(fitted, (y,), (WAY,), has_aux=True)
+    )(jnp.asarray(Y))
+    assert status == Status.UNDETERMINED
+    assert np.isfinite(values).all()
+    assert not np.isfinite(slopes).all()

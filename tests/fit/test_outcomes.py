@@ -1,0 +1,123 @@
+"""How a fit ends, and that it never says more than it knows."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax._checks import ArgumentError, PhysaxError
+from physax._status import Status
+from physax.fit import (
+    FitError,
+    LeastSquares,
+    TrustRegion,
+    confidence_intervals,
+    identifiability,
+    least_squares,
+)
+from physax.runtime import no_recompile
+from tests.fit.decays import X, Y, problem
+
+
+def unused(p, data):
+    x, y = data
+    return p["a"] * jnp.exp(-p["b"] * x) + 0 * p["unused"] - y
+
+
+def product(p, data):
+    x, y = data
+    return p["a"] * p["twin"] * jnp.exp(-p["b"] * x) - y
+
+
+def test_a_parameter_without_effect_is_undetermined():
+    start = {"a": 1.0, "b": 1.0, "unused": 3.0}
+    result = least_squares(LeastSquares(unused, start, (X, Y)))
+    assert result.status == Status.UNDETERMINED
+    assert not result.success
+    assert float(result.parameters["unused"]) == 3
+    errors = dict(zip(result.names, map(float, result.standard_errors), strict=True))
+    assert errors["unused"] == np.inf
+    assert errors["a"] < 1
+    assert errors["b"] < 1
+    assert "do not determine" in result.message
+    interval = confidence_intervals(result)
+    assert interval.high[2] == np.inf
+
+
+def test_a_product_of_two_parameters_is_undetermined():
+    start = {"a": 1.0, "b": 1.0, "twin": 1.5}
+    result = least_squares(LeastSquares(product, start, (X, Y)))
+    assert result.status == Status.UNDETERMINED
+    errors = dict(zip(result.names, map(float, result.standard_errors), strict=True))
+    assert errors["a"] == errors["twin"] == np.inf
+    assert errors["b"] < 1
+    found = identifiability(result)
+    assert found.undetermined == 1
+    # In units of equal effect the two compensate each other, and b takes no part.
+    weights = np.abs(found.directions[-1])
+    np.testing.assert_allclose(weights, [2**-0.5, 0, 2**-0.5], atol=1e-7)
+    assert "not determined: " in str(found)
+    with pytest.raises(FitError, match="do not determine every free") as caught:
+        least_squares(LeastSquares(product, start, (X, Y)), throw=True)
+    assert isinstance(caught.value, PhysaxError)
+    assert caught.value.result.status == Status.UNDETERMINED
+
+
+def test_a_fit_without_budget_says_so():
+    result = least_squares(problem(), TrustRegion(max_evaluations=2))
+    assert result.status == Status.MAX_STEPS
+    assert int(result.evaluations) == 2
+
+
+def test_nan_in_the_data_names_the_point():
+    y = Y.copy()
+    y[[17, 30]] = np.nan
+    result = least_squares(problem(data=(X, y)))
+    assert result.status == Status.INVALID
+    assert "residual of point 17 is not finite at the start (2 of 200" in result.message
+    with pytest.raises(FitError, match="point 17"):
+        least_squares(problem(data=(X, y)), throw=True)
+
+
+def test_a_perfect_fit_converges():
+    exact = 2 * np.exp(-1.3 * X) + 0.5
+    result = least_squares(problem(data=(X, exact)), throw=True)
+    np.testing.assert_allclose(result.values, [2, 1.3, 0.5], rtol=1e-13)
+
+
+def test_fewer_residuals_than_parameters_are_refused():
+    with pytest.raises(ArgumentError, match="as there are parameters, 3, but give 2"):
+        least_squares(problem(data=(X[:2], Y[:2])))
+
+
+def test_as_many_residuals_as_parameters_leave_the_errors_open():
+    picked = [0, 60, 199]
+    result = least_squares(problem(data=(X[picked], Y[picked])))
+    assert int(result.degrees_of_freedom) == 0
+    assert np.all(np.asarray(result.standard_errors) == np.inf)
+
+
+def test_arrays_of_other_lengths_are_refused():
+    with pytest.raises(ArgumentError, match="`data` must agree in their first axis"):
+        least_squares(problem(data=(X, Y[:-1])))
+
+
+def test_residuals_of_another_shape_are_refused():
+    total = LeastSquares(lambda p, d: jnp.sum(p * d), 1.0, X)
+    with pytest.raises(ArgumentError, match="first axis is the points of the chunk"):
+        least_squares(total)
+
+
+def test_a_second_fit_compiles_nothing():
+    least_squares(problem())
+    ballast = np.ones(10**6)  # Not even where another amount of memory is free.
+    again = problem({"a": 1.5, "b": 1.0, "c": 0.1}, (X + 0.01, Y))
+    with no_recompile():
+        least_squares(again)
+    del ballast
+
+
+def test_the_result_reads_well():
+    text = str(least_squares(problem()))
+    assert "stopped early because it had converged" in text
+    assert "197 degrees of freedom" in text
+    assert "b  1.2857 ± 0.0091" in text

@@ -1,0 +1,115 @@
+"""Which numbers are parameters, and which of them move."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax._checks import ArgumentError
+from physax.fit import LeastSquares, Tie, least_squares
+from tests.fit.decays import START, TRUE, X, Y, host_model, problem, residual
+
+
+class Line(eqx.Module):
+    slope: jax.Array
+    more: dict
+    label: str = eqx.field(static=True)
+
+
+def test_names_are_paths_in_the_tree():
+    tree = Line(jnp.zeros(2), {"b": 1.0, "a": jnp.zeros((1, 2))}, "text")
+    made = LeastSquares(residual, tree, (X, Y)).parameters
+    assert made.names == (
+        "slope[0]",
+        "slope[1]",
+        "more.a[0,0]",
+        "more.a[0,1]",
+        "more.b",
+    )
+
+
+def test_a_bare_number_is_a_parameter():
+    assert LeastSquares(residual, 1.0, (X, Y)).parameters.names == ("p",)
+
+
+def test_integers_in_arrays_are_no_parameters():
+    tree = {"a": 1.0, "order": np.arange(3)}
+    assert LeastSquares(residual, tree, (X, Y)).parameters.names == ("a",)
+
+
+def test_fixed_parameters_stay_and_the_rest_answers_to_them():
+    result = least_squares(problem(fixed=lambda p: p["b"]), throw=True)
+    assert result.names == ("a", "c")
+    assert float(result.parameters["b"]) == START["b"]
+    # With b given the problem is linear.
+    columns = np.stack([np.exp(-START["b"] * X), np.ones_like(X)], axis=1)
+    expected = np.linalg.lstsq(columns, Y, rcond=None)[0]
+    np.testing.assert_allclose(result.values, expected, rtol=1e-12)
+
+
+def test_equal_bounds_fix_a_parameter():
+    limits = {"a": -9.0, "b": 2.0, "c": -9.0}, {"a": 9.0, "b": 2.0, "c": 9.0}
+    made = problem(bounds=limits)
+    assert made.parameters.names == ("a", "c")
+    assert float(made.parameters.tree(made.vector())["b"]) == 2
+
+
+def test_ties_hold_at_the_solution():
+    tie = Tie(lambda p: p["c"], lambda p: p["a"] / 4)
+    result = least_squares(problem(ties=tie), throw=True)
+    assert result.names == ("a", "b")
+    a, b = map(float, result.values)
+    assert float(result.parameters["c"]) == a / 4
+    # The optimum in the two that are left: both derivatives vanish.
+    x, rest = X, host_model(X, a, b, a / 4) - Y
+    slopes = np.stack([np.exp(-b * x) + 0.25, -a * x * np.exp(-b * x)])
+    assert np.abs(slopes @ rest).max() < 1e-10
+
+
+def test_several_values_are_tied_at_once():
+    tie = Tie(lambda p: (p["a"], p["c"]), lambda p: (2 * p["b"], p["b"] / 2))
+    made = problem(ties=[tie])
+    tree = made.parameters.tree(jnp.array([3.0]))
+    assert {k: float(v) for k, v in tree.items()} == {"a": 6.0, "b": 3.0, "c": 1.5}
+
+
+def test_bounds_may_be_numbers_for_all_or_trees():
+    low, high = problem(bounds=(0, {"a": 3.0, "b": None, "c": 1.0})).bounds()
+    assert list(low) == [0, 0, 0]
+    assert list(high) == [3, np.inf, 1]
+
+
+ERRORS = {
+    r"`bounds` of b must be a lower and a higher one, but are 3 and 2": {
+        "bounds": ({"a": None, "b": 3.0, "c": None}, {"a": None, "b": 2.0, "c": None})
+    },
+    r"`start` must lie within `bounds`, but c is 0, outside \[1, inf\]": {
+        "bounds": ({"a": None, "b": None, "c": 1.0}, None)
+    },
+    r"`bounds` must be a pair of numbers or of trees like `start`, but the upper": {
+        "bounds": (None, {"a": 1.0})
+    },
+    r"`start` must have a free parameter, but all are fixed": {
+        "fixed": lambda p: (p["a"], p["b"], p["c"])
+    },
+    r"`start` must be finite, but b is nan": {
+        "start": {"a": 1.0, "b": np.nan, "c": 0.0}
+    },
+    r"`start` must hold real numbers, but has a complex": {
+        "start": {"a": jnp.ones(2) * 1j}
+    },
+    r"`start` must hold at least one number": {"start": {"name": "a"}},
+}
+
+
+@pytest.mark.parametrize("message", ERRORS)
+def test_what_cannot_be_fitted_is_refused(message):
+    with pytest.raises(ArgumentError, match=message):
+        problem(**ERRORS[message])
+
+
+def test_the_true_parameters_are_found():
+    result = least_squares(problem(), throw=True)
+    pulls = (np.asarray(result.values) - TRUE) / np.asarray(result.standard_errors)
+    assert np.abs(pulls).max() < 4

@@ -1,0 +1,233 @@
+"""Draws from posteriors that are known."""
+
+import sys
+import warnings
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax._checks import ArgumentError
+from physax.fit import (
+    Huber,
+    KnownSigma,
+    LeastSquares,
+    LogNormal,
+    MissingExtraError,
+    Normal,
+    Separable,
+    UnknownSigma,
+    least_squares,
+    profile_likelihood,
+    sample_posterior,
+    target_of,
+    to_arviz,
+)
+from physax.fit._unconstrain import Unconstrain
+from tests.fit.decays import SIGMA, X, Y, problem
+
+
+# Compiling a sampler takes seconds.
+pytestmark = pytest.mark.slow
+
+KEY = jax.random.key(0)
+
+
+@pytest.fixture(scope="module")
+def line():
+    """A straight line with a prior on its slope: the posterior is normal."""
+
+    def residual(p, data):
+        x, y = data
+        return (p["c"] + p["m"] * x - y) / SIGMA
+
+    y = 0.3 + 0.7 * X + SIGMA * np.random.default_rng(2).normal(size=X.size)
+    made = LeastSquares(residual, {"c": 0.0, "m": 0.0}, (X, y), absolute_sigma=True)
+    priors = {"c": None, "m": Normal(0.72, 0.002)}
+    posterior = sample_posterior(
+        made, least_squares(made), key=KEY, priors=priors, progress=False
+    )
+    rows = np.stack([np.ones_like(X), X], axis=1) / SIGMA
+    rows = np.vstack([rows, [0, 1 / 0.002]])
+    covariance = np.linalg.inv(rows.T @ rows)
+    mean = covariance @ rows.T @ np.append(y / SIGMA, 0.72 / 0.002)
+    return posterior, mean, covariance
+
+
+def test_a_normal_posterior_is_exact(line):
+    posterior, mean, covariance = line
+    assert posterior.ok, str(posterior)
+    errors = np.sqrt(np.diag(covariance))
+    # Four Monte-Carlo errors, with the effective number of draws.
+    off = (posterior.mean - mean) / errors * np.sqrt(posterior.bulk_ess)
+    assert np.abs(off).max() < 4
+    wide = (posterior.deviation / errors - 1) * np.sqrt(2 * posterior.tail_ess)
+    assert np.abs(wide).max() < 4
+    flat = posterior.samples.reshape(-1, 2)
+    found = np.corrcoef(flat.T)[0, 1]
+    expected = covariance[0, 1] / errors.prod()
+    assert abs(found - expected) < 0.05
+
+
+def test_whitening_makes_short_trees(line):
+    # In standard coordinates a tree of depth 2 or 3 goes from one end to the other.
+    assert line[0].steps.mean() < 8
+    assert line[0].acceptance.mean() > 0.75
+
+
+def test_draws_go_to_arviz(line):
+    pytest.importorskip("arviz", exc_type=ImportError)
+    with warnings.catch_warnings():
+        # The older ArviZ announces the newer one.
+        warnings.simplefilter("ignore")
+        data = to_arviz(line[0])
+    assert data["posterior"]["m"].shape == (4, 1000)
+    np.testing.assert_array_equal(data["posterior"]["c"], line[0].samples[..., 0])
+    assert int(data["sample_stats"]["diverging"].sum()) == 0
+
+
+@pytest.fixture(scope="module")
+def decay_draws():
+    result = least_squares(problem(), throw=True)
+    return result, sample_posterior(problem(), result, key=KEY, progress=False)
+
+
+def test_a_decay_agrees_with_its_profile(decay_draws):
+    result, posterior = decay_draws
+    assert posterior.ok, str(posterior)
+    ends = posterior.quantiles(0.95)
+    for place, name in enumerate(result.names):
+        profile = profile_likelihood(problem(), result, name)
+        error = float(result.standard_errors[place])
+        # Quantiles of 2.5 % have a Monte-Carlo error of some 0.05 deviations.
+        assert np.abs(ends[:, place] - [profile.low, profile.high]).max() < 0.15 * error
+    # The deviation of the residuals is that of the noise, within 3 of its errors.
+    assert abs(posterior.sigma.mean() / SIGMA - 1) < 3 / np.sqrt(2 * X.size)
+
+
+def decay(p, x):
+    return jnp.exp(-p["b"] * x)
+
+
+def test_integrating_over_linear_coefficients_changes_nothing(decay_draws):
+    _, joint = decay_draws
+    made = Separable(decay, {"b": 2.0}, X, Y, offset=True)
+    apart = sample_posterior(made, least_squares(made), key=KEY, progress=False)
+    assert apart.ok, str(apart)
+    assert apart.linear_names == ("amplitude", "offset")
+    found = np.concatenate([apart.linear, apart.samples], axis=-1)[..., [0, 2, 1]]
+    # Both have some 3,000 effective draws.
+    off = (found.mean((0, 1)) - joint.mean) / joint.deviation
+    assert np.abs(off).max() < 0.1
+    assert np.abs(found.std((0, 1)) / joint.deviation - 1).max() < 0.07
+    mine, theirs = (np.corrcoef(x.reshape(-1, 3).T) for x in (found, joint.samples))
+    assert np.abs(mine - theirs).max() < 0.07
+
+
+@eqx.filter_jit
+def gradients(target, places, step=1e-4):
+    """Gradients at some places, and central differences there."""
+    both = jax.vmap(jax.value_and_grad(target.potential))
+    size = places.shape[1]
+    moves = jnp.concatenate([jnp.zeros((1, size)), jnp.eye(size), -jnp.eye(size)])
+    around = places[:, None] + step * moves
+    values, slopes = both(around.reshape(-1, size))
+    values = values.reshape(around.shape[:2])[:, 1:]
+    differences = (values[:, :size] - values[:, size:]) / (2 * step)
+    return slopes.reshape(around.shape)[:, 0], differences
+
+
+BOUNDED = {"a": 0.0, "b": 0.5, "c": None}, {"a": None, "b": 1.5, "c": 0.497}
+
+
+def test_gradient_of_the_density_is_right():
+    # Bounds of several kinds, one of them active, and priors.
+    made = problem({"a": 1.0, "b": 1.0, "c": 0.0}, bounds=BOUNDED)
+    priors = {"a": LogNormal(2.0, 0.1), "b": None, "c": Normal(0.4, 0.1)}
+    target = target_of(made, least_squares(made), priors, UnknownSigma())
+    found, differences = gradients(target, jax.random.normal(KEY, (3, 4)))
+    np.testing.assert_allclose(found, differences, rtol=1e-5, atol=1e-5)
+
+
+def grouped(p, x):
+    both = jnp.stack([jnp.exp(-p["b"] * x), jnp.exp(-p["d"] * x)], axis=-1)
+    return jnp.broadcast_to(both[:, None], (x.size, 2, 2))
+
+
+def test_gradient_of_the_marginal_density_is_right():
+    y = np.stack([np.exp(-X) + 0.5 * np.exp(-4 * X), np.exp(-4 * X) + 0.2], axis=1)
+    y = y + SIGMA * np.random.default_rng(4).normal(size=y.shape)
+    made = Separable(
+        grouped,
+        {"b": 1.2, "d": 3.5},
+        X,
+        y,
+        functions=("slow", "fast"),
+        groups=2,
+        offset=True,
+    )
+    target = target_of(made, least_squares(made))
+    found, differences = gradients(target, jax.random.normal(KEY, (2, 3)))
+    np.testing.assert_allclose(found, differences, rtol=1e-5, atol=1e-5)
+
+
+def test_transforms_and_their_slopes():
+    low = jnp.array([-jnp.inf, 1.0, -jnp.inf, -2.0])
+    high = jnp.array([jnp.inf, jnp.inf, 3.0, 2.0])
+    transform = Unconstrain(low, high)
+    u = jnp.array([0.3, -1.2, 0.7, 1.9])
+    values = transform.forward(u)
+    np.testing.assert_allclose(transform.inverse(values), u, rtol=1e-12)
+    slopes = jnp.abs(jnp.diagonal(jax.jacfwd(transform.forward)(u)))
+    np.testing.assert_allclose(jnp.exp(transform.log_slope(u)), slopes, rtol=1e-12)
+
+
+def product(p, data):
+    x, y = data
+    return (p["a"] * p["twin"] * jnp.exp(-p["b"] * x) - y) / SIGMA
+
+
+def test_what_nothing_determines_is_refused_and_named():
+    start = {"a": 1.0, "b": 1.0, "twin": 1.5}
+    made = LeastSquares(product, start, (X, Y), absolute_sigma=True)
+    result = least_squares(made)
+    with pytest.raises(ArgumentError, match="nothing determines (a|twin): its poster"):
+        sample_posterior(made, result, key=KEY)
+    # A prior does.
+    priors = {"a": Normal(1.0, 0.1), "b": None, "twin": None}
+    assert np.isfinite(target_of(made, result, priors).spread).all()
+
+
+def test_problems_that_are_no_likelihood_are_refused():
+    made = problem(loss=Huber())
+    with pytest.raises(ArgumentError, match="must have the loss `Squared` to be a lik"):
+        sample_posterior(made, least_squares(problem()), key=KEY)
+    made = problem(penalty=lambda p: p["a"][None])
+    with pytest.raises(
+        ArgumentError, match="`penalty` must be None where the standard"
+    ):
+        sample_posterior(made, least_squares(problem()), key=KEY)
+    exact = problem(data=(X, 2 * np.exp(-X)))
+    result = eqx.tree_at(lambda r: r.chi2, least_squares(problem()), jnp.zeros(()))
+    with pytest.raises(ArgumentError, match="but they vanish. Give `sigma=KnownSigma"):
+        sample_posterior(exact, result, key=KEY)
+
+
+def test_numbers_are_checked():
+    result = least_squares(problem())
+    for name in ("draws", "warmup", "chains"):
+        with pytest.raises(ArgumentError, match=f"`{name}` must be at least .* is 0"):
+            sample_posterior(problem(), result, key=KEY, **{name: 0})
+    with pytest.raises(ArgumentError, match="`deviation` must be positive, but is 0"):
+        KnownSigma(0.0)
+
+
+def test_a_missing_extra_is_named(monkeypatch, line):
+    monkeypatch.setitem(sys.modules, "numpyro.infer", None)
+    with pytest.raises(MissingExtraError, match=r"numpyro.*physax\[bayes\]"):
+        sample_posterior(problem(), least_squares(problem()), key=KEY)
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    with pytest.raises(MissingExtraError, match=r"arviz.*physax\[bayes\]"):
+        to_arviz(line[0])

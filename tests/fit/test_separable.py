@@ -1,0 +1,156 @@
+"""Linear coefficients that are eliminated, against fits of all parameters."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax._checks import ArgumentError
+from physax.fit import (
+    LeastSquares,
+    Mixing,
+    Separable,
+    least_squares,
+    shared,
+)
+from tests.fit.decays import SIGMA, X, Y, problem
+
+
+def decay(p, x):
+    return jnp.exp(-p["b"] * x)
+
+
+def test_one_set_is_the_joint_fit():
+    apart = least_squares(Separable(decay, {"b": 2.0}, X, Y, offset=True), throw=True)
+    joint = least_squares(problem(), throw=True)
+    assert apart.linear_names == ("amplitude", "offset")
+    np.testing.assert_allclose(apart.values, joint.values[1:2], rtol=1e-9)
+    np.testing.assert_allclose(apart.linear, joint.values[jnp.array([0, 2])], rtol=1e-9)
+    np.testing.assert_allclose(apart.chi2, joint.chi2, rtol=1e-10)
+    order = np.array([0, 2, 1])
+    np.testing.assert_allclose(
+        apart.full_covariance, joint.covariance[order][:, order], rtol=1e-7
+    )
+
+
+def test_known_deviations_are_weights():
+    sigma = np.linspace(0.5, 2, X.size) * SIGMA
+    apart = least_squares(
+        Separable(
+            decay, {"b": 2.0}, X, Y, offset=True, sigma=sigma, absolute_sigma=True
+        ),
+        throw=True,
+    )
+    joint = least_squares(
+        problem(weights=1 / sigma**2, absolute_sigma=True), throw=True
+    )
+    np.testing.assert_allclose(apart.values, joint.values[1:2], rtol=1e-9)
+    np.testing.assert_allclose(
+        apart.standard_errors, joint.standard_errors[1:2], rtol=1e-7
+    )
+
+
+# Three curves with heights and offsets of their own and one rate.
+HEIGHTS, OFFSETS = np.array([1.0, 2.0, 0.5]), np.array([0.1, 0.3, 0.2])
+NOISE = np.random.default_rng(3).normal(size=(X.size, 3)) * SIGMA
+CURVES = np.exp(-1.3 * X)[:, None] * HEIGHTS + OFFSETS + NOISE
+
+
+def in_groups(p, x):
+    return jnp.broadcast_to(jnp.exp(-p["b"] * x)[:, None], (x.size, 3))
+
+
+def all_together(p, data):
+    x, y = data
+    return jnp.exp(-p["b"] * x)[:, None] * p["heights"] + p["offsets"] - y
+
+
+def test_groups_have_coefficients_of_their_own():
+    apart = least_squares(
+        Separable(in_groups, {"b": 2.0}, X, CURVES, groups=3, offset=True), throw=True
+    )
+    start = {"b": 2.0, "heights": np.ones(3), "offsets": np.zeros(3)}
+    joint = least_squares(LeastSquares(all_together, start, (X, CURVES)), throw=True)
+    assert apart.linear_names == (
+        *(f"amplitude[{i}]" for i in range(3)),
+        *(f"offset[{i}]" for i in range(3)),
+    )
+    np.testing.assert_allclose(apart.values, joint.values[:1], rtol=1e-9)
+    np.testing.assert_allclose(apart.linear, joint.values[1:], rtol=1e-9)
+    order = np.array([1, 2, 3, 4, 5, 6, 0])
+    np.testing.assert_allclose(
+        apart.full_covariance, joint.covariance[order][:, order], rtol=1e-7
+    )
+
+
+def test_mixing_of_all_groups_alike_is_one_group():
+    apart = least_squares(
+        Separable(
+            in_groups, {"b": 2.0}, X, CURVES, groups=3, mixing=shared(3), offset=True
+        ),
+        throw=True,
+    )
+    flat = least_squares(
+        Separable(decay, {"b": 2.0}, np.repeat(X, 3), CURVES.ravel(), offset=True),
+        throw=True,
+    )
+    np.testing.assert_allclose(apart.values, flat.values, rtol=1e-9)
+    np.testing.assert_allclose(apart.linear, flat.linear, rtol=1e-9)
+
+
+def test_coefficients_may_be_a_line_over_groups():
+    place = np.array([-1.0, 0.0, 1.0])
+    rows = np.stack([np.ones(3), place], axis=1)
+    exact = np.exp(-1.3 * X)[:, None] * (2 + 0.5 * place) + (0.3 - 0.1 * place)
+    result = least_squares(
+        Separable(
+            in_groups, {"b": 2.0}, X, exact, groups=3, mixing=Mixing(rows), offset=True
+        ),
+        throw=True,
+    )
+    np.testing.assert_allclose(result.values, [1.3], rtol=1e-10)
+    np.testing.assert_allclose(result.linear, [2, 0.5, 0.3, -0.1], rtol=1e-9)
+
+
+def test_coefficients_out_of_bounds_become_parameters():
+    # The offset would be 0.495.
+    limits = (None, 0), (None, 0.4)
+    apart = least_squares(
+        Separable(decay, {"b": 2.0}, X, Y, offset=True, linear_bounds=limits),
+        throw=True,
+    )
+    bounds = None, {"a": None, "b": None, "c": 0.4}
+    joint = least_squares(problem(bounds=bounds), throw=True)
+    assert float(apart.linear[1]) == 0.4
+    np.testing.assert_allclose(apart.values, joint.values[1:2], rtol=1e-9)
+    np.testing.assert_allclose(apart.linear[0], joint.values[0], rtol=1e-9)
+    assert list(apart.held) == [False, True, False]
+    np.testing.assert_allclose(
+        apart.standard_errors, joint.standard_errors[1:2], rtol=1e-7
+    )
+
+
+def test_masked_values_may_be_nan():
+    y = CURVES.copy()
+    y[::7, 1] = np.nan
+    mask = np.isfinite(y)
+    result = least_squares(
+        Separable(in_groups, {"b": 2.0}, X, y, groups=3, offset=True, mask=mask),
+        throw=True,
+    )
+    assert int(result.count) == mask.sum()
+    assert abs(float(result.values[0]) - 1.3) < 4 * float(result.standard_errors[0])
+
+
+ERRORS = {
+    "`sigma` must be positive, but is 0": {"sigma": np.zeros(X.size)},
+    "`linear_bounds` must be a lower and a higher one, but are 1 and 0": {
+        "linear_bounds": (1.0, 0.0)
+    },
+    "`mixing` must have a row for each of 1 groups, but has 2": {"mixing": shared(2)},
+}
+
+
+@pytest.mark.parametrize("message", ERRORS)
+def test_what_does_not_fit_is_refused(message):
+    with pytest.raises(ArgumentError, match=message):
+        Separable(decay, {"b": 2.0}, X, Y, **ERRORS[message])
