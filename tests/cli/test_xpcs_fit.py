@@ -242,12 +242,12 @@ def test_a_fit_block_by_block_keeps_checkpoints(folder, tmp_path, monkeypatch):
         assert (checkpoint.every, checkpoint.keep) == (10, 2)
         raise MemoryError
 
-    plan_for = _xpcs_job._plan_for
+    plan_for = _xpcs_job.plan_for
 
     def driven(problem):
         return dataclasses.replace(plan_for(problem), strategy=Strategy.CHUNKED)
 
-    monkeypatch.setattr(_xpcs_job, "_plan_for", driven)
+    monkeypatch.setattr(_xpcs_job, "plan_for", driven)
     monkeypatch.setattr(_xpcs_job, "least_squares", block_by_block)
     code = static_fit(folder / "run1.hdf", tmp_path / "out")
     assert code == ExitCode.RESOURCES

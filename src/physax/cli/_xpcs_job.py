@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._checks import ArgumentError
-from ..fit import Plan, TrustRegion, least_squares
-from ..fit._least_squares import _plan_for
+from ..fit import Plan, TrustRegion, least_squares, plan_for
 from ..runtime import Checkpointing, Progress, check_memory
 from ..xpcs import (
     AbstractCorrelation,
@@ -87,7 +86,7 @@ def fit_data(
             data, start, bounds=_bounds(start, given, data), **options
         )
         # The same for all starts; to make it, the model is traced.
-        plan = _plan_for(problem) if plan is None else plan
+        plan = plan_for(problem) if plan is None else plan
         fit = _search(problem, plan, settings, checkpoints, progress)
         cost = float(fit.result.chi2)
         costs.append(cost)

@@ -19,7 +19,11 @@ from ._global_search import (
     DifferentialEvolution as DifferentialEvolution,
     global_search as global_search,
 )
-from ._least_squares import FitError as FitError, least_squares as least_squares
+from ._least_squares import (
+    FitError as FitError,
+    least_squares as least_squares,
+    plan_for as plan_for,
+)
 from ._losses import (
     AbstractLoss as AbstractLoss,
     Arctan as Arctan,

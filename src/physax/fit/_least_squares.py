@@ -1,7 +1,6 @@
 """Solves least-squares problems of any size, with one algorithm."""
 
 import dataclasses
-import math
 
 import equinox as eqx
 import jax
@@ -85,7 +84,7 @@ def least_squares(
     method = TrustRegion() if method is None else method
     _check_precision(problem)
     _check_count(problem)
-    chosen = _plan_for(problem) if plan is None else plan
+    chosen = plan_for(problem) if plan is None else plan
     if not chosen.driven and (checkpoint is not None or on_bad_chunk is not None):
         name = "checkpoint" if checkpoint is not None else "on_bad_chunk"
         raise ArgumentError(
@@ -122,11 +121,17 @@ def least_squares(
     return _finish(problem, result, throw)
 
 
-def _plan_for(problem: AbstractProblem) -> Plan:
-    """Plans by residuals: an entry of the data's first axis may hold many."""
+def plan_for(problem: AbstractProblem) -> Plan:
+    """Returns the plan that `least_squares` chooses.
+
+    It counts residuals: an entry of the data's first axis may hold many.
+
+    Args:
+        problem: What to fit.
+    """
     count = count_points(problem.data)
     resident = in_memory(problem.data)
-    each = _residuals_each(problem)
+    each = 1 if stream_of(problem.data) else problem.residuals_each()
     leaves = [x for x in jax.tree.leaves(problem.data) if eqx.is_array(x)]
     numbers = sum(x.size * x.dtype.itemsize for x in leaves) / 8
     size = len(problem.parameters.names) + len(problem.linear_names)
@@ -142,23 +147,6 @@ def _plan_for(problem: AbstractProblem) -> Plan:
         chunk=max(found.chunk // each, 1),
         block=max(found.block // each, 1),
     )
-
-
-def _residuals_each(problem: AbstractProblem) -> int:
-    """Returns the number of residuals of one entry of the data's first axis."""
-    if stream_of(problem.data) is not None:
-        return 1
-    one = jax.tree.map(
-        lambda x: jax.ShapeDtypeStruct((1, *x.shape[1:]), x.dtype), problem.data
-    )
-    used = jax.ShapeDtypeStruct((1,), bool)
-    columns = eqx.filter_eval_shape(
-        lambda p, batch, used: p.columns(p.vector(), batch, used),
-        without_data(problem),
-        one,
-        used,
-    )
-    return math.prod(columns.rows.shape) // columns.rows.shape[-2]
 
 
 def _check_precision(problem: AbstractProblem) -> None:
@@ -285,7 +273,7 @@ def _check_count(problem: AbstractProblem) -> None:
     if stream_of(problem.data) is not None:
         return
     size = len(problem.parameters.names) + len(problem.linear_names)
-    count = points_in(problem.data) * _residuals_each(problem)
+    count = points_in(problem.data) * problem.residuals_each()
     if count < size:
         raise ArgumentError(
             "`data` must give at least as many residuals as there are parameters, "

@@ -39,6 +39,10 @@ class AbstractProblem(eqx.Module):
         """Returns the lower and upper bounds of that."""
         raise NotImplementedError
 
+    def residuals_each(self) -> int:
+        """Returns the number of residuals of one entry of the data's first axis."""
+        raise NotImplementedError
+
     def sums_shape(self, batch: PyTree) -> tuple[int, ...]:
         """Returns the shape of the sums over points like those in `batch`."""
         raise NotImplementedError
@@ -144,6 +148,15 @@ class LeastSquares(AbstractProblem):
 
     def bounds(self):
         return self.parameters.low, self.parameters.high
+
+    def residuals_each(self):
+        one = jax.tree.map(
+            lambda x: jax.ShapeDtypeStruct((1, *x.shape[1:]), x.dtype), self.data[0]
+        )
+        found = eqx.filter_eval_shape(self.residual, self.parameters.start, one)
+        return found.size * (
+            2 if jnp.issubdtype(found.dtype, jnp.complexfloating) else 1
+        )
 
     def sums_shape(self, batch):
         del batch

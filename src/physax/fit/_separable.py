@@ -1,5 +1,6 @@
 """Problems in which some parameters are linear: variable projection."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -229,6 +230,9 @@ class Separable(AbstractSeparable):
         return Columns(
             jnp.swapaxes(rows, 1, 2), jnp.zeros((), vector.dtype), jnp.sum(keep)
         )
+
+    def residuals_each(self):
+        return math.prod(self.data[1].shape[1:])
 
     def cost(self, vector):
         data, observed, sigma, mask = self.data

@@ -1,5 +1,6 @@
 """The least-squares problem of a two-time fit."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -94,6 +95,9 @@ class TwoTimeProblem(AbstractSeparable):
         rows = rows.reshape(len(self.mixing.rows), self.parts.size, -1)
         count = jnp.sum(keep) * len(self.mixing.rows)
         return Columns(rows, jnp.zeros((), vector.dtype), count)
+
+    def residuals_each(self):
+        return math.prod(self.data[1].shape[1:])
 
     def cost(self, vector):
         starts, c2, weight, mask = self.data
