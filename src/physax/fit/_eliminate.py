@@ -108,7 +108,7 @@ def joint_model(
         The matrix, and the sum of squared residuals.
     """
     matrix = sums.matrix + sums.rest
-    turn = _residual_map(coefficients, parts, mixing)
+    turn = residual_map(coefficients, parts, mixing)
 
     def from_products(matrix):
         return jnp.einsum("gkq,gkl,glp->qp", turn, matrix, turn)
@@ -125,8 +125,17 @@ def joint_model(
     return joint, cost
 
 
-def _residual_map(coefficients, parts: Parts, mixing: Mixing):
-    """Maps the columns of each group to those of [J, r]."""
+def residual_map(coefficients, parts: Parts, mixing: Mixing):
+    """Returns what maps the columns of each group to those of [J, r].
+
+    Args:
+        coefficients: The linear ones, functions by shared.
+        parts: What the columns are.
+        mixing: How groups share coefficients.
+
+    Returns:
+        Matrices of shape (groups, columns, unknowns + 1).
+    """
     rows = mixing.rows.astype(coefficients.dtype)
     groups, shared = rows.shape
     count, varying, free = parts.functions, parts.varying, parts.free

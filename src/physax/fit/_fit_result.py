@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -70,27 +71,35 @@ class FitResult(eqx.Module):
         return f"{sentence} {self.detail}".rstrip()
 
     @property
+    def _statistics(self) -> "_Statistics":
+        return _statistics(
+            self.factor,
+            self.held,
+            self.chi2,
+            self.count,
+            linear=self.linear.size,
+            absolute=self.absolute_sigma,
+        )
+
+    @property
     def active(self) -> Bool[Array, " free"]:
         """Which free parameters stand at a bound."""
-        return self.held[self.linear.size :]
+        return self._statistics.active
 
     @property
     def degrees_of_freedom(self) -> Int[Array, ""]:
         """Residuals less the parameters that were fitted."""
-        return self.count - (self.factor.shape[-1] - jnp.sum(self.held))
+        return self._statistics.degrees_of_freedom
 
     @property
     def reduced_chi2(self) -> Float[Array, ""]:
         """The cost over the degrees of freedom; NaN without any."""
-        free = self.degrees_of_freedom
-        return jnp.where(free > 0, self.chi2 / jnp.maximum(free, 1), jnp.nan)
+        return self._statistics.reduced_chi2
 
     @property
     def full_covariance(self) -> Float[Array, "all all"]:
         """Covariance of linear and free parameters, in this order."""
-        return _covariance(
-            self.factor, self.held, self.chi2, self.count, self.absolute_sigma
-        )
+        return self._statistics.full_covariance
 
     @property
     def covariance(self) -> Float[Array, "free free"]:
@@ -99,26 +108,22 @@ class FitResult(eqx.Module):
         Infinite for what the data do not determine; zero for parameters at a bound,
         whose error is one-sided.
         """
-        return self.full_covariance[self.linear.size :, self.linear.size :]
+        return self._statistics.covariance
 
     @property
     def linear_errors(self) -> Float[Array, " linear"]:
         """Standard errors of the linear coefficients."""
-        return jnp.sqrt(jnp.diagonal(self.full_covariance))[: self.linear.size]
+        return self._statistics.linear_errors
 
     @property
     def standard_errors(self) -> Float[Array, " free"]:
         """Standard errors of the free parameters, in the order of `names`."""
-        return jnp.sqrt(jnp.diagonal(self.covariance))
+        return self._statistics.standard_errors
 
     @property
     def correlation(self) -> Float[Array, "free free"]:
         """Correlation of the free parameters; NaN where an error is 0 or infinite."""
-        errors = self.standard_errors
-        known = jnp.isfinite(errors) & (errors > 0)
-        safe = jnp.where(known, errors, 1)
-        ratio = self.covariance / safe[:, None] / safe[None, :]
-        return jnp.where(known[:, None] & known[None, :], ratio, jnp.nan)
+        return self._statistics.correlation
 
     @property
     def condition(self) -> Float[Array, ""]:
@@ -127,8 +132,7 @@ class FitResult(eqx.Module):
         It does not depend on the units of the parameters; above some 1e6 a combination
         of them is hardly determined.
         """
-        sigma = jnp.linalg.svd(_equal_columns(self.factor)[0], compute_uv=False)
-        return sigma[0] / sigma[-1]
+        return self._statistics.condition
 
     def __str__(self) -> str:
         """Lists parameters with errors, and how the fit ended."""
@@ -165,12 +169,48 @@ def _equal_columns(factor: Array) -> tuple[Array, Array]:
     return factor / norms, norms
 
 
-@partial(jax.jit, static_argnames="absolute")
-def _covariance(factor, held, chi2, count, absolute: bool) -> Float[Array, "n n"]:
-    free = count - (factor.shape[-1] - jnp.sum(held))
-    variance = jnp.where(free > 0, chi2 / jnp.maximum(free, 1), jnp.inf)
+class _Statistics(NamedTuple):
+    """What follows from the factor of a fit, as the properties of `FitResult` say."""
+
+    active: Array
+    degrees_of_freedom: Array
+    reduced_chi2: Array
+    full_covariance: Array
+    covariance: Array
+    linear_errors: Array
+    standard_errors: Array
+    correlation: Array
+    condition: Array
+
+
+@partial(jax.jit, static_argnames=("linear", "absolute"))
+def _statistics(factor, held, chi2, count, *, linear: int, absolute: bool):
+    """Computes all at once: one small program instead of dozens."""
+    freedom = count - (factor.shape[-1] - jnp.sum(held))
+    ratio = chi2 / jnp.maximum(freedom, 1)
     unscaled = _inverse_products(factor, held)
-    return unscaled if absolute else unscaled * variance
+    full = unscaled
+    if not absolute:
+        full = unscaled * jnp.where(freedom > 0, ratio, jnp.inf)
+    errors = jnp.sqrt(jnp.diagonal(full))
+    covariance = full[linear:, linear:]
+    own = errors[linear:]
+    known = jnp.isfinite(own) & (own > 0)
+    safe = jnp.where(known, own, 1)
+    both = known[:, None] & known[None, :]
+    correlation = jnp.where(both, covariance / safe[:, None] / safe, jnp.nan)
+    sigma = jnp.linalg.svd(_equal_columns(factor)[0], compute_uv=False)
+    return _Statistics(
+        active=held[linear:],
+        degrees_of_freedom=freedom,
+        reduced_chi2=jnp.where(freedom > 0, ratio, jnp.nan),
+        full_covariance=full,
+        covariance=covariance,
+        linear_errors=errors[:linear],
+        standard_errors=own,
+        correlation=correlation,
+        condition=sigma[0] / sigma[-1],
+    )
 
 
 def _inverse_products(factor: Float[Array, "n n"], held: Array) -> Float[Array, "n n"]:

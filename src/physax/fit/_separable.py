@@ -12,7 +12,14 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
 from .._checks import ArgumentError
-from ._eliminate import Mixing, Parts, best_coefficients, eliminated, separate
+from ._eliminate import (
+    Mixing,
+    Parts,
+    best_coefficients,
+    eliminated,
+    residual_map,
+    separate,
+)
 from ._parameters import Parameters, Tie
 from ._problems import AbstractProblem
 from ._sums import Columns
@@ -72,6 +79,29 @@ class AbstractSeparable(AbstractProblem):
             return coefficients
         shift = sign * self.centre * self.mixing.ones
         return coefficients.at[-1].add(shift.astype(coefficients.dtype))
+
+    def scores(
+        self,
+        vector: Float[Array, " m"],
+        linear: Float[Array, " linear"],
+        batch: PyTree,
+        used: Bool[Array, " points"],
+    ) -> Float[Array, "groups all residuals"]:
+        """Returns what each residual adds to the gradient: its row of J, times it.
+
+        Covariances of correlated data are made of their sums over clusters.
+
+        Args:
+            vector: The parameters, without linear coefficients.
+            linear: The linear coefficients.
+            batch: A chunk of the data.
+            used: Which of its points count.
+        """
+        columns = self.columns(vector, batch, used).rows
+        given = self._shifted(linear.reshape(self.parts.functions, -1), -1)
+        turn = residual_map(given, self.parts, self.mixing)
+        rows = jnp.einsum("gkp,gkq->gqp", columns, turn)
+        return rows[:, :-1] * rows[:, -1:]
 
     def violates_bounds(self, linear: Float[Array, " linear"]) -> bool:
         """Tells whether eliminated coefficients are outside their bounds."""

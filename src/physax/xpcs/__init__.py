@@ -36,6 +36,7 @@ from ._fit_two_time import (
     fitted_two_time as fitted_two_time,
     two_time_fit as two_time_fit,
 )
+from ._frame_covariance import frame_covariance as frame_covariance
 from ._frames import two_time_from_frames as two_time_from_frames
 from ._initial_model import (
     MODES as MODES,

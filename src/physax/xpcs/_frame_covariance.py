@@ -1,0 +1,75 @@
+"""Errors that hold where the noise of pairs that share a frame is correlated."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..fit import FitResult
+from ._tiles import frames_of
+from ._two_time_problem import TwoTimeProblem
+
+
+def frame_covariance(
+    problem: TwoTimeProblem, result: FitResult, *, shared: bool = False
+) -> Float[Array, "all all"]:
+    r"""Estimates the covariance of a fit from its residuals, frame by frame.
+
+    Each frame is in as many pairs as there are others, and what fluctuates from frame
+    to frame moves all of them: the covariance of independent pairs is then too small.
+    With the rows $J_p$ and the residuals $r_p$ of all pairs p this is
+    $A^{-1} V A^{-1}$, $A = J^T J$, where $V$ sums $J_p^T r_p r_{p'} J_{p'}$ over the
+    pairs that have a frame in common. It needs no model of the noise, but many frames.
+
+    Reference: Fafchamps and Gubert, *The formation of risk sharing networks*, Journal
+    of Development Economics 83, 326 (2007), for observations of pairs.
+
+    Args:
+        problem: What was fitted, from `two_time_problem`.
+        result: Its result.
+        shared: Whether a frame fluctuates in all maps at once, as it does where they
+            come from one detector.
+
+    Returns:
+        Covariance of linear coefficients and free parameters, in this order, as
+        `result.full_covariance`.
+    """
+    inverse = result.full_covariance
+    if not result.absolute_sigma:
+        inverse = inverse / result.reduced_chi2
+    # Not the result itself: the memory that was free is a part of it, and each value
+    # of that would compile anew.
+    meat = _summed_scores(problem, result.values, result.linear, shared)
+    return inverse @ meat @ inverse
+
+
+@eqx.filter_jit
+def _summed_scores(
+    problem: TwoTimeProblem, values: Array, linear: Array, shared: bool
+) -> Float[Array, "all all"]:
+    frames, maps = problem.times.size, problem.q.size
+    size = values.size + linear.size
+    used = jnp.ones(1, bool)
+
+    def add_tile(carry, batch):
+        sums, alone = carry
+        batch = jax.tree.map(lambda x: x[None], batch)
+        scores = problem.scores(values, linear, batch, used)
+        grid = scores.reshape(maps, size, problem.size, problem.size)
+        first, second = frames_of(batch[0], problem.size)
+        for index, axis in ((first[0], -1), (second[0], -2)):
+            # Frames beyond the last have no scores.
+            sums = sums.at[:, :, index].add(grid.sum(axis), mode="drop")
+        together = scores.sum(0, keepdims=True) if shared else scores
+        alone = alone + jnp.einsum("gqp,grp->qr", together, together)
+        return (sums, alone), None
+
+    begin = (
+        jnp.zeros((maps, size, frames)),
+        jnp.zeros((size, size)),
+    )
+    (sums, alone), _ = jax.lax.scan(add_tile, begin, problem.data)
+    sums = sums.sum(0, keepdims=True) if shared else sums
+    # A pair shares both of its frames with itself: it was counted twice.
+    meat = jnp.einsum("gqf,grf->qr", sums, sums) - alone
+    return meat * frames / (frames - 1)
