@@ -1,0 +1,40 @@
+"""Fits give the same answer on any number of devices."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax import runtime
+from physax.fit import LeastSquares, least_squares
+
+
+pytestmark = pytest.mark.x64
+
+# Not a multiple of the devices.
+COUNT = 1003
+X = np.linspace(0, 4, COUNT)
+NOISE = 0.05 * np.random.default_rng(2).standard_normal(COUNT)
+Y = 3 * np.exp(-1.2 * X) + 0.5 + NOISE
+
+
+def residual(p, data):
+    x, y = data
+    return p[0] * jnp.exp(-p[1] * x) + p[2] - y
+
+
+def nearly_dependent(p, data):
+    x, y = data
+    # Sums of squares would lose the difference of the last two columns.
+    return p[0] * jnp.exp(-1.2 * x) + p[1] * x + p[2] * x * (1 + 1e-5 * x) - y
+
+
+@pytest.mark.parametrize("function", [residual, nearly_dependent])
+def test_any_mesh_agrees_with_one_device(function):
+    problem = LeastSquares(function, np.ones(3), (X, Y))
+    expected = least_squares(problem)
+    for sizes in ((2,), (8,), (2, 4)):
+        found = least_squares(problem, mesh=runtime.mesh(*sizes))
+        assert found.count == COUNT
+        close = 1e-9 * expected.standard_errors
+        assert jnp.all(jnp.abs(found.values - expected.values) <= close)
+        assert np.allclose(found.covariance, expected.covariance, rtol=1e-7)
