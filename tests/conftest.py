@@ -5,6 +5,7 @@ on eight virtual ones (--devices). A test without a mark runs in both precisions
 one device, unless its folder or file stands in the table below.
 """
 
+import gc
 import socket
 import sys
 from pathlib import Path
@@ -129,6 +130,21 @@ class _LocalSocket(socket.socket):
 def no_network(monkeypatch):
     """Refuses network sockets: nothing in physax goes online by itself."""
     monkeypatch.setattr(socket, "socket", _LocalSocket)
+
+
+# Each compiled program takes some places in a process's memory map, of which Linux
+# grants 65,530; XLA crashes beyond.
+_MANY_MAPS = 20_000
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_programs():
+    """Forgets compiled programs when there are very many."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > _MANY_MAPS:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture(autouse=True)
