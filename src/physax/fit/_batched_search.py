@@ -19,8 +19,7 @@ def starting_at(
     high: Float[Array, " free"],
 ) -> AbstractProblem:
     """Returns the problem with other start values and bounds."""
-    flat = problem.parameters.flat.astype(values.dtype)
-    flat = flat.at[problem.parameters.free].set(values)
+    flat = problem.parameters.filled(values)
     return eqx.tree_at(
         lambda p: (p.parameters.flat, p.parameters.low, p.parameters.high),
         problem,

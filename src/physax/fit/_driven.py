@@ -12,6 +12,7 @@ from ..runtime import (
     Checkpointing,
     DriveResult,
     Progress,
+    all_finite,
     drive,
     fingerprint,
 )
@@ -116,7 +117,6 @@ def fit_blocks(
     search = start_search(problem)
     empty = first_sums(problem, sample.batch, search.trial)
     state = Pass(search, empty, jnp.zeros(blocks, bool))
-    finite = jax.jit(lambda sums: jnp.all(jnp.isfinite(sums.matrix)))
 
     def one_block(state: Pass, number: int) -> Pass:
         if np.asarray(state.skipped)[number]:
@@ -134,7 +134,7 @@ def fit_blocks(
         except DataError as error:
             return _leave_out(state, number, plan, on_bad_chunk, str(error))
         first_pass = checks and int(state.search.evaluations) == 0
-        if first_pass and not bool(finite(sums)):
+        if first_pass and not bool(all_finite(sums.matrix)):
             return _leave_out(
                 state,
                 number,

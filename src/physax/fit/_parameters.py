@@ -86,11 +86,13 @@ class Parameters(eqx.Module):
         """The start values of what moves, in the widest type there is."""
         return self.flat[self.free].astype(float)
 
+    def filled(self, vector: Float[Array, " free"]) -> Float[Array, " all"]:
+        """Returns all parameters as one vector, with new values of what moves."""
+        return self.flat.astype(vector.dtype).at[self.free].set(vector)
+
     def tree(self, vector: Float[Array, " free"]) -> PyTree:
         """Returns the parameters that a vector of free values stands for."""
-        tree = from_vector(
-            self.start, self.flat.astype(vector.dtype).at[self.free].set(vector)
-        )
+        tree = from_vector(self.start, self.filled(vector))
         for tie in self.ties:
             new = tie.value(tree)
             old = tie.where(tree)

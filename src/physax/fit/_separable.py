@@ -118,8 +118,7 @@ class AbstractSeparable(AbstractProblem):
             vector: Where to start.
             linear: Coefficients to start with, which are moved into their bounds.
         """
-        flat = self.parameters.flat.astype(vector.dtype)
-        flat = flat.at[self.parameters.free].set(vector)
+        flat = self.parameters.filled(vector)
         return eqx.tree_at(
             lambda p: (p.parameters.flat, p.coefficients),
             self,

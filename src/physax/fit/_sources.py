@@ -74,10 +74,13 @@ def count_points(data: PyTree) -> int:
     return points_in(data) if stream is None else stream.points
 
 
+def _is_stream(x) -> bool:
+    return isinstance(x, Stream)
+
+
 def stream_of(data: PyTree) -> Stream | None:
     """Returns the stream in the data, or None."""
-    is_stream = lambda x: isinstance(x, Stream)  # noqa: E731
-    found = [x for x in jax.tree.leaves(data, is_leaf=is_stream) if is_stream(x)]
+    found = [x for x in jax.tree.leaves(data, is_leaf=_is_stream) if _is_stream(x)]
     return found[0] if found else None
 
 
@@ -165,7 +168,6 @@ def _forget(array) -> None:
 
 def _stream_blocks(data, stream: Stream, size: int, first: int) -> Iterator[Block]:
     """Cuts what an iterator gives into blocks of one size."""
-    is_stream = lambda x: isinstance(x, Stream)  # noqa: E731
     size = min(size, stream.points)
     seen, held, number = 0, [], 0
     for part in stream.open():
@@ -176,7 +178,7 @@ def _stream_blocks(data, stream: Stream, size: int, first: int) -> Iterator[Bloc
             block = jax.tree.map(lambda x: x[:size], whole)
             held = [jax.tree.map(lambda x: x[size:], whole)]
             if number >= first:
-                yield _streamed(data, block, is_stream, size, 0)
+                yield _streamed(data, block, size, 0)
             number += 1
     if seen != stream.points:
         raise DataError(
@@ -189,7 +191,7 @@ def _stream_blocks(data, stream: Stream, size: int, first: int) -> Iterator[Bloc
             lambda x: np.concatenate([np.repeat(x[-1:], size - rest, axis=0), x]),
             _joined(held),
         )
-        yield _streamed(data, padded, is_stream, size, size - rest)
+        yield _streamed(data, padded, size, size - rest)
 
 
 def _joined(parts: list) -> PyTree:
@@ -198,7 +200,9 @@ def _joined(parts: list) -> PyTree:
     return jax.tree.map(lambda *xs: np.concatenate(xs), *parts)
 
 
-def _streamed(data, batch, is_stream, size: int, first: int) -> Block:
+def _streamed(data, batch, size: int, first: int) -> Block:
     put = jax.tree.map(jnp.asarray, batch)
-    whole = jax.tree.map(lambda x: put if is_stream(x) else x, data, is_leaf=is_stream)
+    whole = jax.tree.map(
+        lambda x: put if _is_stream(x) else x, data, is_leaf=_is_stream
+    )
     return Block(whole, first, size)

@@ -93,13 +93,12 @@ class Search(eqx.Module):
         return self.phase == _DONE
 
 
-def begin(vector: Float[Array, " m"], linear: int = 0, factored=False) -> Search:
+def begin(vector: Float[Array, " m"], linear: int = 0) -> Search:
     """Returns a search that has evaluated nothing.
 
     Args:
         vector: Where it starts.
         linear: Number of linear coefficients that are eliminated.
-        factored: Whether to form triangular factors from the start.
     """
     dtype, size = vector.dtype, vector.size
     zero, number = jnp.zeros((), dtype), jnp.zeros((), jnp.int32)
@@ -128,7 +127,7 @@ def begin(vector: Float[Array, " m"], linear: int = 0, factored=False) -> Search
         iterations=number,
         phase=number,
         strict=jnp.zeros((), bool),
-        factored=jnp.asarray(factored, bool),
+        factored=jnp.zeros((), bool),
     )
 
 
