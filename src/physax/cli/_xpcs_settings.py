@@ -15,7 +15,9 @@ LAMINAR = "laminar_flow"
 SCALINGS = {c.__name__: c for c in (PerAngle, Shared, Fourier, Constant)}
 
 
-def _check_start(start: float | None, bounds: Range | None, unit: str = "") -> None:
+def _check_start(
+    start: float | None, bounds: Range | None, fixed: bool, unit: str = ""
+) -> None:
     """Refuses crossed bounds and a start outside, before any data are read."""
     if bounds is not None and not bounds[0] < bounds[1]:
         raise ArgumentError(
@@ -23,6 +25,10 @@ def _check_start(start: float | None, bounds: Range | None, unit: str = "") -> N
             f"[{bounds[0]:g}, {bounds[1]:g}]."
         )
     if start is None:
+        if fixed:
+            raise ArgumentError(
+                f"`fixed` must go with a `start{unit}`, but there is none."
+            )
         return
     low, high = bounds or (-math.inf, math.inf)
     if not math.isfinite(start) or not low <= start <= high:
@@ -46,9 +52,7 @@ class Number:
     fixed: bool = False
 
     def __post_init__(self):
-        _check_start(self.start, self.bounds)
-        if self.fixed and self.start is None:
-            raise ArgumentError("`fixed` must go with a `start`, but there is none.")
+        _check_start(self.start, self.bounds, self.fixed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,11 +70,7 @@ class Angle:
     fixed: bool = False
 
     def __post_init__(self):
-        _check_start(self.start_degrees, self.bounds_degrees, "_degrees")
-        if self.fixed and self.start_degrees is None:
-            raise ArgumentError(
-                "`fixed` must go with a `start_degrees`, but there is none."
-            )
+        _check_start(self.start_degrees, self.bounds_degrees, self.fixed, "_degrees")
 
     def number(self) -> Number:
         """Returns the same in radians."""
