@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from physax.runtime import compile_quickly
+
 
 DEVICES = 8
 
@@ -79,6 +81,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    # Compiling takes most of the time of the tests.
+    compile_quickly()
     if config.getoption("--devices"):
         # In time: the backend starts when a test first uses it.
         jax.config.update("jax_num_cpu_devices", DEVICES)

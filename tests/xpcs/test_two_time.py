@@ -120,7 +120,7 @@ def test_frames_count_from_one_and_time_restarts():
 
 def test_diagonal_to_look_at_is_the_mean_of_neighbours():
     given = data()
-    found = np.asarray(xpcs.neighbour_diagonal(given))
+    found = np.asarray(xpcs.neighbour_diagonal(given.c2))
     c2 = np.asarray(given.c2)
     assert found[1, 0, 0] == c2[1, 0, 1]
     assert found[1, 4, 4] == c2[1, 3, 4]

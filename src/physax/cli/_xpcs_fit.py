@@ -3,10 +3,12 @@
 import argparse
 import dataclasses
 import itertools
+import math
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from importlib import import_module
 from math import radians
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,16 +16,21 @@ from typing import Any, NamedTuple
 from .._checks import ArgumentError, PhysaxError
 from .._status import Status
 from ..io import check_writable, read_two_time, two_time_files
-from ..runtime import MemoryLimitError, Progress, enable_compile_cache
+from ..runtime import (
+    MemoryLimitError,
+    Progress,
+    compile_quickly,
+    enable_compile_cache,
+)
 from ..runtime._progress import show_progress
 from ..runtime._signals import Interruption, catch_signals
 from ..xpcs import MODES, QualityReport, TwoTime, check_quality
 from ._exit import ExitCode
 from ._session import Talk, double_precision, limit_threads
-from ._xpcs_figures import draw_results
 from ._xpcs_job import Outcome, fit_data
 from ._xpcs_jobs import Job, Request, jobs_of
 from ._xpcs_results import (
+    bic,
     parameters_of,
     read_results,
     summary_of,
@@ -49,6 +56,7 @@ _SMALL = 2_000_000
 def run_fit(options: argparse.Namespace) -> ExitCode:
     """Reads data, examines them, fits them, writes results and pictures."""
     limit_threads(options.threads)
+    compile_quickly()
     talk = Talk(options.verbose - options.quiet)
     # All that can be refused without data comes first.
     output = check_writable(options.output_dir)
@@ -158,6 +166,7 @@ class _Run:
         self.batch = len(request.files) > 1
         self.last: _Read | None = None
         self.codes: list[ExitCode] = []
+        self.bic: dict[Path, float] = {}
         self.lock = threading.Lock()
 
     def all(self) -> ExitCode:
@@ -194,6 +203,7 @@ class _Run:
             self.talk.warn(f"{status.sentence} Start it again to continue.")
             return ExitCode.CHECKPOINTED
         self.save(job, outcome)
+        self.draw([job])
         return ExitCode.DIVERGED if status in _BAD else ExitCode.DONE
 
     def many(self, jobs: list[Job | tuple[Path, str]]) -> ExitCode:
@@ -221,14 +231,19 @@ class _Run:
                 self.talk.detail(f"{job.key}: done before")
             else:
                 jobs.append(job)
+        small = False
         if len(jobs) > 1:
             with self.forgiven(lambda text: None):
-                _, data, _ = self.read(jobs[0])
-                if data.c2.size < _SMALL:
-                    # Most of the time goes to the compiler, which has one thread.
-                    with ThreadPoolExecutor(len(jobs)) as pool:
-                        return all(pool.map(lambda j: self.one(j, table), jobs))
-        return all(self.one(job, table) for job in jobs)
+                small = self.read(jobs[0]).data.c2.size < _SMALL
+        if small:
+            # Most of the time goes to the compiler, which has one thread.
+            with ThreadPoolExecutor(len(jobs)) as pool:
+                finished = all(pool.map(lambda job: self.one(job, table), jobs))
+        else:
+            finished = all(self.one(job, table) for job in jobs)
+        if finished:
+            self.draw(jobs)
+        return finished
 
     def one(self, job: Job, table: ResultTable) -> bool:
         """Does one fit of many; tells whether it was not interrupted."""
@@ -239,7 +254,7 @@ class _Run:
             status = Status(int(outcome.fit.result.status))
             if status is Status.INTERRUPTED:
                 return False
-            # Neither matplotlib nor the table knows threads.
+            # The table does not know threads.
             with self.lock:
                 self.save(job, outcome)
                 settings = self.request.settings[job.mode]
@@ -289,7 +304,7 @@ class _Run:
         return fit_data(data, quality, settings, job.folder / "checkpoints", shown)
 
     def save(self, job: Job, outcome: Outcome) -> None:
-        """Writes results and pictures, and says what was found."""
+        """Writes results, and says what was found."""
         settings = self.request.settings[job.mode]
         write_results(job.folder, outcome, settings, job.file.name)
         if settings.fit.method != "nlsq":
@@ -298,11 +313,32 @@ class _Run:
         result = outcome.fit.result
         if not result.success:
             self.talk.warn(f"{job.key}: the fit did not converge: {result.message}")
-        if self.figures:
-            stored = read_results(job.folder)
-            made = draw_results(job.folder, stored, self.figures)
-            self.talk.detail("\n".join(map(str, made)))
+        self.bic[job.folder] = bic(result)
         self.talk.say(f"Results: {job.folder}")
+
+    def draw(self, jobs: list[Job]) -> None:
+        """Draws, of several models of the same data, the one that describes them best.
+
+        That is the one with the lowest of Bayes' criterion, which counts parameters.
+        """
+        found = sorted((job for job in jobs if job.folder in self.bic), key=self._rank)
+        if len(found) > 1:
+            better = self._rank(found[1]) - self._rank(found[0])
+            self.talk.say(
+                f"{found[0].mode} describes these data better than {found[1].mode}: "
+                f"its BIC is lower by {better:.4g}"
+            )
+        if found and self.figures:
+            made = import_module("physax.cli._xpcs_figures").draw_results(
+                found[0].folder, read_results(found[0].folder), self.figures
+            )
+            self.talk.detail("\n".join(map(str, made)))
+            for job in found[1:]:
+                self.talk.say(f"Pictures of {job.mode}: physax xpcs plot {job.folder}")
+
+    def _rank(self, job: Job) -> float:
+        value = self.bic[job.folder]
+        return value if math.isfinite(value) else math.inf
 
 
 def _text(job: Job, outcome: Outcome) -> str:

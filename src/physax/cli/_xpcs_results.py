@@ -12,7 +12,7 @@ import numpy as np
 import physax
 
 from .._status import Status
-from ..fit import identifiability
+from ..fit import FitResult, identifiability
 from ..io import PhysaxFileError
 from ..io._whole_file import whole_file
 from ..xpcs import TwoTime
@@ -142,7 +142,7 @@ def _analysis(outcome: Outcome, settings: Settings, summary, parameters):
         "message": result.message,
         "degrees_of_freedom": int(result.degrees_of_freedom),
         "points": int(result.count),
-        "bic": _bic(result),
+        "bic": bic(result),
         "absolute_sigma": result.absolute_sigma,
         "dt": float(np.mean(np.diff(np.asarray(data.times, float)))),
         "gap": getattr(settings, "gap", None),
@@ -166,7 +166,7 @@ def _analysis(outcome: Outcome, settings: Settings, summary, parameters):
     }
 
 
-def _bic(result) -> float:
+def bic(result: FitResult) -> float:
     """Returns Bayes' criterion, with the noise as one more unknown if it is."""
     count = int(result.count)
     size = result.factor.shape[-1]

@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from importlib import import_module
 from typing import NamedTuple
 
 import equinox as eqx
@@ -9,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
-from scipy.special import stdtrit
 
 from .._checks import ArgumentError
 from .._status import Status
@@ -276,8 +276,9 @@ def confidence_intervals(result: FitResult, level: float = 0.95) -> Interval:
 
 
 def _student(probability: float, freedom: int) -> float:
-    # `scipy.special` loads in a tenth of the time of `scipy.stats`.
-    return float(stdtrit(freedom, probability)) if freedom > 0 else math.inf
+    # Loaded when it is needed: that takes longer than to load the rest of physax.
+    special = import_module("scipy.special")
+    return float(special.stdtrit(freedom, probability)) if freedom > 0 else math.inf
 
 
 class Identifiability(eqx.Module):

@@ -8,7 +8,7 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from .._checks import ArgumentError, as_array, at_once
 
@@ -41,7 +41,7 @@ class Parameters(eqx.Module):
 
     start: PyTree
     flat: Float[Array, " all"]
-    free: Int[np.ndarray, " free"]
+    free: tuple[int, ...] = eqx.field(static=True)
     low: Float[Array, " free"]
     high: Float[Array, " free"]
     ties: tuple[Tie, ...]
@@ -75,20 +75,27 @@ class Parameters(eqx.Module):
         names = _names(self.start)
         _check_bounds(self.flat, lows, highs, names)
         moving = [i for i in range(len(lows)) if i not in held and lows[i] < highs[i]]
-        self.free = np.asarray(moving, int)
+        self.free = tuple(moving)
         with at_once(()):
-            self.low = jnp.asarray(lows[self.free])
-            self.high = jnp.asarray(highs[self.free])
+            self.low = jnp.asarray(lows[moving])
+            self.high = jnp.asarray(highs[moving])
         self.names = tuple(names[i] for i in moving)
 
     @property
     def vector(self) -> Float[Array, " free"]:
         """The start values of what moves, in the widest type there is."""
-        return self.flat[self.free].astype(float)
+        flat = self.flat.astype(float)
+        return flat if self._all_free else flat[np.array(self.free, int)]
+
+    @property
+    def _all_free(self) -> bool:
+        return len(self.free) == self.flat.size
 
     def filled(self, vector: Float[Array, " free"]) -> Float[Array, " all"]:
         """Returns all parameters as one vector, with new values of what moves."""
-        return self.flat.astype(vector.dtype).at[self.free].set(vector)
+        if self._all_free:
+            return vector
+        return self.flat.astype(vector.dtype).at[np.array(self.free, int)].set(vector)
 
     def tree(self, vector: Float[Array, " free"]) -> PyTree:
         """Returns the parameters that a vector of free values stands for."""

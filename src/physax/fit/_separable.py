@@ -107,7 +107,7 @@ class AbstractSeparable(AbstractProblem):
         """Tells whether eliminated coefficients are outside their bounds."""
         if self.coefficients is not None:
             return False
-        return bool(jnp.any((linear < self.low) | (linear > self.high)))
+        return bool(_outside(linear, self.low, self.high))
 
     def jointly(
         self, vector: Float[Array, " m"], linear: Float[Array, " linear"]
@@ -310,6 +310,11 @@ def linear_limits(bounds, names: int, width: int):
             f"{low[worst]:g} and {high[worst]:g}."
         )
     return jnp.asarray(low), jnp.asarray(high)
+
+
+@jax.jit
+def _outside(values, low, high):
+    return jnp.any((values < low) | (values > high))
 
 
 def _as_leaves(sigma, mask, observed):

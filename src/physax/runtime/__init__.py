@@ -20,6 +20,7 @@ from ._compile_cache import (
     CacheFolderError as CacheFolderError,
     enable_compile_cache as enable_compile_cache,
 )
+from ._compile_quickly import compile_quickly as compile_quickly
 from ._drive import (
     ChunkInfo as ChunkInfo,
     DriveResult as DriveResult,

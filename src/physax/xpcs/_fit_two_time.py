@@ -130,9 +130,15 @@ def fit_two_time(
 
 def two_time_fit(problem: TwoTimeProblem, result: FitResult) -> TwoTimeFit:
     """Reads a fit of a `two_time_problem` as model, contrasts and offsets."""
-    coefficients = result.linear.reshape(2, -1)
-    contrast, offset = coefficients @ problem.mixing.rows.T
-    return TwoTimeFit(_folded(result.parameters), contrast, offset, result)
+    found = _read(result.parameters, result.linear, problem.mixing.rows)
+    return TwoTimeFit(*found, result)
+
+
+@eqx.filter_jit
+def _read(model, linear, rows):
+    """Returns model, contrasts and offsets, in one small program."""
+    contrast, offset = linear.reshape(2, -1) @ rows.T
+    return _folded(model), contrast, offset
 
 
 def _folded(model: AbstractCorrelation) -> AbstractCorrelation:

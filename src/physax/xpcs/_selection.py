@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from math import pi
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -88,21 +89,25 @@ def frame_range(data: TwoTime, start: int, end: int) -> TwoTime:
     )
 
 
-def neighbour_diagonal(data: TwoTime) -> Float[Array, "maps frames frames"]:
-    """Returns the maps with the mean of its neighbours in place of the diagonal.
+@jax.jit
+def neighbour_diagonal(
+    c2: Float[Array, "*maps frames frames"],
+) -> Float[Array, "*maps frames frames"]:
+    """Returns maps with the mean of its neighbours in place of the diagonal.
 
     **For pictures only**: it hides the peak of the shot noise, which would set the
     range of colours. At both ends there is one neighbour.
 
     Args:
-        data: The maps.
+        c2: The maps, as those of `TwoTime`.
 
     Returns:
         The maps, dimensionless.
     """
-    if data.frames < 2:
-        return data.c2
-    beside = jnp.diagonal(data.c2, offset=1, axis1=1, axis2=2)
-    ends = [beside[:, :1], (beside[:, 1:] + beside[:, :-1]) / 2, beside[:, -1:]]
-    at = jnp.arange(data.frames)
-    return data.c2.at[:, at, at].set(jnp.concatenate(ends, axis=1))
+    frames = c2.shape[-1]
+    if frames < 2:
+        return c2
+    beside = jnp.diagonal(c2, offset=1, axis1=-2, axis2=-1)
+    ends = [beside[..., :1], (beside[..., 1:] + beside[..., :-1]) / 2, beside[..., -1:]]
+    at = jnp.arange(frames)
+    return c2.at[..., at, at].set(jnp.concatenate(ends, axis=-1))

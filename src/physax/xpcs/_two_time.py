@@ -3,7 +3,6 @@
 from math import pi
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
@@ -64,14 +63,13 @@ def _one_for_each_map(x, maps: int, name: str):
     return jnp.broadcast_to(x, (maps,))
 
 
-@jax.jit
-def _not_finite(c2, mask):
-    """Counts values off the diagonal that are used and not finite; finds the first."""
-    unused = jnp.eye(c2.shape[1], dtype=bool)
-    if mask is not None:
-        unused = unused | ~mask
-    bad = ~(jnp.isfinite(c2) | unused)
-    return jnp.sum(bad), jnp.argmax(bad)
+def _not_finite(c2: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    """Tells which values off the diagonal are used and not finite."""
+    bad = ~np.isfinite(c2)
+    if bad.any():
+        unused = np.eye(c2.shape[1], dtype=bool)
+        bad &= ~(unused if mask is None else unused | ~mask)
+    return bad
 
 
 class TwoTime(eqx.Module):
@@ -140,17 +138,15 @@ class TwoTime(eqx.Module):
         """Raises if a value that may be fitted is not finite, where that is known."""
         if not known(self.c2, self.mask):
             return
-        with jax.ensure_compile_time_eval():
-            count, first = _not_finite(self.c2, self.mask)
-            if not int(count):
-                return
-            k, i, j = (int(n) for n in np.unravel_index(int(first), self.c2.shape))
-            value = float(self.c2[k, i, j])
-        raise ArgumentError(
-            f"`c2` must be finite wherever it is used, but c2[{k}, {i}, {j}] is "
-            f"{value:g} ({int(count)} such values). Leave pairs of frames out with "
-            "`mask`."
-        )
+        c2 = np.asarray(self.c2)
+        bad = _not_finite(c2, None if self.mask is None else np.asarray(self.mask))
+        if bad.any():
+            k, i, j = np.unravel_index(np.argmax(bad), bad.shape)
+            raise ArgumentError(
+                f"`c2` must be finite wherever it is used, but c2[{k}, {i}, {j}] is "
+                f"{c2[k, i, j]:g} ({bad.sum()} such values). Leave pairs of frames out "
+                "with `mask`."
+            )
 
     @property
     def maps(self) -> int:
