@@ -74,6 +74,7 @@ bench: $(STAMP)
 	$(PY) -m benchmarks.fdtd --json benchmarks/results/fdtd.json
 	$(PY) -m benchmarks.gradient --json benchmarks/results/gradient.json
 	$(PY) -m benchmarks.fit --json benchmarks/results/fit.json
+	$(PY) -m benchmarks.xpcs --json benchmarks/results/xpcs.json
 
 profile-nlsq: $(STAMP)
 	$(PY) -m examples.nlsq_demo --profile profile/nlsq

@@ -7,7 +7,7 @@ import numpy as np
 from physax import fit
 
 from ._rows import ours_version
-from .peers._fit_data import START, model, serve
+from .peers._fit_data import START, model, serve_fits
 
 
 jax.config.update("jax_enable_x64", True)
@@ -27,4 +27,4 @@ def solve(x, y):
 
 
 if __name__ == "__main__":
-    serve("physax", ours_version(), solve)
+    serve_fits("physax", ours_version(), solve)

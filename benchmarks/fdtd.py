@@ -59,7 +59,7 @@ def throughput(
                     continue
                 count = max(steps // 10, 1) if worker.tool == "numpy" else steps
                 try:
-                    answer = worker.run(case, n, count)
+                    answer = worker.run(case=case, n=n, steps=count)
                 except PeerError as error:
                     missing[worker.tool] = str(error)
                     continue

@@ -11,11 +11,11 @@ import dataclasses
 from collections.abc import Sequence
 
 from ._rows import CHECK, MISSING, OURS, Row, console, ranked, report
-from .peers._fit_worker import FitWorker
-from .peers._worker import PeerError
+from .peers._worker import PeerError, Worker
 
 
 PEERS = ("scipy", "nlsq", "optimistix")
+MODULES = {"physax": "_physax_fit", **{tool: f"peers.{tool}_fit" for tool in PEERS}}
 SIZES = (1_000_000, 10_000_000)
 QUICK = (100_000,)
 
@@ -26,22 +26,20 @@ def measured(points: int, tools: Sequence[str], rounds: int) -> list[Row]:
     workers, rows = [], []
     for tool in tools:
         try:
-            workers.append(FitWorker(tool))
+            workers.append(Worker(tool, MODULES[tool]))
         except PeerError as error:
             console().print(f"{name}: {error}")
             rows.append(Row(f"{name}: warm", tool, MISSING, None, "s"))
     answers = {worker.tool: [] for worker in workers}
     for _ in range(rounds + 1):
         for worker in workers:
-            answers[worker.tool].append(worker.run(points))
+            answers[worker.tool].append(worker.run(points=points))
     for worker in workers:
         worker.close()
-    ours = answers[OURS][0]["parameters"]
+    ours = answers[OURS][0]["values"]
     for worker in workers:
         first, *rest = answers[worker.tool]
-        off = max(
-            abs(a / b - 1) for a, b in zip(first["parameters"], ours, strict=True)
-        )
+        off = max(abs(a / b - 1) for a, b in zip(first["values"], ours, strict=True))
         version = worker.version
         best = min(run["seconds"] for run in rest)
         memory = max(run["peak_mb"] for run in rest)

@@ -88,9 +88,7 @@ def interleaved(
                     if worker.tool in missing:
                         break
                     try:
-                        found.append(
-                            worker.run(*work[:3], design=work.design, method=method)
-                        )
+                        found.append(worker.run(**work._asdict(), method=method))
                     except PeerError as error:
                         missing[worker.tool] = str(error)
     finally:

@@ -26,7 +26,8 @@ from physax.fit._sources import read_blocks
 
 from ._physax_fit import residual
 from ._rows import OURS, Row, ours_version, report
-from .peers._fit_data import NOISE, START, TRUTH, model, resident_mb
+from .peers._fit_data import NOISE, START, TRUTH, model
+from .peers._serve import resident_mb
 
 
 PART = 20_000_000

@@ -118,7 +118,7 @@ def test_peer_that_ends_is_reported_with_its_status(monkeypatch):
     assert (row.version, row.value) == ("missing", None)
     worker = _worker.Worker("numpy")
     with pytest.raises(_worker.PeerError, match="numpy ended with status 1"):
-        worker.run("4d", 16, 20)
+        worker.run(case="4d", n=16, steps=20)
     worker.close()
 
 

@@ -16,6 +16,7 @@ PYPI = {
     "fdtdx": "fdtdx==0.6.3",
     # With SciPy, which comes with it, and optimistix: for curve fits.
     "nlsq": "nlsq==0.7.6 optimistix",
+    "homodyne": "homodyne==2.23.3 xpcsjax==0.1.8",
 }
 PEERS = {
     "beamz": "peers.beamz_fdtd",
@@ -31,8 +32,13 @@ class PeerError(RuntimeError):
     """A peer is not installed or has ended."""
 
 
+# Tools that are in the environment of another one.
+SHARED = {"scipy": "nlsq", "optimistix": "nlsq", "xpcsjax": "homodyne"}
+
+
 def python_of(tool: str) -> Path:
     """Returns the interpreter that a tool runs in."""
+    tool = SHARED.get(tool, tool)
     if tool in PYPI:
         return ENVIRONMENTS / tool / "bin" / "python"
     return SYSTEM_PYTHON if tool == "meep" else Path(sys.executable)
@@ -62,15 +68,16 @@ class Worker:
     """A peer's process, which answers requests until it is closed.
 
     Args:
-        tool: One of `MODULES`.
+        tool: Its name.
+        module: What it runs, in `benchmarks`; by default the tool's of `MODULES`.
 
     Raises:
         PeerError: If the tool is not installed.
     """
 
-    def __init__(self, tool: str):
+    def __init__(self, tool: str, module: str | None = None):
         self.tool = tool
-        self._process = start(tool, MODULES[tool])
+        self._process = start(tool, module or MODULES[tool])
         self.version = self._answer()["version"]
 
     def _answer(self) -> dict:
@@ -82,18 +89,14 @@ class Worker:
             )
         return json.loads(line)
 
-    def run(self, case: str, n: int, steps: int, **more: int | str) -> dict:
+    def run(self, **request: int | str) -> dict:
         """Returns the seconds and the other figures of one run.
 
         Args:
-            case: `"2d"` or `"3d"`.
-            n: Cells along an edge.
-            steps: Time steps.
-            more: `design` and `method` where a gradient is asked for.
+            request: What the module asks for.
         """
-        request = json.dumps({"case": case, "n": n, "steps": steps, **more})
         try:
-            self._process.stdin.write(request + "\n")
+            self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             pass  # it has ended, which the missing answer tells

@@ -5,7 +5,7 @@ from importlib.metadata import version
 import jax.numpy as jnp
 from nlsq import curve_fit
 
-from ._fit_data import START, model, serve
+from ._fit_data import START, model, serve_fits
 
 
 def function(x, a, b, c, d, e):
@@ -18,4 +18,4 @@ def solve(x, y):
 
 
 if __name__ == "__main__":
-    serve("nlsq", version("nlsq"), solve)
+    serve_fits("nlsq", version("nlsq"), solve)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import optimistix
 
-from ._fit_data import START, model, serve
+from ._fit_data import START, model, serve_fits
 
 
 jax.config.update("jax_enable_x64", True)
@@ -33,4 +33,4 @@ def solve(x, y):
 
 
 if __name__ == "__main__":
-    serve("optimistix", version("optimistix"), solve)
+    serve_fits("optimistix", version("optimistix"), solve)

@@ -4,7 +4,7 @@ import numpy as np
 import scipy
 from scipy.optimize import curve_fit
 
-from ._fit_data import START, model, serve
+from ._fit_data import START, model, serve_fits
 
 
 def function(x, a, b, c, d, e):
@@ -21,4 +21,4 @@ def solve(x, y):
 
 
 if __name__ == "__main__":
-    serve("scipy", scipy.__version__, solve)
+    serve_fits("scipy", scipy.__version__, solve)
