@@ -34,7 +34,7 @@ def prepare(work: str, angles: int, frames: int):
     one_pass = eqx.filter_jit(
         lambda p, v: resident_normal(p, v, jax.numpy.asarray(False), chunk=chunk).cost
     )
-    return lambda: [one_pass(problem, problem.vector())]
+    return lambda: [float(one_pass(problem, problem.vector()))]
 
 
 def _numbers(fit: xpcs.TwoTimeFit) -> list[float]:

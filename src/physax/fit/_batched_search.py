@@ -9,7 +9,7 @@ from ._passes import resident_normal, start_search
 from ._plan import plan
 from ._problems import AbstractProblem
 from ._sources import count_points, in_memory
-from ._trust_region import Search, TrustRegion, advance
+from ._trust_region import Search, TrustRegion, search_to_end
 
 
 def starting_at(
@@ -50,15 +50,13 @@ def search_all(
 
     def one(values, low, high) -> Search:
         made = starting_at(problem, values, low, high)
-        bounds = made.bounds()
 
-        def one_pass(search):
-            normal = resident_normal(made, search.trial, search.factored, chunk=chunk)
-            return advance(method, bounds, search, normal)
+        def normal_at(point, factored):
+            return resident_normal(made, point, factored, chunk=chunk)
 
-        # Inner iterations of an algorithm; all wait for the slowest.
-        return jax.lax.while_loop(lambda s: ~s.done, one_pass, start_search(made))
+        return search_to_end(method, made.bounds(), start_search(made), normal_at)
 
+    # All wait for the slowest.
     return jax.vmap(one)(values, low, high)
 
 

@@ -22,7 +22,7 @@ from ._separable import AbstractSeparable
 from ._sharded import sharded_normal, spread
 from ._sources import Skip, count_points, in_memory, stream_of
 from ._trial_step import held_at_bounds
-from ._trust_region import Search, TrustRegion, advance, conclude
+from ._trust_region import Search, TrustRegion, conclude, search_to_end
 
 
 class FitError(RunError):
@@ -182,20 +182,15 @@ def _fit_in_memory(
     # Of the plan only what matters: how much memory is free changes from call to call.
     fixed = jax.lax.stop_gradient
     still = jax.tree.map(lambda x: fixed(x) if eqx.is_array(x) else x, problem)
-    bounds = still.bounds()
 
-    def one_pass(search: Search) -> Search:
-        point, factored = search.trial, search.factored
+    def normal_at(point, factored):
         if mesh is None:
-            normal = resident_normal(still, point, factored, chunk=chunk)
-        else:
-            normal = sharded_normal(
-                still, point, factored, chunk=chunk, mesh=mesh, count=count
-            )
-        return advance(method, bounds, search, normal)
+            return resident_normal(still, point, factored, chunk=chunk)
+        return sharded_normal(
+            still, point, factored, chunk=chunk, mesh=mesh, count=count
+        )
 
-    # Inner iterations of an algorithm: how many follows from the data.
-    search = jax.lax.while_loop(lambda s: ~s.done, one_pass, start_search(still))
+    search = search_to_end(method, still.bounds(), start_search(still), normal_at)
     if derivative:
         vector = attach_derivative(problem, search.vector)
         search = eqx.tree_at(lambda s: s.vector, search, vector)

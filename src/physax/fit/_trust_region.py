@@ -1,5 +1,7 @@
 """Trust-region search: which parameters to try next, given the sums at the last."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -129,6 +131,30 @@ def begin(vector: Float[Array, " m"], linear: int = 0) -> Search:
         strict=jnp.zeros((), bool),
         factored=jnp.zeros((), bool),
     )
+
+
+def search_to_end(
+    method: TrustRegion,
+    bounds: tuple[Float[Array, " m"], Float[Array, " m"]],
+    search: Search,
+    normal_at: Callable[[Float[Array, " m"], Bool[Array, ""]], Normal],
+) -> Search:
+    """Searches until it is done, all data at hand.
+
+    Args:
+        method: Tolerances.
+        bounds: Lower and upper ones.
+        search: Where it begins.
+        normal_at: Takes parameters, and whether to form triangular factors, to the
+            model there.
+    """
+
+    def one_pass(search: Search) -> Search:
+        new = normal_at(search.trial, search.factored)
+        return advance(method, bounds, search, new)
+
+    # Inner iterations of an algorithm: how many follows from the data.
+    return jax.lax.while_loop(lambda s: ~s.done, one_pass, search)
 
 
 def advance(
