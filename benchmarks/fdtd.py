@@ -7,9 +7,9 @@ which is never slower for them; the two loops without absorber (`numpy`, `bare`)
 step a permittivity that is random per cell.
 """
 
-import argparse
 from collections.abc import Callable, Sequence
 
+from ._command import Command
 from ._physax_fdtd import Prepared, physax_advance, physax_runner
 from ._rows import MISSING, OURS, Row, console, ours_version, ranked, report
 from .peers._worker import PEERS, PeerError, Worker
@@ -132,23 +132,16 @@ def costs(case: str, n: int, steps: int, rounds: int) -> list[Row]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", help="where to write the rows")
-    parser.add_argument("--quick", action="store_true", help="small grids, few runs")
-    parser.add_argument("--large", action="store_true", help="256^3 too (for a GPU)")
-    parser.add_argument("--rounds", type=int, help="runs per tool (default 5)")
-    parser.add_argument("--peers", default=",".join(PEERS), help="which to run")
-    options = parser.parse_args(arguments)
-    peers = [tool for tool in options.peers.split(",") if tool]
-    unknown = sorted(set(peers) - set(PEERS))
-    if unknown:
-        parser.error(f"unknown peers {unknown}; there are {sorted(PEERS)}")
-    rounds = options.rounds or (2 if options.quick else 5)
+    command = Command(__doc__, PEERS, rounds=5, quick=2)
+    command.parser.add_argument(
+        "--large", action="store_true", help="256^3 too (for a GPU)"
+    )
+    options = command.options(arguments)
     workloads = QUICK if options.quick else WORKLOADS + LARGE * options.large
     rows = []
     for case, n, steps in workloads:
-        found = throughput(case, n, steps, [OURS, *peers], rounds)
-        rows += found + fraction_of_bare(found) + costs(case, n, steps, rounds)
+        found = throughput(case, n, steps, [OURS, *options.peers], options.rounds)
+        rows += found + fraction_of_bare(found) + costs(case, n, steps, options.rounds)
     report(rows, "FDTD, float32 (Meep float64)", options.json)
 
 

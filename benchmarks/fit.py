@@ -6,10 +6,10 @@ noise, in float64 on the CPU. Each tool runs in a process of its own, in turn; t
 call of each compiles. The answers are compared with ours.
 """
 
-import argparse
 import dataclasses
 from collections.abc import Sequence
 
+from ._command import Command
 from ._rows import CHECK, MISSING, OURS, Row, console, ranked, report
 from .peers._worker import PeerError, Worker
 
@@ -56,20 +56,11 @@ def measured(points: int, tools: Sequence[str], rounds: int) -> list[Row]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", help="where to write the rows")
-    parser.add_argument("--quick", action="store_true", help="few points, few runs")
-    parser.add_argument("--rounds", type=int, help="warm runs per tool (default 3)")
-    parser.add_argument("--peers", default=",".join(PEERS), help="which to run")
-    options = parser.parse_args(arguments)
-    peers = [tool for tool in options.peers.split(",") if tool]
-    unknown = sorted(set(peers) - set(PEERS))
-    if unknown:
-        parser.error(f"unknown peers {unknown}; there are {sorted(PEERS)}")
-    rounds = options.rounds or (1 if options.quick else 3)
+    command = Command(__doc__, PEERS, rounds=3, quick=1)
+    options = command.options(arguments)
     rows = []
     for points in QUICK if options.quick else SIZES:
-        rows += measured(points, [OURS, *peers], rounds)
+        rows += measured(points, [OURS, *options.peers], options.rounds)
     report(rows, "curve fits, float64", options.json)
 
 

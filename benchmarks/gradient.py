@@ -7,11 +7,11 @@ gradient of each program is first checked along one direction against difference
 its own values, and only right ones are timed. Float32.
 """
 
-import argparse
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from ._command import Command
 from ._rows import (
     CHECK,
     FASTER,
@@ -194,20 +194,11 @@ def measured(work: Workload, tools: Sequence[str], rounds: int) -> list[Row]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", help="where to write the rows")
-    parser.add_argument("--quick", action="store_true", help="small grids, few runs")
-    parser.add_argument("--rounds", type=int, help="runs per method (default 5)")
-    parser.add_argument("--peers", default=",".join(PEERS), help="which to run")
-    options = parser.parse_args(arguments)
-    peers = [tool for tool in options.peers.split(",") if tool]
-    unknown = sorted(set(peers) - set(PEERS))
-    if unknown:
-        parser.error(f"unknown peers {unknown}; there are {sorted(PEERS)}")
-    rounds = options.rounds or (2 if options.quick else 5)
+    command = Command(__doc__, PEERS, rounds=5, quick=2)
+    options = command.options(arguments)
     rows = []
     for work in QUICK if options.quick else WORKLOADS:
-        rows += measured(work, [OURS, *peers], rounds)
+        rows += measured(work, [OURS, *options.peers], options.rounds)
     report(rows, "value and gradient, float32", options.json)
 
 

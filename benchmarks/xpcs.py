@@ -7,13 +7,13 @@ alone, a fit of 23 angles of 1000 frames. The model is homodyne's, trapezoids in
 Reduced chi-squares are computed here from the parameters that a fit returns.
 """
 
-import argparse
 import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from ._command import Command
 from ._rows import CHECK, MISSING, OURS, Row, console, ranked, report
 from .peers._worker import PeerError, Worker
 from .peers._xpcs_data import NOISE, factor, maps
@@ -32,7 +32,6 @@ class Case(NamedTuple):
         frames: Of each.
         name: In the table.
         shared: Whether peers run it, too.
-        rounds: Runs after the first, which compiles.
     """
 
     work: str
@@ -40,15 +39,14 @@ class Case(NamedTuple):
     frames: int
     name: str
     shared: bool
-    rounds: int
 
 
 CASES = (
-    Case("normal", 5, 500, "normal equations, 5 x 500^2", True, 5),
-    Case("fit", 5, 100, "laminar fit, 5 x 100^2", True, 2),
-    Case("fit", 23, 1000, "laminar fit, 23 x 1000^2", False, 1),
+    Case("normal", 5, 500, "normal equations, 5 x 500^2", True),
+    Case("fit", 5, 100, "laminar fit, 5 x 100^2", True),
+    Case("fit", 23, 1000, "laminar fit, 23 x 1000^2", False),
 )
-QUICK = (Case("normal", 2, 40, "normal equations, 2 x 40^2", True, 1),)
+QUICK = (Case("normal", 2, 40, "normal equations, 2 x 40^2", True),)
 
 
 def reduced_chi2(case: Case, found: Sequence[float]) -> float:
@@ -63,7 +61,7 @@ def reduced_chi2(case: Case, found: Sequence[float]) -> float:
     return cost / NOISE**2 / (count - len(found) - 2 * case.angles)
 
 
-def measured(case: Case, tools: Sequence[str]) -> list[Row]:
+def measured(case: Case, tools: Sequence[str], rounds: int) -> list[Row]:
     """Measures one case with all tools, interleaved."""
     workers, rows = [], []
     for tool in tools:
@@ -74,7 +72,7 @@ def measured(case: Case, tools: Sequence[str]) -> list[Row]:
             rows.append(Row(case.name, tool, MISSING, None, "s"))
     request = {"work": case.work, "angles": case.angles, "frames": case.frames}
     answers = {worker.tool: [] for worker in workers}
-    for _ in range(case.rounds + 1):
+    for _ in range(rounds + 1):
         for worker in workers:
             answers[worker.tool].append(worker.run(**request))
     for worker in workers:
@@ -87,7 +85,7 @@ def measured(case: Case, tools: Sequence[str]) -> list[Row]:
             min(run["seconds"] for run in rest),
             "s",
             peak_mb=max(run["peak_mb"] for run in rest),
-            runs=case.rounds,
+            runs=rounds,
         )
         cold = {"case": f"{case.name}: first call", "value": first["seconds"]}
         rows += [warm, dataclasses.replace(warm, **cold, runs=0)]
@@ -101,18 +99,12 @@ def measured(case: Case, tools: Sequence[str]) -> list[Row]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", help="where to write the rows")
-    parser.add_argument("--quick", action="store_true", help="small, and few runs")
-    parser.add_argument("--peers", default=",".join(PEERS), help="which to run")
-    options = parser.parse_args(arguments)
-    peers = [tool for tool in options.peers.split(",") if tool]
-    unknown = sorted(set(peers) - set(PEERS))
-    if unknown:
-        parser.error(f"unknown peers {unknown}; there are {sorted(PEERS)}")
+    command = Command(__doc__, PEERS, rounds=2, quick=1)
+    options = command.options(arguments)
     rows = []
     for case in QUICK if options.quick else CASES:
-        rows += measured(case, [OURS, *peers] if case.shared else [OURS])
+        tools = [OURS, *options.peers] if case.shared else [OURS]
+        rows += measured(case, tools, options.rounds)
     report(rows, "two-time correlations, float64", options.json)
 
 
