@@ -411,3 +411,27 @@ def test_the_words_are_known_without_loading_what_they_do():
 
 def test_modes_are_those_of_the_library():
     assert _xpcs.MODES == MODES
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--dt", "0"], "`--dt` must be positive"),
+        (["--gap", "0"], "`gap` must be positive"),
+        (["--mode", "static_isotropic", "--gap", "5"], "`--gap` must go with the mode"),
+        (["-o", "maps.txt"], "`--output` must end in .hdf"),
+    ],
+)
+def test_simulation_refuses_what_it_cannot_do(words, message, tmp_path, capsys):
+    line = ["xpcs", "simulate", "-o", str(tmp_path / "maps.hdf"), *words]
+    assert main(line) == ExitCode.REFUSED
+    assert message in capsys.readouterr().err
+
+
+def test_every_set_counts(tmp_path):
+    out = tmp_path / "maps.npz"
+    line = ["xpcs", "simulate", "-o", str(out), "--mode", "static_isotropic"]
+    small = ["--frames", "8", "--noise", "1e-6"]
+    flat = ["--set", "D0=0", "--set", "D_offset=0"]
+    assert main([*line, *small, *flat]) == ExitCode.DONE
+    np.testing.assert_allclose(read_two_time(out).c2, 1.25, atol=1e-4)

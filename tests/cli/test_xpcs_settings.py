@@ -64,6 +64,11 @@ STATIC = "mode: static_anisotropic\n"
         ),
         (STATIC + "data:\n  q: much\n", "line 3: `data.q` must be a number or null"),
         (
+            STATIC + "contrast_bounds: [1, 0]\n",
+            r"`contrast_bounds` must be a lower and a higher number, .* \[1, 0\]",
+        ),
+        (STATIC + "fit:\n  xtol: -1\n", "line 3: .*`xtol` must be at least 0"),
+        (
             STATIC + "data:\n  q: -1\n",
             "line 3: `data` is refused: `q` must be positive",
         ),

@@ -40,11 +40,13 @@ def assert_same(result, standard):
 
 
 def memory_mapped(folder):
-    arrays = []
     for name, values in {"x": X, "y": Y}.items():
         np.save(folder / f"{name}.npy", values)
-        arrays.append(np.load(folder / f"{name}.npy", mmap_mode="r"))
-    return tuple(arrays)
+    return memory_mapped_again(folder)
+
+
+def memory_mapped_again(folder):
+    return tuple(np.load(folder / f"{name}.npy", mmap_mode="r") for name in "xy")
 
 
 def in_pieces(lengths):
@@ -103,6 +105,25 @@ def test_a_short_stream_is_an_error():
         run(short)
 
 
+@pytest.mark.parametrize("lengths", [(100,), (COUNT,), (1000,)])
+@pytest.mark.parametrize("points", [4000, 4600])
+def test_a_long_stream_is_an_error(points, lengths):
+    # Also where the last block is whole: nobody would ask for what follows it.
+    long = Stream(in_pieces(lengths).open, points)
+    blocks = dataclasses.replace(BLOCKS, n_points=points)
+    with pytest.raises(DataError, match=f"`points`, {points}, .* gave at least"):
+        least_squares(problem(data=long), plan=blocks, progress=False)
+
+
+def test_a_stream_that_fails_is_named_with_its_chunk():
+    def failing():
+        yield X[:1500], Y[:1500]
+        raise OSError("disk gone")
+
+    with pytest.raises(DataError, match=r"Chunk 1 of the data .* disk gone"):
+        run(Stream(failing, COUNT))
+
+
 class Interrupting:
     """An array on disk, reading which ends the run as Ctrl-C would, once."""
 
@@ -111,8 +132,10 @@ class Interrupting:
         self.shape, self.dtype, self.ndim = values.shape, values.dtype, values.ndim
 
     def __getitem__(self, part):
-        self.after -= 1
-        if self.after == 0:
+        # Samples for the fingerprint are shorter than blocks.
+        whole = part.stop - part.start == BLOCKS.block
+        self.after -= whole
+        if whole and self.after == 0:
             signal.raise_signal(signal.SIGINT)
         return self.values[part]
 
@@ -121,10 +144,11 @@ class Interrupting:
 def test_an_interrupted_pass_goes_on_to_the_same_bits(tmp_path, after):
     whole = run(checkpoint=Checkpointing(tmp_path / "whole", 1))
     kept = Checkpointing(tmp_path / "parts", 1)
-    first = run((Interrupting(X, after), Y), checkpoint=kept)
+    data = Interrupting(X, after), Y
+    first = run(data, checkpoint=kept)
     assert first.status == Status.INTERRUPTED
     assert "Start it again with the same checkpoint folder" in first.message
-    second = run(checkpoint=kept)
+    second = run(data, checkpoint=kept)
     assert second.success
     for name in ("values", "factor", "chi2", "evaluations"):
         assert np.array_equal(getattr(second, name), getattr(whole, name))
@@ -135,6 +159,20 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path):
     run(checkpoint=kept)
     with pytest.raises(FingerprintError, match="data"):
         run((X, Y + 1e-9), checkpoint=kept)
+
+
+def test_a_checkpoint_of_another_mask_or_of_other_data_on_disk_is_refused(tmp_path):
+    kept = Checkpointing(tmp_path / "kept", 1)
+    data = memory_mapped(tmp_path)
+    made = problem(data=data, mask=MASK)
+    least_squares(made, plan=BLOCKS, progress=False, checkpoint=kept)
+    other = problem(data=data, mask=MASK & (np.arange(COUNT) != 2222))
+    with pytest.raises(FingerprintError, match="data"):
+        least_squares(other, plan=BLOCKS, progress=False, checkpoint=kept)
+    np.save(tmp_path / "y.npy", np.where(np.arange(COUNT) // 1000 == 2, 2 * Y, Y))
+    changed = problem(data=memory_mapped_again(tmp_path), mask=MASK)
+    with pytest.raises(FingerprintError, match="data"):
+        least_squares(changed, plan=BLOCKS, progress=False, checkpoint=kept)
 
 
 def broken():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from physax._status import Status
-from physax.fit import LeastSquares, TrustRegion, least_squares
+from physax.fit import LeastSquares, Separable, TrustRegion, least_squares
 from tests.fit.decays import START, X, Y, problem
 
 
@@ -84,3 +84,42 @@ def test_under_jit_what_is_undetermined_keeps_its_value_but_has_no_derivative():
     assert status == Status.UNDETERMINED
     assert np.isfinite(values).all()
     assert not np.isfinite(slopes).all()
+
+
+def eliminated(y, **options):
+    def decay(p, x):
+        return jnp.exp(-p["b"] * x)
+
+    data = jnp.asarray(X), y
+    return least_squares(
+        Separable(decay, {"b": 2.0}, *data, offset=True, **options), TIGHT
+    )
+
+
+# The offset would be 0.495.
+LIMITS = (None, 0), (None, 0.4)
+
+
+@pytest.mark.parametrize("options", [{}, {"linear_bounds": LIMITS}], ids=["", "held"])
+@pytest.mark.parametrize("name", ["values", "linear", "chi2", "linear_errors"])
+def test_derivatives_reach_all_of_a_result(name, options):
+    def found(y):
+        return jnp.ravel(getattr(eliminated(y, **options), name))
+
+    _, forward = jax.jvp(jax.jit(found), (ODD,), (WAY,))
+    slope = difference(found, ODD, WAY)
+    np.testing.assert_allclose(forward, slope, rtol=1e-5, atol=1e-7)
+    # The program knows the bounds, too.
+    np.testing.assert_allclose(jax.jit(found)(ODD), found(ODD), rtol=1e-9)
+
+
+def test_masked_points_may_have_no_place():
+    x = jnp.asarray(X).at[3].set(jnp.nan)
+    mask = np.arange(X.size) != 3
+
+    def fitted(y):
+        return least_squares(problem(data=(x, y), mask=mask), TIGHT).values
+
+    _, forward = jax.jvp(fitted, (jnp.asarray(Y),), (WAY,))
+    slope = difference(fitted, jnp.asarray(Y), WAY)
+    np.testing.assert_allclose(forward, slope, rtol=1e-6)

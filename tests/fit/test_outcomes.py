@@ -121,3 +121,33 @@ def test_the_result_reads_well():
     assert "stopped early because it had converged" in text
     assert "197 degrees of freedom" in text
     assert "b  1.2857 ± 0.0091" in text
+
+
+def faded(p, data):
+    x, y = data
+    return p[0] * jnp.exp(-p[1] * x) + p[2] - y
+
+
+def turned(p, data):
+    x, y = data
+    return p[0] * jnp.cos(p[1] * x) + p[2] * jnp.cos(p[1] * x + 2 * np.pi) - y
+
+
+def test_what_only_rounding_tells_is_undetermined():
+    flat = least_squares(LeastSquares(faded, np.ones(3), (X, 0 * X + 1.139)))
+    assert flat.status == Status.UNDETERMINED
+    waves = 2 * np.cos(95 * X) + Y - Y.mean()
+    start = np.array([1.0, 95.0, 1.0])
+    twins = least_squares(LeastSquares(turned, start, (X, waves)))
+    assert twins.status == Status.UNDETERMINED
+    assert twins.standard_errors[0] == np.inf
+
+
+def test_points_of_weight_zero_do_not_count():
+    weights = np.where(np.arange(X.size) % 9 == 0, 0.0, 1.0)
+    weighted = least_squares(problem(weights=weights))
+    masked = least_squares(problem(mask=weights > 0))
+    assert weighted.count == masked.count == np.sum(weights > 0)
+    np.testing.assert_allclose(weighted.covariance, masked.covariance, rtol=1e-9)
+    with pytest.raises(ArgumentError, match="`weights` must be finite and not neg"):
+        problem(weights=weights - 0.5)

@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 
 from physax._checks import ArgumentError
+from physax._status import Status
 from physax.fit import (
     LeastSquares,
     Mixing,
     Separable,
+    identifiability,
     least_squares,
     shared,
 )
@@ -141,7 +143,27 @@ def test_masked_values_may_be_nan():
     assert abs(float(result.values[0]) - 1.3) < 4 * float(result.standard_errors[0])
 
 
+TWINS = {
+    "equal": lambda p, x: jnp.stack([jnp.exp(-p["b"] * x)] * 2, -1),
+    "zero": lambda p, x: jnp.stack([jnp.exp(-p["b"] * x), 0 * x], -1),
+}
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_functions_that_depend_on_each_other_are_undetermined(name):
+    names = ("one", "two")
+    made = Separable(TWINS[name], {"b": 2.0}, X, Y - 0.5, functions=names)
+    result = least_squares(made)
+    assert result.status == Status.UNDETERMINED
+    np.testing.assert_allclose(result.values, [1.3], atol=0.1)
+    assert np.isinf(result.linear_errors[1])
+    assert "two" in str(identifiability(result))
+
+
 ERRORS = {
+    "`start` must have a free parameter, .* `jnp.linalg.lstsq`": {
+        "fixed": lambda p: p["b"]
+    },
     "`sigma` must be positive, but is 0": {"sigma": np.zeros(X.size)},
     "`linear_bounds` must be a lower and a higher one, but are 1 and 0": {
         "linear_bounds": (1.0, 0.0)

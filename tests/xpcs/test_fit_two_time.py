@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from physax import fit
+from physax._checks import ArgumentError
 from physax._status import Status
 from physax.xpcs import (
     Constant,
@@ -221,6 +222,31 @@ def test_static_maps_of_many_wavevectors_fit_in_one_batch():
         return fit.least_squares(problem).parameters.diffusion.D0
 
     assert np.allclose(jax.jit(jax.vmap(fitted))(stacked), 9000, rtol=1e-8)
+
+
+def test_a_direction_stays_within_its_bounds():
+    far = eqx.tree_at(lambda m: m.shear.phi0, flow(), flow().shear.phi0 + np.pi)
+    data = measured(flow())
+    none = jax.tree.map(lambda x: jnp.inf, far)
+    high = eqx.tree_at(lambda m: m.shear.phi0, none, 5.0)
+    low = eqx.tree_at(lambda m: m.shear.phi0, jax.tree.map(lambda x: -x, none), 2.0)
+    free = fit_two_time(data, far, fixed=hold)
+    assert abs(free.model.shear.phi0) < 1
+    bounded = fit_two_time(data, far, fixed=hold, bounds=(low, high))
+    assert bounded.model.shear.phi0 == bounded.result.parameters.shear.phi0 > 2
+    fixed = fit_two_time(data, far, fixed=lambda m: (hold(m), m.shear.phi0))
+    assert fixed.model.shear.phi0 == far.shear.phi0
+
+
+def test_what_no_fit_can_do_is_said_at_once():
+    data = measured(flow())
+    with pytest.raises(ArgumentError, match="`contrast` must be .* has shape"):
+        fit_two_time(data, flow(), scaling=Constant(np.array([0.2, 0.3])))
+    with pytest.raises(ArgumentError, match="`start` must have a free parameter"):
+        fit_two_time(data, flow(), fixed=lambda m: m)
+    turn = TwoTime(data.c2[:3], Q, np.array([-np.pi, 0.5, np.pi]), data.times)
+    with pytest.raises(ArgumentError, match="at most 0 for 2 different angles"):
+        fit_two_time(turn, flow(), scaling=Fourier(1))
 
 
 def test_derivative_with_respect_to_the_data_is_that_of_differences():

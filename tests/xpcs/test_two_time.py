@@ -62,7 +62,7 @@ def test_values_that_are_not_used_may_be_anything():
         ),
         (
             {"times": np.array([0, 1, 2, 3, np.inf])},
-            "`times` must be finite, .* inf",
+            "`times` must be finite and not negative, .* inf",
         ),
         ({"sigma": -0.5}, "`sigma`, the standard .* must be positive .*, but is -0.5"),
         ({"sigma": np.ones(3)}, "`sigma` must be one number, one for each map or"),
@@ -103,8 +103,9 @@ def test_angles_are_selected_across_pi(ranges, kept):
 def test_selection_of_nothing_lists_the_angles():
     with pytest.raises(ArgumentError, match=r"-3.054, -1.571, 0, 1.571, 2.967"):
         xpcs.select(data(), [(0.2, 0.3)])
-    with pytest.raises(ArgumentError, match="`phi_ranges` must hold finite angles"):
-        xpcs.select(data(), [(0.2, np.inf)])
+    for ranges in ([(0.2, np.inf)], [(-30, 30)]):
+        with pytest.raises(ArgumentError, match="`phi_ranges` .* angles in radians"):
+            xpcs.select(data(), ranges)
 
 
 def test_frames_count_from_one_and_time_restarts():

@@ -51,7 +51,11 @@ def _add_fit(words: argparse._SubParsersAction) -> None:
     _add_data_choice(fit)
     fit.add_argument("--sigma", type=float, help="standard deviation of one value")
     fit.add_argument(
-        "--set", nargs="+", metavar="NAME=VALUE", help="starts, as D0=1e4 phi0=-4"
+        "--set",
+        nargs="+",
+        action="extend",
+        metavar="NAME=VALUE",
+        help="starts, as D0=1e4 phi0=-4",
     )
     fit.add_argument("--starts", type=int, metavar="N", help="found in the data (3)")
     fit.add_argument("--max-evaluations", type=int, metavar="N", help="(300)")
@@ -114,7 +118,9 @@ def _add_simulate(words: argparse._SubParsersAction) -> None:
     simulate.add_argument("--mode", choices=MODES)
     simulate.add_argument("--convention", choices=CONVENTIONS)
     simulate.add_argument("--gap", type=float, metavar="L", help="in angstrom (2e6)")
-    simulate.add_argument("--set", nargs="+", metavar="NAME=VALUE", help="parameters")
+    simulate.add_argument(
+        "--set", nargs="+", action="extend", metavar="NAME=VALUE", help="parameters"
+    )
     simulate.add_argument("--q", type=float, nargs="+", help="in 1/angstrom (0.0054)")
     simulate.add_argument("--angles", type=int, default=5, metavar="N", help="(5)")
     simulate.add_argument("--frames", type=int, default=100, metavar="N", help="(100)")

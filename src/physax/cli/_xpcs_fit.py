@@ -43,6 +43,7 @@ from ._xpcs_settings import (
     Settings,
     StaticSettings,
     read_settings,
+    refuse_flow_options,
     with_starts,
 )
 from ._xpcs_table import ResultTable
@@ -60,12 +61,13 @@ def run_fit(options: argparse.Namespace) -> ExitCode:
     talk = Talk(options.verbose - options.quiet)
     # All that can be refused without data comes first.
     output = check_writable(options.output_dir)
-    request = _request(options, output)
-    for settings in request.settings.values():
-        check_sampler(settings.fit.method)
     if options.compile_cache is not None:
         enable_compile_cache(options.compile_cache)
+    # Numbers of the settings are arrays, too.
     with double_precision(), catch_signals() as interruption:
+        request = _request(options, output)
+        for settings in request.settings.values():
+            check_sampler(settings.fit.method)
         return _Run(request, talk, interruption, options.figures).all()
 
 
@@ -125,12 +127,7 @@ def _overruled(settings: Settings, options: argparse.Namespace) -> Settings:
         flow = {"convention": options.convention, "gap": options.gap}
         changes |= _given(flow)
     elif options.mode is not None or options.config is not None:
-        for name in ("convention", "gap"):
-            if getattr(options, name) is not None:
-                raise ArgumentError(
-                    f"`--{name}` must go with the mode {LAMINAR}, but the mode is "
-                    f"{settings.mode}."
-                )
+        refuse_flow_options(settings, options)
     changed: Settings = dataclasses.replace(settings, **changes)
     return with_starts(changed, options.set or [])
 

@@ -79,15 +79,23 @@ def parameters_of(outcome: Outcome) -> dict[str, dict[str, Any]]:
         if place.part == "shear":
             # A rate means nothing without it.
             found[name]["convention"] = convention_of(fit.model)
-    for name, value, error in zip(
-        result.linear_names, result.linear, result.linear_errors, strict=True
+    problem = outcome.problem
+    for name, value, error, held, low, high in zip(
+        result.linear_names,
+        result.linear,
+        result.linear_errors,
+        result.held,  # linear ones first
+        problem.low,
+        problem.high,
+        strict=False,
     ):
+        fixed = bool(low == high)
         found[name] = {
             "value": float(value),
-            "uncertainty": float(error),
+            "uncertainty": None if fixed else float(error),
             "unit": "",
-            "fixed": False,
-            "at_bound": False,
+            "fixed": fixed,
+            "at_bound": bool(held) and not fixed,
         }
     return found
 
@@ -171,6 +179,8 @@ def bic(result: FitResult) -> float:
     count = int(result.count)
     size = result.factor.shape[-1]
     cost = float(result.chi2)
+    if not count or not math.isfinite(cost):
+        return math.nan
     if not result.absolute_sigma:
         cost = count * math.log(cost / count) if cost > 0 else -math.inf
     return cost + size * math.log(count)

@@ -1,5 +1,6 @@
 """What a fit of XPCS data is told: the schema of its YAML file."""
 
+import argparse
 import dataclasses
 import math
 from typing import Any, Literal
@@ -165,6 +166,18 @@ class Search:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ArgumentError(f"`{name}` must be at least 1, but is {value}.")
+        if self.xtol is not None and not self.xtol >= 0:
+            raise ArgumentError(f"`xtol` must be at least 0, but is {self.xtol:g}.")
+
+
+def _check_scale_bounds(settings: "StaticSettings | LaminarSettings") -> None:
+    for name in ("contrast_bounds", "offset_bounds"):
+        bounds = getattr(settings, name)
+        if bounds is not None and not bounds[0] < bounds[1]:
+            raise ArgumentError(
+                f"`{name}` must be a lower and a higher number, but are "
+                f"[{bounds[0]:g}, {bounds[1]:g}]."
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -225,6 +238,9 @@ class StaticSettings:
     sampling: Sampling = Sampling()
     checkpoint: Saving = Saving()
 
+    def __post_init__(self):
+        _check_scale_bounds(self)
+
 
 @dataclasses.dataclass(frozen=True)
 class LaminarSettings:
@@ -245,6 +261,7 @@ class LaminarSettings:
     def __post_init__(self):
         if not 0 < self.gap < math.inf:
             raise ArgumentError(f"`gap` must be positive, but is {self.gap:g}.")
+        _check_scale_bounds(self)
 
 
 Settings = StaticSettings | LaminarSettings
@@ -280,6 +297,17 @@ def _kind(node: YamlNode) -> type:
     if mode.value not in modes:
         raise mode.error(f"must be one of {', '.join(modes)}, but is {mode.value!r}.")
     return LaminarSettings if mode.value == LAMINAR else StaticSettings
+
+
+def refuse_flow_options(settings: Settings, options: argparse.Namespace) -> None:
+    """Refuses options of the flow for models without any."""
+    for name in ("convention", "gap"):
+        given = getattr(options, name) is not None
+        if given and not isinstance(settings, LaminarSettings):
+            raise ArgumentError(
+                f"`--{name}` must go with the mode {LAMINAR}, but the mode is "
+                f"{settings.mode}."
+            )
 
 
 def with_starts(settings: Settings, given: list[str]) -> Settings:

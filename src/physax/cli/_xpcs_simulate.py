@@ -29,6 +29,7 @@ from ._xpcs_settings import (
     StaticSettings,
     numbers,
     read_settings,
+    refuse_flow_options,
     with_starts,
 )
 
@@ -52,7 +53,10 @@ def run_simulate(options: argparse.Namespace) -> ExitCode:
     talk = Talk(options.verbose - options.quiet)
     path = Path(options.output)
     check_writable(path.parent)
-    settings = _settings(options)
+    if path.suffix not in (".hdf", ".h5", ".hdf5", ".npz"):
+        raise ArgumentError(
+            f"`--output` must end in .hdf, .h5, .hdf5 or .npz, but is {options.output}."
+        )
     for name in ("angles", "frames"):
         least = 1 if name == "angles" else 2
         if getattr(options, name) < least:
@@ -60,6 +64,7 @@ def run_simulate(options: argparse.Namespace) -> ExitCode:
                 f"`--{name}` must be at least {least}, but is {getattr(options, name)}."
             )
     with double_precision():
+        settings = _settings(options)
         data = _simulated(settings, options)
         layout = None if options.layout is None else _LAYOUTS[options.layout]()
         write_two_time(path, data, layout=layout)
@@ -79,12 +84,15 @@ def _settings(options: argparse.Namespace) -> Settings:
         settings = LaminarSettings(LAMINAR, "physical")
     else:
         settings = StaticSettings(options.mode)
+    refuse_flow_options(settings, options)
     return with_starts(settings, options.set or [])
 
 
 def _simulated(settings: Settings, options: argparse.Namespace):
     model = _model(settings, options)
-    spacing = options.dt or settings.data.dt or 0.1
+    spacing = _first(options.dt, settings.data.dt, 0.1)
+    if not spacing > 0:
+        raise ArgumentError(f"`--dt` must be positive, but is {spacing:g} s.")
     times = spacing * np.arange(options.frames)
     sizes = options.q or ([settings.data.q] if settings.data.q else [0.0054])
     # Both ends of half a turn would be the same direction twice.
@@ -106,11 +114,16 @@ def _simulated(settings: Settings, options: argparse.Namespace):
     return data
 
 
+def _first(*values: float | None) -> float:
+    """Returns the first that is given."""
+    return next(value for value in values if value is not None)
+
+
 def _model(settings: Settings, options: argparse.Namespace) -> Any:
     diffusion = Diffusion(0.0, 0.0, 0.0)
     model: Any = Static(diffusion)
     if isinstance(settings, LaminarSettings):
-        gap = options.gap or settings.gap
+        gap = _first(options.gap, settings.gap)
         convention = options.convention or settings.convention
         model = LaminarFlow(diffusion, Shear(0.0, 0.0, 0.0, 0.0), gap, convention)
     given = numbers(settings)

@@ -66,6 +66,10 @@ class ResultTable:
     def add(self, row: dict[str, Any]) -> None:
         """Adds a row and writes the table, whole or not at all."""
         self.rows[row["key"]] = plain(row)
+        # What was wrong with the file as a whole is mended.
+        whole = f"{row['file']}::"
+        if row["key"] != whole:
+            self.rows.pop(whole, None)
         lines = [json.dumps(r, allow_nan=False) + "\n" for r in self.rows.values()]
         with whole_file(self.folder / ROWS) as file:
             file.write("".join(lines).encode())

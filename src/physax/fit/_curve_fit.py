@@ -4,10 +4,11 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import ArrayLike, Float
+from jaxtyping import ArrayLike, Num
 
 from .._checks import ArgumentError
 from ..runtime import require_x64
@@ -62,15 +63,15 @@ def _whitened(parameters, data, *, f: Callable):
 def curve_fit(
     f: Callable,
     xdata: Any,
-    ydata: Float[ArrayLike, " points"],
-    p0: Sequence[float] | Float[ArrayLike, " free"] | None = None,
-    sigma: Float[ArrayLike, "..."] | None = None,
+    ydata: Sequence[float | int] | Num[ArrayLike, " points"],
+    p0: Sequence[float | int] | Num[ArrayLike, " free"] | None = None,
+    sigma: Sequence[float | int] | Num[ArrayLike, "..."] | None = None,
     absolute_sigma: bool = False,
     check_finite: bool = True,
-    bounds: tuple[Any, Any] = (-np.inf, np.inf),
+    bounds: Sequence[Any] = (-np.inf, np.inf),
     *,
-    loss: AbstractLoss | None = None,
-    method: TrustRegion | None = None,
+    loss: AbstractLoss | str | None = None,
+    method: TrustRegion | str | None = None,
 ) -> CurveFit:
     """Fits a function to points, as `scipy.optimize.curve_fit` does.
 
@@ -95,17 +96,33 @@ def curve_fit(
         `popt, pcov`, with everything else in the attribute `result`.
 
     Raises:
-        ArgumentError: If the data are not finite, `sigma` is not positive, the start is
+        ArgumentError: If `f` is not written with `jax.numpy` or its values have not the
+            shape of `ydata`, data are not finite, `sigma` is not positive, the start is
             outside its bounds, bounds are crossed, or there are fewer points than
             parameters.
         PrecisionError: If JAX's 64-bit types are off while data are float64.
         FitError: If the fit did not converge, or the data do not determine every
             parameter.
     """
+    # Names that SciPy knows.
+    if isinstance(loss, str):
+        raise ArgumentError(
+            f"`loss` must be a loss such as `fit.SoftL1(scale)`, but is {loss!r}."
+        )
+    if isinstance(method, str):
+        raise ArgumentError(f"`method` must be a `fit.TrustRegion`, but is {method!r}.")
     ydata = _checked(ydata, "ydata", check_finite)
+    if isinstance(xdata, Sequence) and all(np.ndim(x) == 0 for x in xdata):
+        xdata = np.asarray(xdata)
     xdata = jax.tree.map(lambda x: _checked(x, "xdata", check_finite), xdata)
+    if len(bounds) != 2:
+        raise ArgumentError(
+            "`bounds` must be a pair, the lower and the upper ones, but is "
+            f"{type(bounds).__name__} {bounds}."
+        )
     bounds = np.asarray(bounds[0], float), np.asarray(bounds[1], float)
     start = _start(f, p0, bounds)
+    _check_model(f, xdata, start, ydata)
     extra, residual = _errors(sigma, ydata)
     data = (xdata, ydata, extra)
     if residual is _whitened:
@@ -141,7 +158,9 @@ def _checked(x, name: str, check_finite: bool):
 
 def _start(f: Callable, p0, bounds) -> np.ndarray:
     if p0 is not None:
-        return np.atleast_1d(np.asarray(p0, float))
+        start = np.atleast_1d(np.asarray(p0, float))
+        _check_bound_shapes(bounds, start.size)
+        return start
     names = [
         p
         for p in inspect.signature(f).parameters.values()
@@ -152,12 +171,37 @@ def _start(f: Callable, p0, bounds) -> np.ndarray:
             "`p0` must be given for a function whose signature does not name its "
             f"parameters, but is None: {inspect.signature(f)}."
         )
+    _check_bound_shapes(bounds, len(names) - 1)
     low, high = (np.broadcast_to(b, (len(names) - 1,)) for b in bounds)
     below = np.where(np.isfinite(high), high - 1, 1)
     inside = np.where(np.isfinite(low), low + 1, below)
     both = np.isfinite(low) & np.isfinite(high)
     middle = 0.5 * (np.where(both, low, 0) + np.where(both, high, 0))
     return np.where(both, middle, inside)
+
+
+def _check_bound_shapes(bounds, count: int) -> None:
+    for bound in bounds:
+        if bound.shape not in ((), (count,)):
+            raise ArgumentError(
+                f"`bounds` must be numbers, or one for each of {count} parameters, but "
+                f"one has shape {bound.shape}."
+            )
+
+
+def _check_model(f: Callable, xdata, start, ydata) -> None:
+    try:
+        found = eqx.filter_eval_shape(f, xdata, *start)
+    except jax.errors.TracerArrayConversionError as error:
+        raise ArgumentError(
+            "`f` must be written with `jax.numpy`, but hands its arguments to NumPy: "
+            "replace `np.` in it by `jnp.`."
+        ) from error
+    if found.shape not in ((), ydata.shape):
+        raise ArgumentError(
+            f"`f` must return an array of the shape of `ydata`, {ydata.shape}, but "
+            f"returns one of shape {found.shape}."
+        )
 
 
 def _errors(sigma, ydata) -> tuple[Any, Callable]:
@@ -168,7 +212,17 @@ def _errors(sigma, ydata) -> tuple[Any, Callable]:
     if sigma.ndim < 2:
         if not np.all(sigma > 0):
             raise ArgumentError(f"`sigma` must be positive, but is {np.min(sigma):g}.")
+        if sigma.shape not in ((), ydata.shape):
+            raise ArgumentError(
+                f"`sigma` must be one number or have the shape of `ydata`, "
+                f"{ydata.shape}, but has shape {sigma.shape}."
+            )
         return jnp.broadcast_to(sigma, ydata.shape), _residual
+    if sigma.shape != (ydata.size, ydata.size):
+        raise ArgumentError(
+            f"`sigma` must be one number, one for each of {ydata.size} points, or "
+            f"their covariance matrix, but has shape {sigma.shape}."
+        )
     try:
         factor = np.linalg.cholesky(sigma)
     except np.linalg.LinAlgError as error:

@@ -19,7 +19,7 @@ from ..runtime import (
 from ._passes import add_points, first_sums, start_search
 from ._plan import Plan
 from ._problems import AbstractProblem
-from ._sources import Block, DataError, Skip, Stream, read_blocks
+from ._sources import Block, DataError, Skip, Stream, in_memory, read_blocks
 from ._sums import Sums
 from ._trust_region import Search, TrustRegion, advance
 
@@ -197,18 +197,22 @@ def _complete(
     )
 
 
-_MARKED = 1024
+_PLACES, _MARKED = 64, 256
 
 
 def _marks(data) -> dict:
-    """Describes data by type, size and both ends: all of it may take hours to read."""
+    """Describes data: all of what is in memory, samples of what takes long to read."""
     marks = {}
     for path, leaf in jax.tree_util.tree_leaves_with_path(data):
         if isinstance(leaf, Stream):
             mark = ("stream", leaf.points)
+        elif in_memory(leaf):
+            mark = leaf
         else:
-            ends = np.array(leaf[:_MARKED]), np.array(leaf[-_MARKED:])
-            mark = (tuple(leaf.shape), str(leaf.dtype), ends)
+            last = max(leaf.shape[0] - _MARKED, 0)
+            begins = np.unique(np.linspace(0, last, _PLACES).astype(int))
+            seen = [np.array(leaf[at : at + _MARKED]) for at in begins.tolist()]
+            mark = (tuple(leaf.shape), str(leaf.dtype), seen)
         marks[jax.tree_util.keystr(path)] = mark
     return marks
 

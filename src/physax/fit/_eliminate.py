@@ -80,7 +80,14 @@ def best_coefficients(
         norms = jnp.sqrt(jnp.diagonal(products))
         norms = jnp.where(norms > 0, norms, 1)
         equal = products / norms[:, None] / norms[None, :]
-        solved = jnp.linalg.solve(equal, sides.reshape(-1) / norms)
+        # Functions that depend on each other get the shortest coefficients, and the
+        # rank of the whole tells that they are not determined.
+        wanted = sides.reshape(-1) / norms
+        inverse = jax.lax.stop_gradient(_inverse(jax.lax.stop_gradient(equal)))
+        solved = jax.lax.stop_gradient(inverse @ wanted)
+        # A step that rounding alone leaves to do, with the derivative of the solution:
+        # that of the directions has none where two sizes are equal.
+        solved = solved + inverse @ (wanted - equal @ solved)
         return (solved / norms).reshape(count, -1)
 
     def from_factor(matrix):
@@ -90,6 +97,14 @@ def best_coefficients(
         return jnp.linalg.lstsq(columns, sides)[0].reshape(count, -1)
 
     return jax.lax.cond(factored, from_factor, from_products, matrix)
+
+
+def _inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """Inverts a symmetric matrix where it can be."""
+    sizes, directions = jnp.linalg.eigh(matrix)
+    sound = sizes > len(sizes) * jnp.finfo(matrix.dtype).eps * sizes[-1]
+    inverse = jnp.where(sound, 1 / jnp.where(sound, sizes, 1), 0)
+    return (directions * inverse) @ directions.T
 
 
 def joint_model(

@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from .._checks import ArgumentError
 from .._status import Status
 from ._plan import Plan
+from ._trust_region import rank_limit
 
 
 class FitResult(eqx.Module):
@@ -192,7 +193,10 @@ def _statistics(factor, held, chi2, count, *, linear: int, absolute: bool):
     full = unscaled
     if not absolute:
         full = unscaled * jnp.where(freedom > 0, ratio, jnp.inf)
-    errors = jnp.sqrt(jnp.diagonal(full))
+    variances = jnp.diagonal(full)
+    # The root has no derivative at the zeros of what a bound holds.
+    some = variances > 0
+    errors = jnp.where(some, jnp.sqrt(jnp.where(some, variances, 1)), variances)
     covariance = full[linear:, linear:]
     own = errors[linear:]
     known = jnp.isfinite(own) & (own > 0)
@@ -218,8 +222,7 @@ def _inverse_products(factor: Float[Array, "n n"], held: Array) -> Float[Array, 
     equal, norms = _equal_columns(factor)
     equal = jnp.where(held, 0, equal)
     _, sigma, right = jnp.linalg.svd(equal)
-    eps = jnp.finfo(factor.dtype).eps
-    sound = sigma > sigma.size * eps * sigma[0]
+    sound = sigma > rank_limit(sigma.size, sigma.dtype) * sigma[0]
     inverse = jnp.where(sound, 1 / jnp.where(sound, sigma, 1), 0)
     half = right.T * inverse
     # A parameter with a part in the null space has no variance, whatever the rest is.
@@ -335,7 +338,7 @@ def identifiability(result: FitResult) -> Identifiability:
     norms = np.linalg.norm(factor, axis=0)
     equal = factor / np.where(norms > 0, norms, 1)
     _, sigma, right = np.linalg.svd(equal)
-    lost = sigma <= sigma.size * np.finfo(factor.dtype).eps * sigma[0]
+    lost = sigma <= rank_limit(sigma.size, sigma.dtype) * sigma[0]
     values = np.concatenate([np.asarray(result.linear), np.asarray(result.values)])
     errors = np.sqrt(np.diagonal(np.asarray(result.full_covariance)))
     relative = errors / np.where(values != 0, np.abs(values), np.nan)

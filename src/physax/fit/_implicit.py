@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from ._problems import AbstractProblem
 from ._trial_step import held_at_bounds
@@ -41,6 +41,31 @@ def attach_derivative(
     gradient = jax.grad(problem.cost)(vector)
     change = jnp.where(held, 0, gradient - jax.lax.stop_gradient(gradient))
     return _moving(vector, jnp.linalg.solve(equal, change / scale) / scale)
+
+
+def with_derivative_of(values: PyTree, others: PyTree) -> PyTree:
+    """Returns values with the derivatives of others, needed for these alone.
+
+    Args:
+        values: A tree of arrays.
+        others: Another one of the same shapes, equal but for rounding.
+    """
+
+    def one(value, other):
+        return _following(value, other) if eqx.is_inexact_array(value) else value
+
+    return jax.tree.map(one, values, others)
+
+
+@jax.custom_jvp
+def _following(value, other):
+    del other
+    return value
+
+
+@_following.defjvp
+def _following_jvp(primals, tangents):
+    return primals[0], tangents[1]
 
 
 @jax.custom_jvp

@@ -1,6 +1,7 @@
 """Solves least-squares problems of any size, with one algorithm."""
 
 import dataclasses
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -14,7 +15,7 @@ from .._status import RunError, Status
 from ..runtime import Checkpointing, Progress, require_x64
 from ._driven import fit_blocks
 from ._fit_result import FitResult
-from ._implicit import attach_derivative
+from ._implicit import attach_derivative, with_derivative_of
 from ._passes import points_in, resident_normal, start_search, without_data
 from ._plan import Plan, plan as make_plan
 from ._problems import AbstractProblem, LeastSquares
@@ -111,14 +112,19 @@ def least_squares(
         return dataclasses.replace(result, plan=chosen)
 
     result = fit(problem)
-    if isinstance(result.status, jax.core.Tracer):
-        return result
-    if isinstance(problem, AbstractSeparable) and problem.violates_bounds(
-        result.linear
-    ):
-        # Elimination knows no bounds: from here on the coefficients are parameters.
-        result = fit(problem.jointly(result.values, result.linear))
-    return _finish(problem, result, throw)
+    traced = isinstance(result.status, jax.core.Tracer)
+    if isinstance(problem, AbstractSeparable) and problem.may_violate_bounds:
+        # Elimination knows no bounds: beyond them the coefficients are parameters.
+        outside = problem.violates_bounds(result.linear)
+
+        def jointly():
+            return fit(problem.jointly(result.values, result.linear))
+
+        if traced:
+            result = jax.lax.cond(outside, jointly, lambda: result)
+        elif bool(outside):
+            result = jointly()
+    return result if traced else _finish(problem, result, throw)
 
 
 def plan_for(problem: AbstractProblem) -> Plan:
@@ -183,17 +189,23 @@ def _fit_in_memory(
     fixed = jax.lax.stop_gradient
     still = jax.tree.map(lambda x: fixed(x) if eqx.is_array(x) else x, problem)
 
-    def normal_at(point, factored):
+    def normal_at(problem, point, factored):
         if mesh is None:
-            return resident_normal(still, point, factored, chunk=chunk)
+            return resident_normal(problem, point, factored, chunk=chunk)
         return sharded_normal(
-            still, point, factored, chunk=chunk, mesh=mesh, count=count
+            problem, point, factored, chunk=chunk, mesh=mesh, count=count
         )
 
-    search = search_to_end(method, still.bounds(), start_search(still), normal_at)
+    search = search_to_end(
+        method, still.bounds(), start_search(still), partial(normal_at, still)
+    )
     if derivative:
         vector = attach_derivative(problem, search.vector)
-        search = eqx.tree_at(lambda s: s.vector, search, vector)
+        # One more pass, along which derivatives reach errors, cost and coefficients.
+        normal = with_derivative_of(
+            search.normal, normal_at(problem, vector, fixed(search.factored))
+        )
+        search = eqx.tree_at(lambda s: (s.vector, s.normal), search, (vector, normal))
     return report(without_data(problem), method, search)
 
 
@@ -217,7 +229,7 @@ def report(problem: AbstractProblem, method: TrustRegion, search: Search) -> Fit
         iterations=search.iterations,
         evaluations=search.evaluations,
         gradient=normal.gradient[-size:],
-        status=conclude(method, (low, high), search),
+        status=conclude(method, (low, high), search, problem.vector()),
         names=problem.parameters.names,
         linear_names=problem.linear_names,
         absolute_sigma=problem.absolute_sigma,

@@ -14,8 +14,8 @@ def _scale(x) -> Float[Array, ""]:
 class AbstractLoss(eqx.Module):
     r"""A function $\rho(z)$ of the squared residual $z = (r / s)^2$.
 
-    The cost is $\frac12 \sum s^2 \rho(r^2 / s^2)$. Near $z = 0$ every loss is $z$, so
-    residuals well below the scale $s$ count as in least squares.
+    The cost is $\sum s^2 \rho(r^2 / s^2)$, twice that of SciPy. Near $z = 0$ every loss
+    is $z$, so residuals well below the scale $s$ count as in least squares.
     """
 
     scale: eqx.AbstractVar[Float[Array, ""]]

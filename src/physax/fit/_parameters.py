@@ -81,6 +81,20 @@ class Parameters(eqx.Module):
             self.high = jnp.asarray(highs[moving])
         self.names = tuple(names[i] for i in moving)
 
+    def with_free(self) -> "Parameters":
+        """Returns the same, if there is something to fit.
+
+        Raises:
+            ArgumentError: If all parameters are fixed or tied.
+        """
+        if not self.names:
+            raise ArgumentError(
+                "`start` must have a free parameter, but all are fixed or tied. "
+                "Coefficients that enter linearly alone need no search: solve for them "
+                "with `jnp.linalg.lstsq`."
+            )
+        return self
+
     @property
     def vector(self) -> Float[Array, " free"]:
         """The start values of what moves, in the widest type there is."""

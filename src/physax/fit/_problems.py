@@ -5,7 +5,9 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.core
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
 from .._checks import ArgumentError
@@ -121,7 +123,8 @@ class LeastSquares(AbstractProblem):
             fixed: Picks parameters that stay: `lambda p: (p.alpha, p.offset[0])`.
             ties: Parameters that follow from others.
             loss: What a residual costs; by default its square.
-            weights: Weight of each point's squared residuals, at least 0.
+            weights: Weight of each point's squared residuals, at least 0; a point of
+                weight 0 does not count.
             mask: Which points count.
             penalty: Takes the parameters to further residuals that are no data.
             absolute_sigma: Whether the residuals are in units of known standard
@@ -129,19 +132,15 @@ class LeastSquares(AbstractProblem):
 
         Raises:
             ArgumentError: If a start value is outside its bounds, bounds are crossed,
-                or there is nothing to fit.
+                a weight is negative or not finite, or there is nothing to fit.
         """
-        self.parameters = Parameters(start, bounds, fixed, ties)
+        self.parameters = Parameters(start, bounds, fixed, ties).with_free()
         self.residual = residual
-        self.data = (data, weights, mask)
+        self.data = (data, _checked_weights(weights), mask)
         self.loss = Squared() if loss is None else loss
         self.linear_names = ()
         self.penalty = penalty
         self.absolute_sigma = absolute_sigma
-        if not self.parameters.names:
-            raise ArgumentError(
-                "`start` must have a free parameter, but all are fixed or tied."
-            )
 
     def vector(self):
         return self.parameters.vector
@@ -166,6 +165,9 @@ class LeastSquares(AbstractProblem):
     def columns(self, vector, batch, used):
         data, weights, mask = batch
         used = used if mask is None else used & mask
+        used = used if weights is None else used & (weights != 0)
+        if mask is not None or weights is not None:
+            data = _safe(data, used)
 
         def residuals(vector):
             return _as_rows(
@@ -224,6 +226,8 @@ class LeastSquares(AbstractProblem):
 
     def cost(self, vector):
         data, weights, mask = self.data
+        if mask is not None:
+            data = _safe(data, mask)
         parameters = self.parameters.tree(vector)
         points = jax.tree.leaves(data)[0].shape[0]
         values = _as_rows(self.residual(parameters, data), points)
@@ -238,6 +242,34 @@ class LeastSquares(AbstractProblem):
         if self.penalty is not None:
             total = total + jnp.sum(self.penalty(parameters) ** 2)
         return total
+
+
+def _checked_weights(weights):
+    if isinstance(weights, np.ndarray | jax.Array) and not isinstance(
+        weights, jax.core.Tracer | np.memmap
+    ):
+        host = np.asarray(weights)
+        bad = ~((host >= 0) & (host < np.inf))
+        if bad.any():
+            raise ArgumentError(
+                "`weights` must be finite and not negative, but one is "
+                f"{host[bad].flat[0]:g}. Leave points out with weight 0 or `mask`."
+            )
+    return weights
+
+
+def _safe(data: PyTree, used: Bool[Array, " points"]) -> PyTree:
+    """Puts a point that counts in place of those that do not.
+
+    What these give is not used, but the derivative of it would be NaN if they are.
+    """
+    place = jnp.argmax(used)
+
+    def replaced(x):
+        where = used.reshape(-1, *[1] * (x.ndim - 1))
+        return jnp.where(where, x, jax.lax.dynamic_slice_in_dim(x, place, 1))
+
+    return jax.tree.map(lambda x: replaced(jnp.asarray(x)), data)
 
 
 # More tangents at once only take more memory.

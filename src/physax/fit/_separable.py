@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, at_once
 from ._eliminate import (
     Mixing,
     Parts,
@@ -73,6 +73,14 @@ class AbstractSeparable(AbstractProblem):
         given = self._shifted(given, -1)
         return eliminated(sums, given, parts, mixing, factored, keep=True)
 
+    def divided(
+        self, vector: Float[Array, " m"]
+    ) -> tuple[Float[Array, " linear"] | None, Float[Array, " free"]]:
+        """Returns linear coefficients, None if they are eliminated, and parameters."""
+        if self.coefficients is None:
+            return None, vector
+        return vector[: self.coefficients.size], vector[self.coefficients.size :]
+
     def _shifted(self, coefficients, sign: int):
         """Adds the centre to the offset, or takes it off."""
         if self.mixing.ones is None or not self.parts.offset:
@@ -103,11 +111,19 @@ class AbstractSeparable(AbstractProblem):
         rows = jnp.einsum("gkp,gkq->gqp", columns, turn)
         return rows[:, :-1] * rows[:, -1:]
 
-    def violates_bounds(self, linear: Float[Array, " linear"]) -> bool:
-        """Tells whether eliminated coefficients are outside their bounds."""
+    @property
+    def may_violate_bounds(self) -> bool:
+        """Whether coefficients are eliminated that have bounds."""
         if self.coefficients is not None:
             return False
-        return bool(_outside(linear, self.low, self.high))
+        limits = (self.low, self.high)
+        if any(isinstance(limit, jax.core.Tracer) for limit in limits):
+            return True
+        return any(np.isfinite(np.asarray(limit)).any() for limit in limits)
+
+    def violates_bounds(self, linear: Float[Array, " linear"]) -> Bool[Array, ""]:
+        """Tells whether eliminated coefficients are outside their bounds."""
+        return _outside(linear, self.low, self.high)
 
     def jointly(
         self, vector: Float[Array, " m"], linear: Float[Array, " linear"]
@@ -206,7 +222,7 @@ class Separable(AbstractSeparable):
             ArgumentError: If bounds are crossed, `sigma` is not positive, or shapes do
                 not fit.
         """
-        self.parameters = Parameters(start, bounds, fixed, ties)
+        self.parameters = Parameters(start, bounds, fixed, ties).with_free()
         self.basis = basis
         self.data = (data, observed, *_as_leaves(sigma, mask, observed))
         count = 1 if groups is None else groups
@@ -265,16 +281,20 @@ class Separable(AbstractSeparable):
 
     def cost(self, vector):
         data, observed, sigma, mask = self.data
-        functions = self.basis(self.parameters.tree(vector), data)
+        given, moving = self.divided(vector)
+        functions = self.basis(self.parameters.tree(moving), data)
         functions = functions.reshape(*observed.shape, self.parts.varying)
         weight = jnp.ones(observed.shape) if sigma is None else 1 / sigma
         weight = jnp.broadcast_to(weight, observed.shape)
         weight = weight if mask is None else jnp.where(mask, weight, 0)
-        return projected_cost(functions, observed, weight, self.parts, self.mixing)
+        parts, mixing = self.parts, self.mixing
+        return projected_cost(functions, observed, weight, parts, mixing, given)
 
 
-def projected_cost(functions, observed, weight, parts: Parts, mixing: Mixing):
-    """Returns the least sum of squares over the linear coefficients."""
+def projected_cost(
+    functions, observed, weight, parts: Parts, mixing: Mixing, given=None
+):
+    """Returns the sum of squares at given linear coefficients, or at the best ones."""
     if parts.offset:
         one = jnp.ones((*observed.shape, 1), functions.dtype)
         functions = jnp.concatenate([functions, one], axis=-1)
@@ -288,6 +308,8 @@ def projected_cost(functions, observed, weight, parts: Parts, mixing: Mixing):
     columns = jnp.einsum("gpa,gc->gpac", functions, mixing.rows)
     columns = columns.reshape(values.size, -1)
     values = values.reshape(-1)
+    if given is not None:
+        return jnp.sum((values - columns @ given) ** 2)
     norms = jax.lax.stop_gradient(jnp.linalg.norm(columns, axis=0))
     columns = columns / jnp.where(norms > 0, norms, 1)
     found = jnp.linalg.solve(columns.T @ columns, columns.T @ values)
@@ -309,7 +331,8 @@ def linear_limits(bounds, names: int, width: int):
             "`linear_bounds` must be a lower and a higher one, but are "
             f"{low[worst]:g} and {high[worst]:g}."
         )
-    return jnp.asarray(low), jnp.asarray(high)
+    with at_once(()):
+        return jnp.asarray(low), jnp.asarray(high)
 
 
 @jax.jit
@@ -327,5 +350,6 @@ def _as_leaves(sigma, mask, observed):
     return sigma, mask
 
 
-def _first_value(observed) -> float:
-    return float(np.ravel(np.asarray(observed[:1]))[0])
+def _first_value(observed) -> Float[Array, ""]:
+    # Any constant near the data will do; the fit does not depend on which.
+    return jax.lax.stop_gradient(jnp.ravel(jnp.asarray(observed[:1]))[0])

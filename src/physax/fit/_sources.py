@@ -169,29 +169,49 @@ def _forget(array) -> None:
 def _stream_blocks(data, stream: Stream, size: int, first: int) -> Iterator[Block]:
     """Cuts what an iterator gives into blocks of one size."""
     size = min(size, stream.points)
-    seen, held, number = 0, [], 0
-    for part in stream.open():
-        seen += points_in(part)
-        held.append(jax.tree.map(np.asarray, part))
-        while sum(map(points_in, held)) >= size:
-            whole = _joined(held)
-            block = jax.tree.map(lambda x: x[:size], whole)
-            held = [jax.tree.map(lambda x: x[size:], whole)]
-            if number >= first:
-                yield _streamed(data, block, size, 0)
+    held: list[PyTree] = []
+    seen = waiting = number = 0
+    last = None
+    for part in _parts(stream):
+        seen, waiting = seen + points_in(part), waiting + points_in(part)
+        if seen > stream.points:
+            break
+        held.append(part)
+        if waiting < size:
+            continue
+        whole, begin = _joined(held), 0
+        for begin in range(0, waiting - size + 1, size):
+            block = jax.tree.map(lambda x, b=begin: x[b : b + size], whole)
             number += 1
+            if number * size == stream.points:
+                last = block  # until it is known that nothing follows
+            elif number > first:
+                yield _streamed(data, block, size, 0)
+        held = [jax.tree.map(lambda x, b=begin: x[b + size :], whole)]
+        waiting = points_in(held[0])
     if seen != stream.points:
         raise DataError(
             f"The stream must give `points`, {stream.points}, points in each pass, but "
-            f"gave {seen}."
+            f"gave {'at least ' * (seen > stream.points)}{seen}."
         )
-    rest = sum(map(points_in, held))
-    if rest and number >= first:
+    if last is not None:
+        yield _streamed(data, last, size, 0)
+    elif number >= first:
         padded = jax.tree.map(
-            lambda x: np.concatenate([np.repeat(x[-1:], size - rest, axis=0), x]),
+            lambda x: np.concatenate([np.repeat(x[-1:], size - waiting, axis=0), x]),
             _joined(held),
         )
-        yield _streamed(data, padded, size, size - rest)
+        yield _streamed(data, padded, size, size - waiting)
+
+
+def _parts(stream: Stream) -> Iterator[PyTree]:
+    try:
+        for part in stream.open():
+            yield jax.tree.map(np.asarray, part)
+    except OSError as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"the stream could not be read: {error}") from error
 
 
 def _joined(parts: list) -> PyTree:

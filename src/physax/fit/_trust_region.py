@@ -332,6 +332,15 @@ def column_norms(normal: Normal) -> Float[Array, " m"]:
     return jnp.linalg.norm(normal.factor, axis=0)
 
 
+def rank_limit(columns: int, dtype) -> float:
+    """Returns the singular value, in units of the largest, below which there is none.
+
+    Of columns of length 1: their entries have the rounding of a model's arithmetic,
+    some dozens of times that of a number.
+    """
+    return 64 * columns * float(jnp.finfo(dtype).eps)
+
+
 def _finite(normal: Normal) -> Bool[Array, ""]:
     return (
         jnp.isfinite(normal.cost)
@@ -356,16 +365,27 @@ def _cosine(search: Search, bounds) -> Float[Array, ""]:
     return jnp.max(jnp.where(held, 0, cosines))
 
 
-def conclude(method: TrustRegion, bounds, search: Search) -> Int[Array, ""]:
+def conclude(
+    method: TrustRegion, bounds, search: Search, start: Float[Array, " m"]
+) -> Int[Array, ""]:
     """Says how a search ended: `CONVERGED` only if the cost has a minimum there."""
     normal = search.normal
     held = held_at_bounds(search.vector, normal.gradient, *bounds)
-    norms = column_norms(normal)
-    equal = normal.factor / jnp.where(norms > 0, norms, 1)
-    sigma = jnp.linalg.svd(jnp.where(held, 0, equal), compute_uv=False)
+    # Linear coefficients that were eliminated come first, and nothing holds them.
+    gone = jnp.zeros(normal.joint.shape[-1] - held.size, bool)
+    free = ~jnp.concatenate([gone, held])
+    norms = jnp.linalg.norm(normal.joint, axis=0)
+    equal = normal.joint / jnp.where(norms > 0, norms, 1)
+    sigma = jnp.linalg.svd(jnp.where(free, equal, 0), compute_uv=False)
     eps = jnp.finfo(norms.dtype).eps
-    rank = jnp.sum(sigma > norms.size * eps * sigma[0])
-    determined = rank >= jnp.sum(~held)
+    rank = jnp.sum(sigma > rank_limit(sigma.size, sigma.dtype) * sigma[0])
+    # What a parameter of its present or first size changes: less than the rounding of
+    # the others is nothing.
+    sizes = jnp.maximum(jnp.abs(search.vector), jnp.abs(start))
+    effects = jnp.where(held, jnp.inf, sizes * column_norms(normal))
+    whole = jnp.linalg.norm(jnp.where(jnp.isfinite(effects), effects, 0))
+    lost = jnp.any((effects <= eps * whole) & (sizes > 0))
+    determined = (rank >= jnp.sum(free)) & ~lost
     tolerance = jnp.maximum(jnp.maximum(method.ftol, method.gtol), 100 * eps)
     level = search.predicted <= tolerance * normal.cost + _noise(search)
     out = jnp.where(level, Status.CONVERGED, Status.STALLED)

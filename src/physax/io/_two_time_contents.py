@@ -2,20 +2,18 @@
 
 import os
 from collections.abc import Sequence
-from math import pi
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
+from ..xpcs import in_ranges
 from ._errors import PhysaxFileError
 from ._two_time_index import Index
 from ._two_time_layouts import AbstractTwoTimeLayout
 
 
 _MOST_LISTED = 30
-# Angles in files have a few digits only.
-_ROUNDING = 1e-6
 
 
 class TwoTimeContents(eqx.Module):
@@ -126,7 +124,7 @@ def chosen_maps(
         keep = np.abs(index.q - nearest) <= spread * nearest
     if phi_ranges is not None:
         at_q = describe(np.degrees(index.phi[keep]))
-        keep &= _within(index.phi, phi_ranges)
+        keep &= in_ranges(index.phi, phi_ranges)
         if not np.any(keep):
             asked = ", ".join(
                 f"{np.degrees(a):.6g} to {np.degrees(b):.6g}" for a, b in phi_ranges
@@ -134,20 +132,9 @@ def chosen_maps(
             raise PhysaxFileError(
                 path,
                 f"It must have a map at an angle in `phi_ranges` ({asked} degrees), "
-                f"but has {at_q} degrees. The ranges are given in radians.",
+                f"but has {at_q} degrees.",
             )
     return np.flatnonzero(keep)
-
-
-def _within(
-    phi: np.ndarray, ranges: Sequence[tuple[float | int, float | int]]
-) -> np.ndarray:
-    inside = np.zeros(phi.shape, bool)
-    for low, high in ranges:
-        whole = high - low >= 2 * pi - _ROUNDING
-        width = 2 * pi if whole else (high - low) % (2 * pi)
-        inside |= (phi - low + _ROUNDING) % (2 * pi) <= width + 2 * _ROUNDING
-    return inside
 
 
 def chosen_frames(

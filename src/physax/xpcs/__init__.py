@@ -72,6 +72,7 @@ from ._scaling import (
 )
 from ._selection import (
     frame_range as frame_range,
+    in_ranges as in_ranges,
     neighbour_diagonal as neighbour_diagonal,
     select as select,
 )

@@ -59,6 +59,11 @@ class G2Fit(eqx.Module):
 
 def _time_index(result: FitResult) -> int:
     names = [name.split(".")[-1] for name in result.names]
+    if not {"fast", "tau"} & set(names):
+        raise ArgumentError(
+            "`decay` must have a time named `tau` or `fast` for relaxation times, but "
+            f"its numbers are {names}."
+        )
     return names.index("fast" if "fast" in names else "tau")
 
 

@@ -5,9 +5,12 @@ from math import pi
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from .._status import Status
 from ..fit import (
     FitResult,
     Plan,
@@ -18,6 +21,7 @@ from ..fit import (
 from ..runtime import Checkpointing, Progress
 from ._correlation import AbstractCorrelation, LaminarFlow
 from ._evaluate import two_time
+from ._known import known
 from ._scaling import AbstractScaling
 from ._two_time import TwoTime
 from ._two_time_problem import TwoTimeProblem, two_time_problem
@@ -130,24 +134,39 @@ def fit_two_time(
 
 def two_time_fit(problem: TwoTimeProblem, result: FitResult) -> TwoTimeFit:
     """Reads a fit of a `two_time_problem` as model, contrasts and offsets."""
-    found = _read(result.parameters, result.linear, problem.mixing.rows)
-    return TwoTimeFit(*found, result)
+    if known(result.status) and np.any(result.status == Status.INVALID):
+        # Raises if the reason is that an integral diverges, or a time is negative.
+        problem.parameters.start.prepare(problem.times)
+    contrast, offset = _scales(result.linear, problem.mixing.rows)
+    return TwoTimeFit(_folded(result, problem), contrast, offset, result)
 
 
-@eqx.filter_jit
-def _read(model, linear, rows):
-    """Returns model, contrasts and offsets, in one small program."""
+@jax.jit
+def _scales(linear, rows):
+    """Returns contrasts and offsets."""
     contrast, offset = linear.reshape(2, -1) @ rows.T
-    return _folded(model), contrast, offset
+    return contrast, offset
 
 
-def _folded(model: AbstractCorrelation) -> AbstractCorrelation:
-    """Names one of the equal directions of the flow: the one within 90 degrees."""
-    if not isinstance(model, LaminarFlow):
+def _folded(result: FitResult, problem: TwoTimeProblem) -> AbstractCorrelation:
+    """Names one of the equal directions of the flow: the one within 90 degrees.
+
+    What was fixed stays, and so does what its bounds keep elsewhere.
+    """
+    model, names = result.parameters, problem.parameters.names
+    if not isinstance(model, LaminarFlow) or "shear.phi0" not in names:
         return model
-    phi0 = model.shear.phi0
+    at = names.index("shear.phi0")
+    low, high = problem.parameters.low[at], problem.parameters.high[at]
+    return eqx.tree_at(
+        lambda m: m.shear.phi0, model, _turned(model.shear.phi0, low, high)
+    )
+
+
+@jax.jit
+def _turned(phi0, low, high):
     turned = phi0 - pi * jnp.round(phi0 / pi)
-    return eqx.tree_at(lambda m: m.shear.phi0, model, turned)
+    return jnp.where((low <= turned) & (turned <= high), turned, phi0)
 
 
 def fitted_two_time(

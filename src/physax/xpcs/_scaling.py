@@ -55,7 +55,9 @@ class Fourier(AbstractScaling):
 
     def mixing(self, phi):
         phi = np.asarray(phi)
-        different = len(np.unique(phi))
+        # A full turn apart is the same direction.
+        turned = np.unique(np.round(np.mod(phi, 2 * np.pi), 5) % np.round(2 * np.pi, 5))
+        different = len(turned)
         if 2 * self.order + 1 > different:
             raise ArgumentError(
                 f"`order` must be at most {(different - 1) // 2} for {different} "
@@ -83,6 +85,12 @@ class Constant(AbstractScaling):
 
     def coefficients(self, maps: int) -> Float[Array, "2 maps"]:
         """Returns contrast and offset of each map."""
+        for name, x in {"contrast": self.contrast, "offset": self.offset}.items():
+            if x.shape not in ((), (1,), (maps,)):
+                raise ArgumentError(
+                    f"`{name}` must be one number or one for each of the {maps} maps, "
+                    f"but has shape {x.shape}."
+                )
         return jnp.stack(
             [jnp.broadcast_to(x, (maps,)) for x in (self.contrast, self.offset)]
         )

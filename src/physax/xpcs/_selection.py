@@ -6,7 +6,7 @@ from math import pi
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from .._checks import ArgumentError
 from ._two_time import TwoTime
@@ -16,7 +16,9 @@ from ._two_time import TwoTime
 _ROUNDING = 2e-6
 
 
-def select(data: TwoTime, phi_ranges: Sequence[tuple[float, float]]) -> TwoTime:
+def select(
+    data: TwoTime, phi_ranges: Sequence[tuple[float | int, float | int]]
+) -> TwoTime:
     """Returns the maps whose direction lies in one of some ranges.
 
     Runs on the host: the angles must be known.
@@ -30,19 +32,10 @@ def select(data: TwoTime, phi_ranges: Sequence[tuple[float, float]]) -> TwoTime:
         The maps, in their order.
 
     Raises:
-        ArgumentError: If no map lies in a range, or a range is not finite.
+        ArgumentError: If no map lies in a range, or a range is not one of radians.
     """
     phi = np.asarray(data.phi, float)
-    keep = np.zeros(phi.shape, bool)
-    for low, high in phi_ranges:
-        if not np.isfinite([low, high]).all():
-            raise ArgumentError(
-                f"`phi_ranges` must hold finite angles, but has ({low}, {high})."
-            )
-        whole = high - low >= 2 * pi - _ROUNDING
-        width = 2 * pi if whole else (high - low) % (2 * pi)
-        beyond = (phi - low + _ROUNDING) % (2 * pi)
-        keep |= beyond <= width + 2 * _ROUNDING
+    keep = in_ranges(phi, phi_ranges)
     if not keep.any():
         there = ", ".join(f"{angle:.4g}" for angle in sorted(set(phi.tolist())))
         raise ArgumentError(
@@ -52,6 +45,33 @@ def select(data: TwoTime, phi_ranges: Sequence[tuple[float, float]]) -> TwoTime:
     at = np.flatnonzero(keep)
     sigma = data.sigma[at] if data.sigma.ndim else data.sigma
     return TwoTime(data.c2[at], data.q[at], data.phi[at], data.times, sigma, data.mask)
+
+
+def in_ranges(
+    phi: Float[np.ndarray, " maps"],
+    phi_ranges: Sequence[tuple[float | int, float | int]],
+) -> Bool[np.ndarray, " maps"]:
+    """Tells which angles lie in one of some ranges, as `select` takes them.
+
+    Args:
+        phi: Angles in radians.
+        phi_ranges: Pairs of angles in radians.
+
+    Raises:
+        ArgumentError: If an end is not finite, or beyond two pi.
+    """
+    inside = np.zeros(phi.shape, bool)
+    for low, high in phi_ranges:
+        if not np.all(np.abs([low, high]) <= 2 * pi + 1e-3):
+            raise ArgumentError(
+                "`phi_ranges` must hold angles in radians, from -2 pi to 2 pi (use "
+                f"`math.radians`), but has ({low:g}, {high:g})."
+            )
+        whole = high - low >= 2 * pi - _ROUNDING
+        width = 2 * pi if whole else (high - low) % (2 * pi)
+        beyond = (phi - low + _ROUNDING) % (2 * pi)
+        inside |= beyond <= width + 2 * _ROUNDING
+    return inside
 
 
 def frame_range(data: TwoTime, start: int, end: int) -> TwoTime:

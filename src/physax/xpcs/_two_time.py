@@ -14,6 +14,8 @@ from ._known import known, on_host, require
 def _values(c2):
     """Returns maps as an array that keeps its precision."""
     c2 = as_array(c2)
+    if jnp.iscomplexobj(c2):
+        raise ArgumentError(f"`c2` must be real, but has dtype {c2.dtype}.")
     if c2.ndim != 3 or c2.shape[1] != c2.shape[2] or not c2.size:
         raise ArgumentError(
             "`c2` must have shape (maps, frames, frames) with at least one map, but "
@@ -37,7 +39,8 @@ def _times(times):
             f"`times` must have shape (frames,), but has shape {times.shape}."
         )
     (now,) = on_host(times)
-    times = require(times, abs(now) < np.inf, "`times` must be finite")
+    good = (now >= 0) & (now < np.inf)
+    times = require(times, good, "`times` must be finite and not negative")
     # The first one has none before it.
     before = now[np.maximum(np.arange(len(now)) - 1, 0)]
     rises = (now > before) | (np.arange(len(now)) == 0)
@@ -82,7 +85,8 @@ class TwoTime(eqx.Module):
         c2: The full symmetric maps, dimensionless, in the precision they came in.
         q: Wavevector of each map in 1/angstrom; one number stands for all.
         phi: Direction of each wavevector in radians; one number stands for all.
-        times: Times of the frames in seconds, strictly increasing.
+        times: Times of the frames in seconds since the transport began, strictly
+            increasing.
         sigma: Standard deviation of one value: a number, one for each map, or one for
             each value.
         mask: Which pairs of frames to use, the same for all maps; `None` for all.

@@ -101,7 +101,8 @@ class TwoTimeProblem(AbstractSeparable):
 
     def cost(self, vector):
         starts, c2, weight, mask = self.data
-        model = self.parameters.tree(vector)
+        given, moving = self.divided(vector)
+        model = self.parameters.tree(moving)
         first, second = at_pairs(model.prepare(self.times), starts, self.size)
         q, phi = self.q[:, None, None], self.phi[:, None, None]
         values = model.factor(first, second, q, phi)
@@ -110,7 +111,8 @@ class TwoTimeProblem(AbstractSeparable):
         scale = self.weight[:, None, None] if weight is None else weight
         scale = jnp.broadcast_to(jnp.where(keep, scale, 0), c2.shape)
         values = jnp.where(keep, values, 0)[..., None]
-        return projected_cost(values, c2, scale, self.parts, self.mixing)
+        parts, mixing = self.parts, self.mixing
+        return projected_cost(values, c2, scale, parts, mixing, given)
 
 
 def two_time_problem(
@@ -146,7 +148,7 @@ def two_time_problem(
             the angles.
     """
     scaling = PerAngle() if scaling is None else scaling
-    parameters = Parameters(model, bounds, _held(model, fixed), ties)
+    parameters = Parameters(model, bounds, _held(model, fixed), ties).with_free()
     mixing = scaling.mixing(data.phi)
     tiles = Tiles(data.frames)
     whole = data.sigma.ndim == 3

@@ -1,0 +1,46 @@
+"""What users of SciPy may hand to `curve_fit`, and what it says of it."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax._checks import ArgumentError
+from physax.fit import curve_fit
+from tests.fit.decays import SIGMA, TRUE, X, Y
+
+
+def decay(x, a, b, c):
+    return a * jnp.exp(-b * x) + c
+
+
+def test_lists_are_arrays():
+    found, covariance = curve_fit(decay, X.tolist(), Y.tolist())
+    expected, expected_covariance = curve_fit(decay, X, Y)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(covariance, expected_covariance, rtol=1e-9)
+    assert found == pytest.approx(TRUE, abs=5 * SIGMA)
+
+
+REFUSED = {
+    r"`f` must return an array of the shape of `ydata`, \(200,\), .* \(200, 1\)": {
+        "f": lambda x, a, b: (a * jnp.exp(-b * x))[:, None]
+    },
+    "`f` must be written with `jax.numpy`": {"f": lambda x, a, b: a * np.exp(-b * x)},
+    r"`bounds` must be a pair, .* list \[0, 1, 2\]": {"bounds": [0, 1, 2]},
+    r"`bounds` must be numbers, or one for each of 3 parameters": {
+        "bounds": ([0, 0], [1, 1])
+    },
+    r"`sigma` must be one number or have the shape of `ydata`": {"sigma": np.ones(5)},
+    r"`sigma` must be .* covariance matrix, but has shape \(3, 3\)": {
+        "sigma": np.eye(3)
+    },
+    "`loss` must be a loss such as `fit.SoftL1.* but is 'soft_l1'": {"loss": "soft_l1"},
+    "`method` must be a `fit.TrustRegion`, but is 'lm'": {"method": "lm"},
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_cannot_be_fitted_is_refused(message):
+    options = {"f": decay, **REFUSED[message]}
+    with pytest.raises(ArgumentError, match=message):
+        curve_fit(options.pop("f"), X, Y, **options)
