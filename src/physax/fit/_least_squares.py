@@ -266,7 +266,11 @@ def _fit_block_by_block(
         result = eqx.tree_at(
             lambda r: r.status, result, jnp.asarray(Status.INTERRUPTED, jnp.int32)
         )
-        said.append("Start it again with the same checkpoint folder to continue.")
+        said.append(
+            "Nothing was kept: give `checkpoint` to be able to continue."
+            if checkpoint is None
+            else "Start it again with the same checkpoint folder to continue."
+        )
     if skipped.any():
         places = ", ".join(map(str, np.flatnonzero(skipped)[:8]))
         said.append(
