@@ -6,9 +6,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
-from ._sums import LEAST_CONDITION, Normal, Sums, triangle
+from ._sums import LEAST_CONDITION, Factored, Normal, Sums, either, triangle
 
 
 class Mixing(eqx.Module):
@@ -66,7 +66,7 @@ def best_coefficients(
     matrix: Float[Array, "groups k k"],
     parts: Parts,
     mixing: Mixing,
-    factored: Bool[Array, ""],
+    factored: Factored,
 ) -> Float[Array, "functions shared"]:
     """Returns the coefficients that fit best, from X^T X or R of each group."""
     count, rows = parts.functions, mixing.rows
@@ -96,7 +96,7 @@ def best_coefficients(
         sides = matrix[:, :, y].reshape(-1)
         return jnp.linalg.lstsq(columns, sides)[0].reshape(count, -1)
 
-    return jax.lax.cond(factored, from_factor, from_products, matrix)
+    return either(factored, from_factor, from_products, matrix)
 
 
 def _inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
@@ -112,7 +112,7 @@ def joint_model(
     coefficients: Float[Array, "functions shared"],
     parts: Parts,
     mixing: Mixing,
-    factored: Bool[Array, ""],
+    factored: Factored,
 ) -> tuple[Float[Array, "q q"], Float[Array, ""]]:
     """Makes X^T X or R of X = [J, r] over linear coefficients and parameters.
 
@@ -135,7 +135,7 @@ def joint_model(
         missing = max(turn.shape[-1] - rows.shape[0], 0)
         return jnp.linalg.qr(jnp.pad(rows, ((0, missing), (0, 0))), mode="r")
 
-    joint = jax.lax.cond(factored, from_factor, from_products, matrix)
+    joint = either(factored, from_factor, from_products, matrix)
     cost = jnp.where(factored, joint[:, -1] @ joint[:, -1], joint[-1, -1])
     return joint, cost
 
@@ -171,7 +171,7 @@ def eliminated(
     coefficients: Float[Array, "functions shared"],
     parts: Parts,
     mixing: Mixing,
-    factored: Bool[Array, ""],
+    factored: Factored,
     *,
     keep: bool,
 ) -> Normal:

@@ -170,9 +170,17 @@ def _in_memory(
     if mesh is not None:
         data, count = spread(problem.data, mesh)
         problem = eqx.tree_at(lambda p: p.data, problem, data)
-    return _fit_in_memory(
-        problem, method, chunk, _differentiated(problem), mesh=mesh, count=count
-    )
+    options = {"mesh": mesh, "count": count}
+    if not _differentiated(problem):
+        # First the program that adds up squares, which is nearly always enough.
+        search, result = _fit_in_memory(problem, method, chunk, None, False, **options)
+        if not isinstance(search.factored, jax.core.Tracer):
+            if bool(search.factored) and not bool(search.done):
+                _, result = _fit_in_memory(
+                    problem, method, chunk, search, True, **options
+                )
+            return result
+    return _fit_in_memory(problem, method, chunk, None, None, **options)[1]
 
 
 @eqx.filter_jit
@@ -180,11 +188,13 @@ def _fit_in_memory(
     problem: AbstractProblem,
     method: TrustRegion,
     chunk: int,
-    derivative: bool,
+    search: Search | None,
+    factored: bool | None,
     *,
     mesh: Mesh | None,
     count: int,
-) -> FitResult:
+) -> tuple[Search, FitResult]:
+    """Searches on from `search`, or from the start, `factored` as `search_to_end`."""
     # Of the plan only what matters: how much memory is free changes from call to call.
     fixed = jax.lax.stop_gradient
     still = jax.tree.map(lambda x: fixed(x) if eqx.is_array(x) else x, problem)
@@ -196,17 +206,19 @@ def _fit_in_memory(
             problem, point, factored, chunk=chunk, mesh=mesh, count=count
         )
 
-    search = search_to_end(
-        method, still.bounds(), start_search(still), partial(normal_at, still)
+    begun = start_search(still) if search is None else search
+    found = search_to_end(
+        method, still.bounds(), begun, partial(normal_at, still), factored=factored
     )
-    if derivative:
-        vector = attach_derivative(problem, search.vector)
+    if factored is None:
+        # Some transformation follows the data.
+        vector = attach_derivative(problem, found.vector)
         # One more pass, along which derivatives reach errors, cost and coefficients.
         normal = with_derivative_of(
-            search.normal, normal_at(problem, vector, fixed(search.factored))
+            found.normal, normal_at(problem, vector, fixed(found.factored))
         )
-        search = eqx.tree_at(lambda s: (s.vector, s.normal), search, (vector, normal))
-    return report(without_data(problem), method, search)
+        found = eqx.tree_at(lambda s: (s.vector, s.normal), found, (vector, normal))
+    return found, report(without_data(problem), method, found)
 
 
 def report(problem: AbstractProblem, method: TrustRegion, search: Search) -> FitResult:

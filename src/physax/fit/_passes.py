@@ -3,11 +3,11 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from .._checks import ArgumentError
 from ._problems import AbstractProblem
-from ._sums import Normal, Sums, add, no_sums
+from ._sums import Factored, Normal, Sums, add, no_sums
 from ._trust_region import Search, begin
 
 
@@ -43,7 +43,7 @@ def add_points(
     problem: AbstractProblem,
     data: PyTree,
     vector: Float[Array, " m"],
-    factored: Bool[Array, ""],
+    factored: Factored,
     sums: Sums,
     first: Int[Array, ""],
     last: Int[Array, ""],
@@ -92,7 +92,7 @@ def first_sums(
 def resident_normal(
     problem: AbstractProblem,
     vector: Float[Array, " m"],
-    factored: Bool[Array, ""],
+    factored: Factored,
     *,
     chunk: int,
 ) -> Normal:

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from .._checks import ArgumentError
 from ._losses import AbstractLoss, Squared
 from ._parameters import Parameters, Tie
-from ._sums import Columns, Normal, Sums, triangle
+from ._sums import Columns, Factored, Normal, Sums, either, triangle
 
 
 class AbstractProblem(eqx.Module):
@@ -62,7 +62,7 @@ class AbstractProblem(eqx.Module):
         raise NotImplementedError
 
     def normal(
-        self, vector: Float[Array, " m"], sums: Sums, factored: Bool[Array, ""]
+        self, vector: Float[Array, " m"], sums: Sums, factored: Factored
     ) -> Normal:
         """Makes the quadratic model from the sums over all points."""
         raise NotImplementedError
@@ -210,7 +210,7 @@ class LeastSquares(AbstractProblem):
 
             values, jacobian = _jacobian(residuals, vector)
             rows = jnp.concatenate([jacobian, values[None]])
-            matrix = jax.lax.cond(
+            matrix = either(
                 factored,
                 lambda m: jnp.linalg.qr(jnp.concatenate([m, rows.T]), mode="r"),
                 lambda m: m + rows @ rows.T,

@@ -5,11 +5,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from ._passes import add_points, first_sums, points_in, without_data
 from ._problems import AbstractProblem
-from ._sums import Normal, Sums
+from ._sums import Factored, Normal, Sums
 
 
 def spread(data: PyTree, mesh: Mesh) -> tuple[PyTree, int]:
@@ -43,7 +43,7 @@ def spread(data: PyTree, mesh: Mesh) -> tuple[PyTree, int]:
 def sharded_normal(
     problem: AbstractProblem,
     vector: Float[Array, " m"],
-    factored: Bool[Array, ""],
+    factored: Factored,
     *,
     chunk: int,
     mesh: Mesh,
@@ -86,11 +86,11 @@ def sharded_normal(
         out_specs=rest,
         check_vma=False,
     )
-    sums = everywhere(dynamic, data, vector, factored)
+    sums = everywhere(dynamic, data, vector, jnp.asarray(factored))
     return problem.normal(vector, sums, factored)
 
 
-def _together(sums: Sums, factored: Bool[Array, ""], names) -> Sums:
+def _together(sums: Sums, factored: Factored, names) -> Sums:
     """Adds the sums of all devices."""
     added = jax.tree.map(lambda x: jax.lax.psum(x, names), sums)
     factors = jax.lax.all_gather(sums.matrix, names)

@@ -1,9 +1,16 @@
 """Sums over all points, from which a step follows: added chunk by chunk."""
 
+from collections.abc import Callable
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
+
+
+Factored = bool | Bool[Array, ""]
+"""Whether sums are triangular factors; a `bool` where that is known when compiling."""
 
 
 class Sums(eqx.Module):
@@ -75,7 +82,7 @@ def no_sums(shape: tuple[int, ...], dtype) -> Sums:
     return Sums(matrix, matrix, jnp.zeros(2, dtype), jnp.zeros((), int))
 
 
-def add(sums: Sums, columns: Columns, factored: Array) -> Sums:
+def add(sums: Sums, columns: Columns, factored: Factored) -> Sums:
     """Adds the points of a chunk.
 
     Args:
@@ -95,7 +102,7 @@ def add(sums: Sums, columns: Columns, factored: Array) -> Sums:
         total, lost = _two_sum(sums.matrix, product)
         return total, sums.rest + lost
 
-    matrix, rest = jax.lax.cond(factored, extend_factor, extend_products, None)
+    matrix, rest = either(factored, extend_factor, extend_products, None)
     cost, lost = _two_sum(sums.cost[0], columns.cost)
     return Sums(
         matrix,
@@ -103,6 +110,16 @@ def add(sums: Sums, columns: Columns, factored: Array) -> Sums:
         jnp.stack([cost, sums.cost[1] + lost]),
         sums.count + columns.count,
     )
+
+
+def either(factored: Factored, yes: Callable, no: Callable, operand: Any) -> Any:
+    """Returns what one of two functions makes of an operand.
+
+    Where it is known which, the other one is not compiled: that is much of a short fit.
+    """
+    if isinstance(factored, bool):
+        return (yes if factored else no)(operand)
+    return jax.lax.cond(factored, yes, no, operand)
 
 
 def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
@@ -113,7 +130,7 @@ def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def triangle(
-    matrix: Float[Array, "k k"], factored: Array
+    matrix: Float[Array, "k k"], factored: Factored
 ) -> tuple[Float[Array, "m m"], Float[Array, " m"], Array]:
     """Factors X^T X, or takes R as it is; X = [J, r].
 
@@ -139,4 +156,4 @@ def triangle(
     def from_factor(_):
         return columns, matrix[:-1, -1], jnp.ones((), bool)
 
-    return jax.lax.cond(factored, from_factor, from_products, None)
+    return either(factored, from_factor, from_products, None)

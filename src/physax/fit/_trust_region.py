@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .._checks import as_array, at_least, positive
 from .._status import Status
-from ._sums import Normal
+from ._sums import Factored, Normal
 from ._trial_step import held_at_bounds, trial_step
 
 
@@ -137,9 +137,11 @@ def search_to_end(
     method: TrustRegion,
     bounds: tuple[Float[Array, " m"], Float[Array, " m"]],
     search: Search,
-    normal_at: Callable[[Float[Array, " m"], Bool[Array, ""]], Normal],
+    normal_at: Callable[[Float[Array, " m"], Factored], Normal],
+    *,
+    factored: bool | None = None,
 ) -> Search:
-    """Searches until it is done, all data at hand.
+    """Searches, all data at hand.
 
     Args:
         method: Tolerances.
@@ -147,14 +149,19 @@ def search_to_end(
         search: Where it begins.
         normal_at: Takes parameters, and whether to form triangular factors, to the
             model there.
+        factored: Whether to form those in all passes: it ends where that has to change.
+            None: as the search asks for, until it is done.
     """
 
+    def goes_on(search: Search) -> Bool[Array, ""]:
+        return ~search.done & ((factored is None) | (search.factored == factored))
+
     def one_pass(search: Search) -> Search:
-        new = normal_at(search.trial, search.factored)
-        return advance(method, bounds, search, new)
+        how = search.factored if factored is None else factored
+        return advance(method, bounds, search, normal_at(search.trial, how))
 
     # Inner iterations of an algorithm: how many follows from the data.
-    return jax.lax.while_loop(lambda s: ~s.done, one_pass, search)
+    return jax.lax.while_loop(goes_on, one_pass, search)
 
 
 def advance(
