@@ -143,6 +143,15 @@ def test_what_only_rounding_tells_is_undetermined():
     assert twins.standard_errors[0] == np.inf
 
 
+def test_a_parameter_that_is_zero_is_determined():
+    # To rounding, and not flat: a start of zero that stays there.
+    exact = X, 2 * np.exp(-1.3 * X)
+    for start in (0.0, 1e-30, 1.0):
+        result = least_squares(LeastSquares(faded, np.array([1.0, 2.0, start]), exact))
+        assert result.status == Status.CONVERGED, start
+        assert abs(float(result.values[2])) < 1e-12
+
+
 def test_points_of_weight_zero_do_not_count():
     weights = np.where(np.arange(X.size) % 9 == 0, 0.0, 1.0)
     weighted = least_squares(problem(weights=weights))

@@ -386,13 +386,13 @@ def conclude(
     sigma = jnp.linalg.svd(jnp.where(free, equal, 0), compute_uv=False)
     eps = jnp.finfo(norms.dtype).eps
     rank = jnp.sum(sigma > rank_limit(sigma.size, sigma.dtype) * sigma[0])
-    # What a parameter of its present or first size changes: less than the rounding of
-    # the others is nothing.
-    sizes = jnp.maximum(jnp.abs(search.vector), jnp.abs(start))
-    effects = jnp.where(held, jnp.inf, sizes * column_norms(normal))
-    whole = jnp.linalg.norm(jnp.where(jnp.isfinite(effects), effects, 0))
-    lost = jnp.any((effects <= eps * whole) & (sizes > 0))
-    determined = (rank >= jnp.sum(free)) & ~lost
+    # A column that has faded to rounding, of its own former length and of what the
+    # other parameters change, tells nothing either.
+    own = column_norms(normal)
+    effects = own * jnp.maximum(jnp.abs(search.vector), jnp.abs(start))
+    small = effects <= eps * jnp.linalg.norm(effects)
+    faded = small & (own <= eps * search.scale) & ~held
+    determined = (rank >= jnp.sum(free)) & ~jnp.any(faded)
     tolerance = jnp.maximum(jnp.maximum(method.ftol, method.gtol), 100 * eps)
     level = search.predicted <= tolerance * normal.cost + _noise(search)
     out = jnp.where(level, Status.CONVERGED, Status.STALLED)
