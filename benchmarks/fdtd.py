@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from ._command import Command
 from ._physax_fdtd import Prepared, physax_advance, physax_runner
 from ._rows import MISSING, OURS, Row, console, ours_version, ranked, report
-from .peers._worker import PEERS, PeerError, Worker
+from .peers._worker import PEERS, PeerError, opened
 
 
 SPEED = "Mcell-steps/s"
@@ -31,17 +31,6 @@ def title(case: str, n: int, steps: int) -> str:
 def speed(case: str, n: int, steps: int, seconds: float) -> float:
     """Returns million cell steps per second."""
     return n ** int(case[0]) * steps / seconds / 1e6
-
-
-def opened(tools: Sequence[str]) -> tuple[list[Worker], dict[str, str]]:
-    """Starts the tools; returns those that run, and why the others do not."""
-    workers, missing = [], {}
-    for tool in tools:
-        try:
-            workers.append(Worker(tool))
-        except PeerError as error:
-            missing[tool] = str(error)
-    return workers, missing
 
 
 def throughput(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ._command import Command
 from ._rows import CHECK, MISSING, OURS, Row, console, ranked, report
-from .peers._worker import PeerError, Worker
+from .peers._worker import interleaved, opened
 
 
 PEERS = ("scipy", "nlsq", "optimistix")
@@ -23,19 +23,12 @@ QUICK = (100_000,)
 def measured(points: int, tools: Sequence[str], rounds: int) -> list[Row]:
     """Measures one size with all tools, interleaved."""
     name = f"{points:,} points, 5 parameters"
-    workers, rows = [], []
-    for tool in tools:
-        try:
-            workers.append(Worker(tool, MODULES[tool]))
-        except PeerError as error:
-            console().print(f"{name}: {error}")
-            rows.append(Row(f"{name}: warm", tool, MISSING, None, "s"))
-    answers = {worker.tool: [] for worker in workers}
-    for _ in range(rounds + 1):
-        for worker in workers:
-            answers[worker.tool].append(worker.run(points=points))
-    for worker in workers:
-        worker.close()
+    workers, missing = opened(tools, MODULES)
+    rows = []
+    for tool, why in missing.items():
+        console().print(f"{name}: {why}")
+        rows.append(Row(f"{name}: warm", tool, MISSING, None, "s"))
+    answers = interleaved(workers, rounds, points=points)
     ours = answers[OURS][0]["values"]
     for worker in workers:
         first, *rest = answers[worker.tool]

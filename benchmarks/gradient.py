@@ -23,9 +23,8 @@ from ._rows import (
     ranked,
     report,
 )
-from .fdtd import opened
 from .peers._gradient import FORWARD
-from .peers._worker import PeerError
+from .peers._worker import PeerError, opened
 
 
 # How each tool differentiates; of a peer's right ones the fastest counts.

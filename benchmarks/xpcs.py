@@ -15,7 +15,7 @@ import numpy as np
 
 from ._command import Command
 from ._rows import CHECK, MISSING, OURS, Row, console, ranked, report
-from .peers._worker import PeerError, Worker
+from .peers._worker import interleaved, opened
 from .peers._xpcs_data import NOISE, factor, maps
 
 
@@ -63,20 +63,14 @@ def reduced_chi2(case: Case, found: Sequence[float]) -> float:
 
 def measured(case: Case, tools: Sequence[str], rounds: int) -> list[Row]:
     """Measures one case with all tools, interleaved."""
-    workers, rows = [], []
-    for tool in tools:
-        try:
-            workers.append(Worker(tool, MODULES[tool]))
-        except PeerError as error:
-            console().print(f"{case.name}: {error}")
-            rows.append(Row(case.name, tool, MISSING, None, "s"))
+    workers, missing = opened(tools, MODULES)
+    rows = []
+    for tool, why in missing.items():
+        console().print(f"{case.name}: {why}")
+        rows.append(Row(case.name, tool, MISSING, None, "s"))
     request = {"work": case.work, "angles": case.angles, "frames": case.frames}
-    answers = {worker.tool: [] for worker in workers}
-    for _ in range(rounds + 1):
-        for worker in workers:
-            answers[worker.tool].append(worker.run(**request))
+    answers = interleaved(workers, rounds, **request)
     for worker in workers:
-        worker.close()
         first, *rest = answers[worker.tool]
         warm = Row(
             f"{case.name}: warm",

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 
@@ -105,3 +106,45 @@ class Worker:
     def close(self) -> None:
         """Ends the process."""
         self._process.communicate()  # its end of input; waits, and closes the pipes
+
+
+def opened(
+    tools: Iterable[str], modules: Mapping[str, str] = MODULES
+) -> tuple[list[Worker], dict[str, str]]:
+    """Starts tools; returns those that run, and why the others do not.
+
+    Args:
+        tools: Their names.
+        modules: What each runs, in `benchmarks`.
+    """
+    workers, missing = [], {}
+    for tool in tools:
+        try:
+            workers.append(Worker(tool, modules[tool]))
+        except PeerError as error:
+            missing[tool] = str(error)
+    return workers, missing
+
+
+def interleaved(
+    workers: Sequence[Worker], rounds: int, **request: int | str
+) -> dict[str, list[dict]]:
+    """Asks all workers in turn, round after round, and ends them.
+
+    Args:
+        workers: From `opened`.
+        rounds: How often after the first, which compiles.
+        request: What to ask.
+
+    Returns:
+        The answers of each tool.
+    """
+    answers: dict[str, list[dict]] = {worker.tool: [] for worker in workers}
+    try:
+        for _ in range(rounds + 1):
+            for worker in workers:
+                answers[worker.tool].append(worker.run(**request))
+    finally:
+        for worker in workers:
+            worker.close()
+    return answers

@@ -1,7 +1,6 @@
 """homodyne's kernel and its fit, by its documented functions; xpcsjax has the same."""
 
 import os
-import sys
 from importlib import import_module
 from importlib.metadata import version
 
@@ -97,5 +96,4 @@ def serve_package(package: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.argv = sys.argv[:1]
     serve_package("homodyne")
