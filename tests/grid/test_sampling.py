@@ -10,6 +10,7 @@ from physax import PhysaxError
 from physax.grid import (
     Clamp,
     Cubic,
+    CubicHermite,
     Field,
     Fill,
     Grid,
@@ -54,7 +55,7 @@ def points_inside(grid, count=200, seed=0):
     return low + unit * size
 
 
-METHODS = [(Nearest(), 0), (Linear(), 1), (Cubic(), 3)]
+METHODS = [(Nearest(), 0), (Linear(), 1), (CubicHermite(), 2), (Cubic(), 3)]
 KINDS = ["uniform", "graded"]
 # Each kind of sample along one axis.
 STAGGER = (0.0, 0.5)
@@ -80,7 +81,9 @@ def test_polynomials_of_the_methods_degree_are_exact(method, degree, kind):
 
 @pytest.mark.x64
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("method", "order"), [(Linear(), 2), (Cubic(), 4)])
+@pytest.mark.parametrize(
+    ("method", "order"), [(Linear(), 2), (CubicHermite(), 3), (Cubic(), 4)]
+)
 @pytest.mark.parametrize("ndim", [1, 2, 3])
 def test_order_of_convergence(kind, method, order, ndim):
     def wave(*x):
@@ -125,7 +128,8 @@ def test_agrees_with_scipy(kind, name):
 @pytest.mark.x64
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    ("method", "order"), [(Nearest(), 1), (Linear(), 2), (Cubic(), 4)]
+    ("method", "order"),
+    [(Nearest(), 1), (Linear(), 2), (CubicHermite(), 3), (Cubic(), 4)],
 )
 def test_periodic_axes_repeat_at_full_order(kind, method, order):
     def wave(x, y):
@@ -193,7 +197,9 @@ def test_points_outside_do_not_spoil_gradients(method, kind, outside):
 
 
 @pytest.mark.x64
-@pytest.mark.parametrize(("method", "ndim"), [(Linear(), 2), (Cubic(), 1)])
+@pytest.mark.parametrize(
+    ("method", "ndim"), [(Linear(), 2), (CubicHermite(), 1), (Cubic(), 1)]
+)
 @pytest.mark.parametrize(
     ("kind", "periodic"), [("uniform", ()), ("graded", ()), ("graded", ("x",))]
 )
@@ -228,6 +234,18 @@ def test_gradients_by_points_values_and_grid(method, ndim, kind, periodic):
     # 1e-6 of a total of 10. No point crosses a sample within the step.
     numeric = (along(step) - along(-step)) / (2 * step)
     np.testing.assert_allclose(slope, numeric, rtol=1e-6)
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_hermite_slope_has_no_jumps(kind):
+    grid = grids(9, 1)[kind]
+    field = Field(jax.random.normal(jax.random.key(0), grid.shape), (0.5,), grid)
+    slope = jax.vmap(jax.grad(lambda x: sample(field, x[None], CubicHermite())))
+    samples = field.coordinates()[0][1:-1]
+    # Curvatures of random samples reach 1 / 0.05^2, so slopes differ by 4e-7 over this.
+    below, above = slope(samples - 1e-9), slope(samples + 1e-9)
+    np.testing.assert_allclose(below, above, rtol=0, atol=1e-5)
 
 
 def test_nearest_has_no_gradient_with_respect_to_points():

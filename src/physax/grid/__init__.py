@@ -14,6 +14,7 @@ from ._sampling import (
     AbstractOutside as AbstractOutside,
     Clamp as Clamp,
     Cubic as Cubic,
+    CubicHermite as CubicHermite,
     Fill as Fill,
     Linear as Linear,
     Nearest as Nearest,

@@ -1,7 +1,7 @@
 """Values of a field at arbitrary points."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from itertools import product
 from typing import ClassVar
@@ -17,9 +17,25 @@ from ._grid import Grid
 
 
 class AbstractInterpolation(eqx.Module):
-    """How many samples along each axis the polynomial through them interpolates."""
+    """How the samples along one axis make a function between them.
+
+    Attributes:
+        nodes: How many samples around a point take part, even or 1.
+    """
 
     nodes: eqx.AbstractClassVar[int]
+
+    @abstractmethod
+    def weights(
+        self, x: ArrayLike, knots: Sequence[ArrayLike]
+    ) -> list[Float[Array, ""]]:
+        """Returns the weight of each sample.
+
+        Args:
+            x: Where the function is evaluated.
+            knots: Where the samples lie, increasing; fewer than `nodes` on an axis that
+                is too short.
+        """
 
 
 class Nearest(AbstractInterpolation):
@@ -27,22 +43,48 @@ class Nearest(AbstractInterpolation):
 
     nodes: ClassVar[int] = 1
 
+    def weights(self, x, knots):
+        return _lagrange_weights(x, knots)
+
 
 class Linear(AbstractInterpolation):
     """Multilinear interpolation: order 2, continuous, never beyond the samples."""
 
     nodes: ClassVar[int] = 2
 
+    def weights(self, x, knots):
+        return _lagrange_weights(x, knots)
+
 
 class Cubic(AbstractInterpolation):
     """Lagrange interpolation by cubics: order 4, also on graded grids.
 
     Continuous; its slope is of order 3 and jumps at the samples by an error of that
-    order. (The Catmull-Rom spline has a continuous slope, but values of order 3.) Next
-    to a face that is not periodic the four outermost samples are used.
+    order. Next to a face that is not periodic the four outermost samples are used.
     """
 
     nodes: ClassVar[int] = 4
+
+    def weights(self, x, knots):
+        return _lagrange_weights(x, knots)
+
+
+class CubicHermite(AbstractInterpolation):
+    r"""Cubics with a continuous slope: order 3, also on graded grids.
+
+    At each inner sample the slope is that of the parabola through it and its two
+    neighbours, on a uniform grid the Catmull-Rom spline. The slope of the function is
+    of order 2 and has no jumps, which solvers of high order need. Between the two
+    outermost samples of an axis that is not periodic it is the parabola through three.
+
+    Reference: Catmull and Rom, *A class of local interpolating splines*, in Computer
+    Aided Geometric Design (1974).
+    """
+
+    nodes: ClassVar[int] = 4
+
+    def weights(self, x, knots):
+        return _hermite_weights(x, knots)
 
 
 class AbstractOutside(eqx.Module):
@@ -115,8 +157,7 @@ def sample(
 ) -> Num[Array, "..."]:
     r"""Evaluates a field at points, between its samples by a product of polynomials.
 
-    Along each axis the Lagrange polynomial through the nearest 1, 2 or 4 samples is
-    evaluated, whatever the stagger of the field and the grading of the grid. A point
+    Along each axis the polynomial through the nearest 1, 2 or 4 samples is evaluated, whatever the stagger of the field and the grading of the grid. A point
     is inside from the low corner of the grid to the high one; between the outermost
     sample and the face the outermost polynomial goes on, which keeps the order.
     Differentiable in the values and in the points.
@@ -124,7 +165,7 @@ def sample(
     Args:
         field: The field.
         points: Coordinates along each axis of the grid, in metres.
-        method: `Nearest()`, `Linear()` or `Cubic()`.
+        method: `Nearest()`, `Linear()`, `Cubic()` or `CubicHermite()`.
         outside: `Fill(value)` or `Clamp()`; without it NaN. A coordinate that is NaN is
             outside.
         periodic: Names of the axes along which the field repeats; no point is outside
@@ -171,8 +212,7 @@ def _sample_point(
     stencils = []
     for axis, stagger in enumerate(field.stagger):
         x, inside = _enter(field.grid, axis, point[axis], outside, periodic[axis])
-        nodes = min(method.nodes, field.grid.shape[axis])
-        stencils.append(_stencil(field.grid, axis, stagger, x, nodes, periodic[axis]))
+        stencils.append(_stencil(field.grid, axis, stagger, x, method, periodic[axis]))
         all_inside &= inside
     return outside.finish(_contract(field.values, stencils), all_inside)
 
@@ -192,10 +232,16 @@ def _enter(
 
 
 def _stencil(
-    grid: Grid, axis: int, stagger: float, x: Array, nodes: int, periodic: bool
+    grid: Grid,
+    axis: int,
+    stagger: float,
+    x: Array,
+    method: AbstractInterpolation,
+    periodic: bool,
 ) -> tuple[Int[Array, " nodes"], list[Float[Array, ""]]]:
-    """Finds the samples around a coordinate and their Lagrange weights."""
+    """Finds the samples around a coordinate and their weights."""
     cells = grid.shape[axis]
+    nodes = min(method.nodes, cells)
     locate = _locate_uniform if grid.is_uniform(axis) else _locate_graded
     below, position, gap, x = locate(grid, axis, stagger, x)
     if nodes == 1:
@@ -207,7 +253,7 @@ def _stencil(
     knots = [jnp.zeros_like(x)]
     for node in range(nodes - 1):
         knots.append(knots[-1] + gap(first + node))
-    weights = _lagrange_weights(x - position(first), knots)
+    weights = method.weights(x - position(first), knots)
     return (first + jnp.arange(nodes)) % cells, weights
 
 
@@ -242,17 +288,33 @@ def _locate_graded(grid: Grid, axis: int, stagger: float, x: Array) -> _Located:
 
 
 def _lagrange_weights(
-    x: Float[Array, ""], knots: list[Float[Array, ""]]
+    x: ArrayLike, knots: Sequence[ArrayLike]
 ) -> list[Float[Array, ""]]:
     """Weights of the polynomial through samples at the knots, evaluated at `x`."""
     weights = []
-    for knot in knots:
+    for i, knot in enumerate(knots):
         weight = jnp.ones_like(x)
-        for other in knots:
-            if other is not knot:
+        for j, other in enumerate(knots):
+            if i != j:
                 weight = weight * (x - other) / (knot - other)
         weights.append(weight)
     return weights
+
+
+def _hermite_weights(
+    x: ArrayLike, knots: Sequence[ArrayLike]
+) -> list[Float[Array, ""]]:
+    """Weights of the cubic whose slopes are those of parabolas through neighbours.
+
+    It blends the parabola around the lower sample into that around the upper one, and
+    outside the inner interval it is the parabola that lies there.
+    """
+    if len(knots) < 4:
+        return _lagrange_weights(x, knots)
+    low = [*_lagrange_weights(x, knots[:3]), 0.0]
+    high = [0.0, *_lagrange_weights(x, knots[1:])]
+    blend = jnp.clip((x - knots[1]) / (knots[2] - knots[1]), 0, 1)
+    return [a + blend * (b - a) for a, b in zip(low, high, strict=True)]
 
 
 def _contract(
