@@ -18,6 +18,7 @@ _SUBPACKAGES = (
     "fit",
     "grid",
     "io",
+    "particles",
     "plot",
     "runtime",
     "units",

@@ -157,9 +157,10 @@ def sample(
 ) -> Num[Array, "..."]:
     r"""Evaluates a field at points, between its samples by a product of polynomials.
 
-    Along each axis the polynomial through the nearest 1, 2 or 4 samples is evaluated, whatever the stagger of the field and the grading of the grid. A point
-    is inside from the low corner of the grid to the high one; between the outermost
-    sample and the face the outermost polynomial goes on, which keeps the order.
+    Along each axis the polynomial through the nearest 1, 2 or 4 samples is evaluated,
+    whatever the stagger of the field and the grading of the grid. A point is inside
+    from the low corner of the grid to the high one; between the outermost sample and
+    the face the outermost polynomial goes on, which keeps the order.
     Differentiable in the values and in the points.
 
     Args:
