@@ -23,6 +23,7 @@ CHECK = "relative error"
 HIGHER_IS_BETTER = (
     "Mcell-steps/s",
     "Gcell-steps/s",
+    "Mparticle-steps/s",
     "of the bare loop",
     "of the bandwidth",
     "fits",

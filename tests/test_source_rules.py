@@ -64,6 +64,10 @@ OPTIONAL = {
 } - {"physax"}
 
 
+# Needed, but dear to import: 0.5 s for those who never use it.
+HEAVY = {"diffrax"}
+
+
 def modules_of(node):
     """Top-level names that an import statement reaches outside physax."""
     if isinstance(node, ast.Import):
@@ -144,7 +148,7 @@ def import_faults(node, unit, *, at_top):
         yield f"imports {module}"
     if "logging" in modules and unit != "cli":
         yield "imports logging"
-    if not at_top and not (modules and modules <= OPTIONAL):
+    if not at_top and not (modules and modules <= OPTIONAL | HEAVY):
         yield "imports inside a function what is no optional dependency"
     known = REQUIRED | set(sys.stdlib_module_names) | {"physax"}
     for module in modules - known if at_top else ():

@@ -18,6 +18,7 @@ PYPI = {
     # With SciPy, which comes with it, and optimistix: for curve fits.
     "nlsq": "nlsq==0.7.6 optimistix",
     "homodyne": "homodyne==2.23.3 xpcsjax==0.1.8",
+    "parcels": "parcels==4.0.2",
 }
 PEERS = {
     "beamz": "peers.beamz_fdtd",

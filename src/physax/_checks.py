@@ -1,6 +1,6 @@
 """Checks on values: loud on the host, harmless under `jit` and on many devices."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import jax
@@ -33,13 +33,17 @@ def at_once(x: PyTree[ArrayLike]) -> AbstractContextManager:
     return jax.ensure_compile_time_eval()
 
 
-def as_array(x: Num[ArrayLike, "*shape"]) -> Num[Array, "*shape"]:
+def as_array(x: ArrayLike | Sequence) -> Num[Array, "..."]:
     """Returns `x` as an array of definite dtype, integers as floating point.
 
     A Python number gets the default precision without JAX's weak type, under which
     1.0 and `jnp.float32(1.0)` would compile twice. An integer such as `2 * 10**14` Hz
-    would not fit into JAX's default of 32 bits.
+    would not fit into JAX's default of 32 bits. Lists and tuples of numbers count as
+    arrays.
     """
+    if isinstance(x, (list, tuple)):
+        known = not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(x))
+        x = np.asarray(x) if known else jnp.asarray(x)
     with at_once(x):
         if isinstance(x, jax.Array):
             integer = jnp.issubdtype(x.dtype, jnp.integer)

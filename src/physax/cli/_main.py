@@ -12,6 +12,7 @@ from .._checks import PhysaxError
 from ._exit import ExitCode
 from ._info import add_info_command
 from ._machine import DeviceError
+from ._track import add_track_command
 from ._xpcs import add_xpcs_command
 
 
@@ -66,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     add_info_command(commands)
+    add_track_command(commands)
     add_xpcs_command(commands)
     return parser
 

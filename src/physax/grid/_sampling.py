@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from itertools import product
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -26,9 +26,7 @@ class AbstractInterpolation(eqx.Module):
     nodes: eqx.AbstractClassVar[int]
 
     @abstractmethod
-    def weights(
-        self, x: ArrayLike, knots: Sequence[ArrayLike]
-    ) -> list[Float[Array, ""]]:
+    def weights(self, x: Any, knots: Sequence[Any]) -> list[Float[Array, ""]]:
         """Returns the weight of each sample.
 
         Args:
@@ -288,9 +286,7 @@ def _locate_graded(grid: Grid, axis: int, stagger: float, x: Array) -> _Located:
     )
 
 
-def _lagrange_weights(
-    x: ArrayLike, knots: Sequence[ArrayLike]
-) -> list[Float[Array, ""]]:
+def _lagrange_weights(x: Any, knots: Sequence[Any]) -> list[Float[Array, ""]]:
     """Weights of the polynomial through samples at the knots, evaluated at `x`."""
     weights = []
     for i, knot in enumerate(knots):
@@ -302,9 +298,7 @@ def _lagrange_weights(
     return weights
 
 
-def _hermite_weights(
-    x: ArrayLike, knots: Sequence[ArrayLike]
-) -> list[Float[Array, ""]]:
+def _hermite_weights(x: Any, knots: Sequence[Any]) -> list[Float[Array, ""]]:
     """Weights of the cubic whose slopes are those of parabolas through neighbours.
 
     It blends the parabola around the lower sample into that around the upper one, and

@@ -18,6 +18,9 @@ from ._s_parameters import s_parameters as s_parameters
 from ._simulation import simulation as simulation
 from ._spectrum import spectrum as spectrum
 from ._time_series import time_series as time_series
+from ._track_animation import animate_tracks as animate_tracks
+from ._track_maps import density as density, ftle_map as ftle_map
+from ._tracks import tracks as tracks
 from ._two_time import (
     angle_cuts as angle_cuts,
     two_time as two_time,

@@ -1,0 +1,54 @@
+"""The words of `physax track`: follow particles, and the template of its settings.
+
+What they do is imported when one of them runs, so that `physax --help` stays quick.
+"""
+
+import argparse
+from importlib import import_module
+
+from ._exit import ExitCode
+
+
+def add_track_command(commands: argparse._SubParsersAction) -> None:
+    """Adds `track` to the commands of a parser."""
+    command = commands.add_parser(
+        "track",
+        help="follow particles through winds, currents and other flows",
+        description=(
+            "Follows particles through a flow in NetCDF, zarr, HDF5 or npz files, and "
+            "writes tracks, a map and a summary. Without --config it seeds a grid all "
+            "over the data and follows it for some days."
+        ),
+        epilog=(
+            "`physax track config` writes a template of the YAML file of --config; "
+            "`physax track config --check FILE` examines one."
+        ),
+    )
+    command.add_argument(
+        "files", nargs="*", metavar="FILE|config", help="files of the flow, or `config`"
+    )
+    command.add_argument("--config", metavar="FILE.yaml", help="settings of the run")
+    command.add_argument("--output-dir", metavar="DIR")
+    command.add_argument("--u", metavar="NAME", help="variable along x, or eastward")
+    command.add_argument("--v", metavar="NAME", help="variable along y, or northward")
+    command.add_argument("--w", metavar="NAME", help="vertical variable (none)")
+    command.add_argument("--days", type=float, help="how long to follow particles (5)")
+    command.add_argument("--backward", action="store_true", help="from the end back")
+    command.add_argument("--animation", choices=("gif", "mp4"), help="draw it, too")
+    command.add_argument("--no-figures", action="store_true", help="draw nothing")
+    command.add_argument(
+        "--check", metavar="FILE", help="with `config`: examine a file"
+    )
+    command.add_argument(
+        "-o", "--output", metavar="FILE", help="with `config`: not to the screen"
+    )
+    command.add_argument("--threads", type=int, metavar="N", help="processors to use")
+    command.add_argument("-v", "--verbose", action="count", default=0, help="say more")
+    command.add_argument("-q", "--quiet", action="count", default=0, help="say less")
+    command.set_defaults(run=_track)
+
+
+def _track(options: argparse.Namespace) -> ExitCode:
+    if options.files == ["config"]:
+        return import_module("physax.cli._track_config").run_config(options)
+    return import_module("physax.cli._track_run").run_track(options)

@@ -1,0 +1,73 @@
+"""The command `physax track config`: a template of the YAML file, and its check."""
+
+import argparse
+from pathlib import Path
+
+from .._checks import ArgumentError
+from ..io import check_writable
+from ..io._whole_file import whole_file
+from ._exit import ExitCode
+from ._track_settings import read_settings
+
+
+TEMPLATE = """\
+# Settings of `physax track --config FILE --output-dir DIR`. Positions are longitude and
+# latitude in degrees where the files have these, else metres; velocities are in m/s.
+# Times may end in _seconds, _minutes, _hours or _days. What is left out, or null, is
+# found. `physax track config --check FILE` examines a file.
+
+velocity:
+  files: null  # such as [uwnd.nc, vwnd.nc] or ["ocean_*.nc"]; .nc, .zarr, .h5, .npz
+  u: null  # variable along x, or eastward; found by its standard_name or name
+  v: null  # variable along y, or northward
+  w: null  # vertical variable, upward; without it particles stay at their height
+  axes: null  # of .h5 and .npz: names of the coordinates in order, such as [x, y]
+  time: null  # of .h5 and .npz: name of the times, the first dimension
+  select: null  # one place along other dimensions, such as {depth: 10.0}
+  scale: null  # what a number of the file is in m/s, where its units do not tell
+  slip: null  # along land: 1 slides freely, 0 not at all
+  period_days: null  # after which the flow repeats
+  hold: false  # true: beyond the last instant the flow stays as it is
+
+# Where particles begin: Grid {low, high, shape}, Random {low, high, count, seed},
+# Gaussian {centre, spread, count, seed}, Line {start, stop, count}, Points {points},
+# such as {type: Grid, low: [-60, 20], high: [-20, 50], shape: [20, 15]}. Without it a
+# grid all over the data. What lies on land is left out.
+seeds: null
+
+times:
+  start_days: null  # since the first instant; backward the default is the last one
+  duration_days: null  # 5 days on the globe, else what crosses the data
+  record_every_hours: null
+  step_minutes: null  # at most
+  backward: false
+
+solver: {type: RK4}  # or RK4ThreeEighths, RK2, Euler
+coast: strand  # what reaches land ends there; or none
+
+output:
+  tracks: null  # such as tracks.nc, tracks.zarr or tracks.npz
+  ragged: false  # true: tracks one behind the other, smaller where many end early
+  figures: true
+  animation: null  # gif, or mp4 where ffmpeg is there
+  west: -180  # smallest longitude of maps
+"""
+
+
+def run_config(options: argparse.Namespace) -> ExitCode:
+    """Writes the template, or checks a file."""
+    if options.check is not None:
+        if options.output is not None:
+            raise ArgumentError("`--output` must be left out with `--check`.")
+        read_settings(options.check)
+        print(f"{options.check}: valid settings")
+        return ExitCode.DONE
+    if options.output is None:
+        print(TEMPLATE, end="")
+        return ExitCode.DONE
+    path = Path(options.output)
+    check_writable(path.parent)
+    with whole_file(path) as file:
+        file.write(TEMPLATE.encode())
+    print(path)
+    return ExitCode.DONE

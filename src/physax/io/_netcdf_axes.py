@@ -1,0 +1,202 @@
+"""Which coordinate of a file is longitude, latitude, height or time, by CF's rules."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._checks import ArgumentError
+
+
+X, Y, Z, T = "x", "y", "z", "t"
+
+_EAST = re.compile(r"degrees?_?(e|east)", re.IGNORECASE)
+_NORTH = re.compile(r"degrees?_?(n|north)", re.IGNORECASE)
+_PRESSURE = {
+    **dict.fromkeys(("pa", "pascal"), 1.0),
+    **dict.fromkeys("hpa mb mbar millibar millibars".split(), 100.0),
+    **dict.fromkeys("dbar decibar".split(), 1e4),
+}
+_LENGTH = {
+    **dict.fromkeys("m meter meters metre metres".split(), 1.0),
+    **dict.fromkeys("km kilometer kilometers".split(), 1e3),
+    **{"cm": 1e-2, "mm": 1e-3, "um": 1e-6},
+}
+_VERTICAL = re.compile(
+    r"depth.*|height.*|altitude.*|air_pressure.*|sea_water_pressure.*|"
+    r".*sigma.*|.*s_coordinate.*|model_level_number|geopotential_height",
+)
+_NAMES = {
+    X: "x xc x_c xt xgrid projection_x_coordinate".split(),
+    Y: "y yc y_c yt ygrid projection_y_coordinate".split(),
+    Z: (
+        "z lev level levels depth plev pressure height altitude isobaric pressure_level"
+    ).split(),
+    T: "t time times time_counter ocean_time valid_time record".split(),
+}
+_LONGITUDE = re.compile(r"(grid_)?(lon(gitude)?|nav_lon|xlong)(_.*)?")
+_LATITUDE = re.compile(r"(grid_)?(lat(itude)?|nav_lat|xlat)(_.*)?")
+
+
+class Role(NamedTuple):
+    """What a coordinate is.
+
+    Attributes:
+        axis: `"x"`, `"y"`, `"z"`, `"t"`, or empty for none of them.
+        degrees: Whether it is a longitude or a latitude.
+    """
+
+    axis: str
+    degrees: bool
+
+
+def role_of(name: str, attributes: Mapping[str, Any]) -> Role:
+    """Tells what a coordinate is, by its attributes and, without, by its name.
+
+    Args:
+        name: Of the variable.
+        attributes: Its attributes.
+    """
+    units = str(attributes.get("units", "")).strip()
+    standard = str(attributes.get("standard_name", "")).lower()
+    letter = str(attributes.get("axis", "")).lower()
+    plain = name.lower().rsplit("/", 1)[-1]
+    if standard == "time" or " since " in units or letter == T:
+        return Role(T, False)
+    if _EAST.fullmatch(units) or _LONGITUDE.fullmatch(standard):
+        return Role(X, True)
+    if _NORTH.fullmatch(units) or _LATITUDE.fullmatch(standard):
+        return Role(Y, True)
+    if letter in (X, Y):
+        return Role(letter, units.lower() in ("degree", "degrees"))
+    if letter == Z or "positive" in attributes or _VERTICAL.fullmatch(standard):
+        return Role(Z, False)
+    if _LONGITUDE.fullmatch(plain):
+        return Role(X, True)
+    if _LATITUDE.fullmatch(plain):
+        return Role(Y, True)
+    if units.lower() in _PRESSURE or _VERTICAL.fullmatch(plain):
+        return Role(Z, False)
+    for axis, names in _NAMES.items():
+        if plain in names or standard in names:
+            return Role(axis, False)
+    return Role("", False)
+
+
+class PlannedAxis(NamedTuple):
+    """How the samples along one axis become increasing positions.
+
+    Attributes:
+        name: Of the coordinate.
+        positions: Increasing, in degrees, metres or pascals.
+        order: Which samples, in this order.
+        period: Length after which they repeat, or `None`.
+        unit: Of the positions.
+        downward: Whether it is a vertical axis that increases downward.
+    """
+
+    name: str
+    positions: np.ndarray
+    order: np.ndarray
+    period: float | None
+    unit: str
+    downward: bool
+
+
+def plan_axis(
+    name: str, values: np.ndarray, attributes: Mapping[str, Any], role: Role
+) -> PlannedAxis:
+    """Finds out how to make the positions along one axis increase.
+
+    A falling axis is flipped. Longitudes may begin anywhere and jump once by 360; if
+    they go around the globe they are periodic, and columns that repeat are left out.
+
+    Args:
+        name: Of the coordinate.
+        values: Its values.
+        attributes: Its attributes.
+        role: What it is.
+
+    Raises:
+        ArgumentError: If the positions neither increase nor fall.
+    """
+    stored = np.asarray(values)
+    places, order = stored.astype(float), np.arange(stored.size)
+    if not np.all(np.isfinite(places)):
+        raise ArgumentError(
+            f"Positions along `{name}` must be finite, but some are not."
+        )
+    if places.size > 1 and np.all(np.diff(places) < 0):
+        places, order = places[::-1], order[::-1]
+    period = None
+    if role.degrees and role.axis == X:
+        places, order, period = _around(places, order)
+    wrong = np.flatnonzero(np.diff(places) <= 0)
+    if wrong.size:
+        at = int(wrong[0])
+        raise ArgumentError(
+            f"Positions along `{name}` must increase or fall, but entries {at} and "
+            f"{at + 1} are {places[at]:g} and {places[at + 1]:g}."
+        )
+    unit, scale = _unit(name, attributes, role)
+    # Of 32 bits, 0.1, 0.2, ... are not evenly spaced to 64.
+    rounding = (
+        8 * float(np.finfo(np.float32).eps) if stored.dtype.itemsize <= 4 else 0.0
+    )
+    places = _evened(places, rounding, period) * scale
+    downward = role.axis == Z and _downward(name, attributes, unit)
+    return PlannedAxis(name, places, order, period, unit, downward)
+
+
+def _around(places: np.ndarray, order: np.ndarray):
+    """Unwraps longitudes, and finds out whether they go around the globe."""
+    gaps = np.diff(places)
+    jumps = np.flatnonzero(gaps <= -180)
+    if jumps.size == 1:
+        places = places + 360.0 * (np.arange(places.size) > jumps[0])
+    if places.size < 3 or np.any(np.diff(places) <= 0):
+        return places, order, None
+    widest = float(np.diff(places).max())
+    kept = places < places[0] + 360 - 1e-3 * widest
+    places, order = places[kept], order[kept]
+    closes = places[0] + 360 - places[-1] <= 1.01 * widest
+    return places, order, 360.0 if closes else None
+
+
+def _evened(places: np.ndarray, rounding: float, period: float | None) -> np.ndarray:
+    """Removes the rounding of evenly spaced positions."""
+    if places.size < 3 or not rounding:
+        return places
+    # The shortest decimals that round to the ends are what they were meant to be.
+    first, last = (float(str(np.float32(place))) for place in places[[0, -1]])
+    spacing = (last - first) / (places.size - 1)
+    tolerance = rounding * max(np.abs(places).max(), spacing)
+    if period is not None and abs(period / places.size - spacing) <= tolerance:
+        spacing = period / places.size
+    even = first + spacing * np.arange(places.size)
+    return even if np.abs(even - places).max() <= tolerance else places
+
+
+def _unit(name: str, attributes: Mapping[str, Any], role: Role) -> tuple[str, float]:
+    """Returns the unit of positions, and what one of the file's is in it."""
+    if role.degrees:
+        return "degrees", 1.0
+    units = str(attributes.get("units", "m")).strip()
+    for table, unit in ((_LENGTH, "m"), (_PRESSURE, "Pa")):
+        if units.lower() in table:
+            return unit, table[units.lower()]
+    if role.axis == Z or units in ("1", "", "degrees", "degree"):
+        return units, 1.0
+    raise ArgumentError(
+        f"The unit of `{name}` must be degrees or one of {', '.join(_LENGTH)}, but is "
+        f"{units!r}."
+    )
+
+
+def _downward(name: str, attributes: Mapping[str, Any], unit: str) -> bool:
+    positive = str(attributes.get("positive", "")).lower()
+    if positive in ("up", "down"):
+        return positive == "down"
+    standard = str(attributes.get("standard_name", name)).lower()
+    return unit == "Pa" or standard.startswith("depth")

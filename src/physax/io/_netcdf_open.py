@@ -1,0 +1,239 @@
+"""Opens NetCDF, zarr, HDF5 and npz files as named arrays that are read in part."""
+
+import glob
+import os
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h5py
+import numpy as np
+
+from .._checks import ArgumentError
+from ._errors import PhysaxFileError
+from ._gds import MissingPackageError
+from ._hdf5 import natural_key
+
+
+NETCDF_SUFFIXES = (".nc", ".nc4", ".cdf", ".netcdf")
+ZARR_SUFFIXES = (".zarr",)
+HDF5_SUFFIXES = (".h5", ".hdf5", ".hdf")
+NPZ_SUFFIXES = (".npz",)
+
+Paths = str | os.PathLike | Sequence[str | os.PathLike]
+
+
+class StoredArray(NamedTuple):
+    """An array in a file.
+
+    Attributes:
+        dims: Names of its dimensions.
+        shape: Its shape.
+        attributes: What the file says of it.
+        read: Reads a part, given an index for each dimension.
+    """
+
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    attributes: Mapping[str, Any]
+    read: Callable[[tuple[Any, ...]], np.ndarray]
+
+
+class StoredData(NamedTuple):
+    """An open file.
+
+    Attributes:
+        path: The file.
+        arrays: Its arrays by name.
+        close: Closes it.
+    """
+
+    path: Path
+    arrays: Mapping[str, StoredArray]
+    close: Callable[[], None]
+
+
+def import_xarray(what: str) -> Any:
+    """Returns the package xarray.
+
+    Args:
+        what: What needs it, as the subject of a sentence in the plural.
+
+    Raises:
+        MissingPackageError: If it is not installed.
+    """
+    try:
+        import xarray
+    except ImportError as error:
+        raise MissingPackageError(
+            f"{what} need the package xarray: pip install 'physax[flows]' h5netcdf "
+            "cftime."
+        ) from error
+    return xarray
+
+
+def list_files(paths: Paths) -> list[Path]:
+    """Returns the files of a pattern, or a list of files and patterns.
+
+    Args:
+        paths: A file, a pattern as a shell has it, or several of them.
+
+    Raises:
+        PhysaxFileError: If a pattern fits to no file.
+        FileNotFoundError: If there is no such file.
+        ArgumentError: If the list is empty.
+    """
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if not given:
+        raise ArgumentError("`paths` must name at least one file, but is empty.")
+    found: list[Path] = []
+    for entry in (os.fspath(path) for path in given):
+        if glob.has_magic(entry) and not Path(entry).exists():
+            fitting = sorted(glob.glob(entry), key=natural_key)
+            if not fitting:
+                raise PhysaxFileError(entry, "The pattern must fit to files, but none.")
+            found += map(Path, fitting)
+        elif not Path(entry).exists():
+            raise FileNotFoundError(f"There is no file {entry!r}.")
+        else:
+            found.append(Path(entry))
+    return found
+
+
+def open_stored(path: Path, axes: Sequence[str] | None, time: str | None) -> StoredData:
+    """Opens a file; nothing but its description is read.
+
+    Args:
+        path: The file.
+        axes: Names of the arrays of coordinates, in the order of dimensions, of a
+            file without names of dimensions.
+        time: Name of the array of times in such a file.
+
+    Raises:
+        PhysaxFileError: If it is damaged or of an unknown kind.
+        MissingPackageError: If xarray is needed and not installed.
+    """
+    suffix = path.suffix.lower()
+    if suffix in NETCDF_SUFFIXES or suffix in ZARR_SUFFIXES:
+        return _open_xarray(path, zarr=suffix in ZARR_SUFFIXES)
+    if suffix in HDF5_SUFFIXES:
+        return _open_hdf5(path, axes, time)
+    if suffix in NPZ_SUFFIXES:
+        return _open_npz(path, axes, time)
+    kinds = (*NETCDF_SUFFIXES, *ZARR_SUFFIXES, *HDF5_SUFFIXES, *NPZ_SUFFIXES)
+    raise PhysaxFileError(
+        path, f"Its suffix must be one of {', '.join(kinds)}, but is {suffix!r}."
+    )
+
+
+def _open_xarray(path: Path, *, zarr: bool) -> StoredData:
+    xarray = import_xarray("NetCDF and zarr files")
+    # Consolidated or not: the rest is there in any case.
+    options: dict[str, Any] = {"engine": "zarr", "consolidated": False} if zarr else {}
+    try:
+        data = xarray.open_dataset(
+            path, decode_times=False, decode_timedelta=False, chunks=None, **options
+        )
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
+        raise PhysaxFileError(
+            path,
+            f"It cannot be read: {error} If the file is sound, a package may be "
+            "missing: pip install h5netcdf netCDF4 zarr.",
+        ) from error
+
+    def stored(variable) -> StoredArray:
+        def read(key):
+            return np.asarray(variable[key].values)
+
+        dims = tuple(map(str, variable.dims))
+        return StoredArray(dims, variable.shape, dict(variable.attrs), read)
+
+    arrays = {str(name): stored(v) for name, v in data.variables.items()}
+    return StoredData(path, arrays, data.close)
+
+
+def _named(
+    path: Path,
+    shapes: Mapping[str, tuple[int, ...]],
+    axes: Sequence[str] | None,
+    time: str | None,
+) -> dict[str, tuple[str, ...]]:
+    """Gives names to the dimensions of arrays that have none."""
+    there = ", ".join(sorted(shapes))
+    if axes is None:
+        raise ArgumentError(
+            f"`axes` must name the arrays of coordinates in {path.name}, in the order "
+            f"of dimensions, such as axes=('x', 'y'); there are {there}."
+        )
+    for name in (*axes, *([] if time is None else [time])):
+        if len(shapes.get(name, ())) != 1:
+            raise PhysaxFileError(
+                path,
+                f"It must have the one-dimensional array {name!r}, but has {there}.",
+            )
+    places = tuple(axes)
+    nodes = tuple(shapes[name][0] for name in places)
+    dims: dict[str, tuple[str, ...]] = {name: (name,) for name in places}
+    if time is not None:
+        dims[time] = (time,)
+    for name, shape in shapes.items():
+        if name in dims:
+            continue
+        if shape == nodes:
+            dims[name] = places
+        elif time is not None and shape == (*shapes[time], *nodes):
+            dims[name] = (time, *places)
+        else:
+            dims[name] = tuple(f"{name}_{number}" for number in range(len(shape)))
+    return dims
+
+
+def _open_hdf5(path: Path, axes, time) -> StoredData:
+    try:
+        file = h5py.File(path, "r")
+    except OSError as error:
+        raise PhysaxFileError(path, f"It is no sound HDF5 file: {error}.") from error
+    found: dict[str, h5py.Dataset] = {}
+
+    def visit(name, item):
+        if isinstance(item, h5py.Dataset) and item.dtype.kind in "fiu":
+            found[name] = item
+
+    file.visititems(visit)
+    try:
+        dims = _named(path, {n: item.shape for n, item in found.items()}, axes, time)
+    except BaseException:
+        file.close()
+        raise
+
+    def stored(name: str) -> StoredArray:
+        item = found[name]
+        attributes = {
+            key: value
+            for key, value in item.attrs.items()
+            if isinstance(value, str | float | int | np.number)
+        }
+        # HDF5 has no negative steps; all flips come later.
+        read = lambda key: np.asarray(item[key])  # noqa: E731
+        return StoredArray(dims[name], item.shape, attributes, read)
+
+    return StoredData(path, {name: stored(name) for name in found}, file.close)
+
+
+def _open_npz(path: Path, axes, time) -> StoredData:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise PhysaxFileError(path, f"It is no sound npz file: {error}.") from error
+    arrays = {
+        name: array for name, array in arrays.items() if array.dtype.kind in "fiu"
+    }
+    dims = _named(path, {n: array.shape for n, array in arrays.items()}, axes, time)
+
+    def stored(name: str) -> StoredArray:
+        array = arrays[name]
+        return StoredArray(dims[name], array.shape, {}, lambda key: array[key])
+
+    return StoredData(path, {name: stored(name) for name in arrays}, lambda: None)

@@ -1,0 +1,136 @@
+"""Dates of files as seconds, and back: any calendar of the CF conventions."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .._checks import ArgumentError
+from ._gds import MissingPackageError
+from ._netcdf_open import import_xarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Epoch:
+    """The date from which seconds are counted.
+
+    Attributes:
+        date: As ISO 8601 writes it, "1970-01-31T12:00:00".
+        calendar: Of the CF conventions: "standard", "noleap", "360_day", ...
+    """
+
+    date: str
+    calendar: str = "standard"
+
+    def __post_init__(self):
+        parts = self.date.replace("T", " ").split(" ")[0].lstrip("-").split("-")
+        if len(parts) != 3 or not all(part.isdigit() for part in parts):
+            raise ArgumentError(
+                f"`date` must be as '1970-01-31T12:00:00', but is {self.date!r}."
+            )
+
+    @property
+    def units(self) -> str:
+        """The unit of times in a file of the CF conventions."""
+        return f"seconds since {self.date.replace('T', ' ')}"
+
+
+Stamps = np.ndarray
+"""Dates as NumPy's, as objects of cftime, or seconds where a file has no dates."""
+
+
+def read_stamps(values: np.ndarray, attributes: Mapping[str, Any]) -> Stamps:
+    """Returns the dates that a variable of time holds.
+
+    Args:
+        values: The numbers in the file.
+        attributes: Its attributes: `units`, "days since 1970-01-01", and `calendar`.
+
+    Raises:
+        ArgumentError: If the unit is not one of time.
+        MissingPackageError: If a package for the calendar is not installed.
+    """
+    if values.dtype.kind in "MO":
+        return values
+    units = str(attributes.get("units", "s")).strip()
+    if " since " not in units:
+        return values.astype(float) * _seconds(units)
+    xarray = import_xarray("Dates")
+    known = {k: attributes[k] for k in ("units", "calendar") if k in attributes}
+    raw = xarray.Dataset(coords={"time": ("time", values, known)})
+    try:
+        return np.asarray(xarray.decode_cf(raw)["time"].values)
+    except ImportError as error:
+        raise MissingPackageError(
+            f"The calendar {known.get('calendar')!r} needs the package cftime: pip "
+            "install cftime."
+        ) from error
+    except (ValueError, OverflowError) as error:
+        raise ArgumentError(
+            f"Times of the unit {units!r} and the calendar "
+            f"{known.get('calendar', 'standard')!r} cannot be read: {error}"
+        ) from error
+
+
+def _seconds(units: str) -> float:
+    names = {
+        ("", "s", "sec", "second", "seconds"): 1.0,
+        ("min", "minute", "minutes"): 60.0,
+        ("h", "hr", "hour", "hours"): 3600.0,
+        ("d", "day", "days"): 86400.0,
+    }
+    for known, seconds in names.items():
+        if units.lower() in known:
+            return seconds
+    raise ArgumentError(
+        "The unit of times must be seconds, minutes, hours or days, with or without "
+        f"'since' and a date, but is {units!r}."
+    )
+
+
+def to_seconds(stamps: Stamps, attributes: Mapping[str, Any]) -> tuple[np.ndarray, Any]:
+    """Returns seconds since the first date, and that date.
+
+    Args:
+        stamps: From `read_stamps`, in order.
+        attributes: Of the variable.
+
+    Returns:
+        The seconds, and the `Epoch`; `None` where the file has no dates, whose seconds
+        are as they are.
+    """
+    if stamps.dtype.kind == "f":
+        return stamps, None
+    first = stamps[0]
+    if stamps.dtype.kind == "M":
+        seconds = (stamps - first) / np.timedelta64(1, "s")
+        date = str(np.datetime_as_string(first, unit="us")).removesuffix(".000000")
+        return seconds.astype(float), Epoch(date, _standard(attributes))
+    seconds = np.array([(stamp - first).total_seconds() for stamp in stamps])
+    return seconds, Epoch(first.isoformat(), str(first.calendar))
+
+
+def _standard(attributes: Mapping[str, Any]) -> str:
+    name = str(attributes.get("calendar", "standard")).lower()
+    return "standard" if name == "gregorian" else name
+
+
+def seconds_between(start: Epoch, stop: Epoch | None) -> float:
+    """Returns the seconds from one date to another; 0 to no date.
+
+    Raises:
+        ArgumentError: If the calendars differ.
+    """
+    if stop is None:
+        return 0.0
+    if start.calendar != stop.calendar:
+        raise ArgumentError(
+            f"`epoch` must be of the file's calendar, {stop.calendar!r}, but is of "
+            f"{start.calendar!r}."
+        )
+    dates = [
+        read_stamps(np.zeros(1), {"units": e.units, "calendar": e.calendar})
+        for e in (start, stop)
+    ]
+    return float(to_seconds(np.concatenate(dates), {})[0][1])

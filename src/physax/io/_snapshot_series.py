@@ -1,0 +1,320 @@
+"""Velocities in files, one instant at a time."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+
+import numpy as np
+
+from .._checks import ArgumentError
+from ..particles import Land, fill_land
+from ._errors import PhysaxFileError
+from ._netcdf_axes import X, Y, Z
+from ._netcdf_open import Paths, StoredData, list_files, open_stored
+from ._netcdf_time import Epoch
+from ._netcdf_variable import StoredVariable, find_variable, same_places
+
+
+# Names and standard names of the components, in lower case.
+_NAMES = {
+    X: (
+        "u uo ua uas u10 uwnd ugrd ugos uvel water_u vozocrtx u_velocity velocity_x vx "
+        "ux u_wind"
+    ).split(),
+    Y: (
+        "v vo va vas v10 vwnd vgrd vgos vvel water_v vomecrty v_velocity velocity_y vy "
+        "uy v_wind"
+    ).split(),
+}
+_STANDARD = {
+    X: (
+        "eastward_wind x_wind eastward_sea_water_velocity sea_water_x_velocity "
+        "surface_eastward_sea_water_velocity eastward_sea_ice_velocity "
+        "surface_geostrophic_eastward_sea_water_velocity"
+    ).split(),
+    Y: (
+        "northward_wind y_wind northward_sea_water_velocity sea_water_y_velocity "
+        "surface_northward_sea_water_velocity northward_sea_ice_velocity "
+        "surface_geostrophic_northward_sea_water_velocity"
+    ).split(),
+}
+# Without spaces and in lower case.
+_SPEEDS = {
+    **dict.fromkeys(
+        (
+            "m/s ms-1 m.s-1 ms**-1 ms^-1 m*s-1 m/sec meter/second meters/second "
+            "metre/second metersecond-1 meterspersecond pa/s pas-1 pas**-1"
+        ).split(),
+        1.0,
+    ),
+    **dict.fromkeys("cm/s cms-1 cm.s-1 cms**-1".split(), 1e-2),
+    **dict.fromkeys("mm/s mms-1 mm.s-1".split(), 1e-3),
+    **dict.fromkeys("km/h kmh-1 km.h-1".split(), 1 / 3.6),
+    **dict.fromkeys("knot knots kt kts".split(), 1852 / 3600),
+}
+
+
+def open_files(
+    paths: Paths, axes: Sequence[str] | None, time: str | None, stack: ExitStack
+) -> list[StoredData]:
+    """Opens files, which are closed with the stack."""
+    found = []
+    for path in list_files(paths):
+        data = open_stored(path, axes, time)
+        stack.callback(data.close)
+        found.append(data)
+    return found
+
+
+def component_names(
+    files: Sequence[StoredData], given: Mapping[str, str | None]
+) -> list[str]:
+    """Returns the names of the components of a velocity, found where not given.
+
+    Args:
+        files: Open files.
+        given: By axis, `None` for what is to be found.
+
+    Raises:
+        PhysaxFileError: If there is none, or more than one; lists what there is.
+    """
+    known = {name: array for data in files for name, array in data.arrays.items()}
+    names = []
+    for axis, name in given.items():
+        if name is None:
+            standard = _STANDARD[axis]
+            fitting = [
+                n
+                for n, array in known.items()
+                if array.attributes.get("standard_name") in standard
+            ]
+            if not fitting:
+                fitting = [
+                    n for n in known if n.lower().rsplit("/", 1)[-1] in _NAMES[axis]
+                ]
+            if len(fitting) != 1:
+                letter = {X: "u", Y: "v"}[axis]
+                seen = f"{sorted(fitting)} all look like it" if fitting else "none does"
+                several = [n for n, a in known.items() if len(a.shape) > 1]
+                raise PhysaxFileError(
+                    files[0].path,
+                    f"The variable of the velocity along {axis} must be named, "
+                    f"`{letter}=...`: {seen}. There are {', '.join(sorted(several))}.",
+                )
+            name = fitting[0]
+        names.append(name)
+    return names
+
+
+def speed_factor(variable: StoredVariable, scale: float | None) -> float:
+    """Returns what a number of the file is worth in m/s, or in Pa/s.
+
+    Args:
+        variable: A component of a velocity.
+        scale: What the user says, or `None`.
+
+    Raises:
+        ArgumentError: If the unit in the file is not known.
+    """
+    if scale is not None:
+        return float(scale)
+    units = str(variable.attributes.get("units", "m/s"))
+    factor = _SPEEDS.get("".join(units.split()).lower())
+    if factor is None:
+        raise ArgumentError(
+            f"The unit of {variable.name!r} must be one of speed, such as m/s, but is "
+            f"{units!r}. Say what one is in m/s: `scale=...`."
+        )
+    return factor
+
+
+class SnapshotSeries:
+    """A velocity in files, read one instant at a time when it is called for.
+
+    The files stay open until `close`, or the end of a `with` block.
+
+    Attributes:
+        times: The instants in seconds since the first one; empty of a steady flow.
+        epoch: The date of the first instant, `None` where the files have no dates.
+        axes: For each axis the positions of the nodes, increasing.
+        periods: For each axis the length after which the nodes repeat, or `None`.
+        names: Of the coordinates.
+        units: Of the positions: `"degrees"`, `"m"` or `"Pa"`.
+        spherical: Whether positions are longitude and latitude.
+    """
+
+    def __init__(
+        self,
+        paths: Paths,
+        u: str | None = None,
+        v: str | None = None,
+        w: str | None = None,
+        *,
+        axes: Sequence[str] | None = None,
+        time: str | None = None,
+        select: Mapping[str, float] | None = None,
+        scale: float | None = None,
+    ):
+        """Opens files; arguments as for `read_velocity`."""
+        with ExitStack() as stack:
+            files = open_files(paths, axes, time, stack)
+            parts = velocity_parts(files, u, v, w, select or {}, scale)
+            _check_shared(parts)
+            first = parts[0].variable
+            self._parts = parts
+            self._stack = stack.pop_all()
+        self.times = np.empty(0) if first.seconds is None else first.seconds
+        self.epoch: Epoch | None = first.epoch
+        self.axes = tuple(axis.positions for axis in first.axes)
+        self.periods = tuple(axis.period for axis in first.axes)
+        self.names = tuple(axis.name for axis in first.axes)
+        self.units = tuple(axis.unit for axis in first.axes)
+        self.spherical = first.spherical
+
+    def __len__(self) -> int:
+        return self._parts[0].variable.count
+
+    def __call__(self, i: int) -> np.ndarray:
+        """Reads one instant.
+
+        Args:
+            i: Its number, from 0.
+
+        Returns:
+            The samples, of shape `[*nodes, components]`, in m/s, and 0 where the file
+            has none: on land.
+        """
+        if not 0 <= i < len(self):
+            raise ArgumentError(f"`i` must be one of {len(self)} instants, but is {i}.")
+        return fill_land(self.read(i, i + 1)[0], self.axes, trailing=1)[0]
+
+    def land(self) -> Land | None:
+        """Reads the first instant, and returns where it has no data."""
+        first = self.read(0, 1)
+        return fill_land(first, self.axes, periods=self.periods, leading=1, trailing=1)[
+            1
+        ]
+
+    def read(self, first: int, last: int) -> np.ndarray:
+        """Reads the instants from one number to before another.
+
+        Args:
+            first: The first.
+            last: One more than the last.
+
+        Returns:
+            The samples, of shape `[times, *nodes, components]`, NaN where there are no
+            data.
+        """
+        found = [part.read(first, last) for part in self._parts]
+        ndim = len(self.axes)
+        # A flow without a vertical component leaves particles at their height.
+        found += [np.zeros_like(found[0])] * (ndim - len(found))
+        return np.stack(found, axis=-1)
+
+    def close(self) -> None:
+        """Closes the files."""
+        self._stack.close()
+
+    def __enter__(self) -> "SnapshotSeries":
+        return self
+
+    def __exit__(self, *reason) -> None:
+        self.close()
+
+
+class VelocityPart:
+    """A component of a velocity, in m/s along its axis.
+
+    Attributes:
+        variable: In the files.
+        factor: What its numbers are worth.
+    """
+
+    def __init__(self, variable: StoredVariable, factor: float):
+        self.variable, self.factor = variable, factor
+
+    def read(self, first: int, last: int) -> np.ndarray:
+        """Reads some instants."""
+        values = self.variable.read(first, last)
+        kind = np.float64 if values.dtype.itemsize > 4 else np.float32
+        values = values.astype(kind, copy=False)
+        return values if self.factor == 1 else values * kind(self.factor)
+
+
+def velocity_parts(
+    files: Sequence[StoredData],
+    u: str | None,
+    v: str | None,
+    w: str | None,
+    select: Mapping[str, float],
+    scale: float | None,
+) -> list[VelocityPart]:
+    """Finds the components of a velocity.
+
+    Raises:
+        PhysaxFileError: If one is not there, or the files do not fit to each other.
+        ArgumentError: If a unit is not known.
+    """
+    names = component_names(files, {X: u, Y: v})
+    found = [find_variable(files, name, select) for name in names]
+    parts = [VelocityPart(x, speed_factor(x, scale)) for x in found]
+    if w is not None:
+        variable = find_variable(files, w, select)
+        parts.append(
+            VelocityPart(variable, speed_factor(variable, scale) * _upward(variable))
+        )
+    wanted = [X, Y] if w is None else [X, Y, Z]
+    first = found[0]
+    for part in parts:
+        have = len(part.variable.axes)
+        if have < 2 or (w is not None and have < 3):
+            names = [axis.name for axis in part.variable.axes]
+            raise PhysaxFileError(
+                files[0].path,
+                f"{part.variable.name!r} must be over {', '.join(wanted)}, but is over "
+                f"{', '.join(names) or 'no axis'} only.",
+            )
+        if not _same_times(part.variable.seconds, first.seconds):
+            raise PhysaxFileError(
+                files[0].path,
+                f"{part.variable.name!r} must be at the same times as {first.name!r}.",
+            )
+    return parts
+
+
+def _same_times(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return np.array_equal(a, b)
+
+
+def _upward(variable: StoredVariable) -> float:
+    """Returns the sign with which a vertical velocity is along its axis."""
+    if len(variable.axes) < 3:
+        return 1.0
+    standard = str(variable.attributes.get("standard_name", "")).lower()
+    units = "".join(str(variable.attributes.get("units", "")).split()).lower()
+    pressure = units.startswith("pa")
+    unit = variable.axes[2].unit
+    if (unit == "Pa") != pressure or unit not in ("m", "Pa"):
+        raise ArgumentError(
+            f"{variable.name!r} must be in m/s over heights in metres, or in Pa/s over "
+            f"pressures, but is in {units!r} over {variable.axes[2].name!r} in "
+            f"{unit!r}."
+        )
+    # Pressure increases downward, and its rate of change is along it.
+    falls = standard.startswith("downward") or pressure
+    return 1.0 if falls == variable.axes[2].downward else -1.0
+
+
+def _check_shared(parts: Sequence[VelocityPart]) -> None:
+    first = parts[0].variable
+    for part in parts[1:]:
+        axes = part.variable.axes
+        if len(axes) != len(first.axes) or not all(
+            same_places(a, b) for a, b in zip(first.axes, axes, strict=True)
+        ):
+            raise ArgumentError(
+                f"{part.variable.name!r} must be on the same points as {first.name!r} "
+                "to be read as a series. A staggered grid is read by `read_velocity`."
+            )

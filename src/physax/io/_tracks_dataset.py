@@ -1,0 +1,223 @@
+"""Tracks as labelled arrays by the CF conventions for trajectories, and back."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from .._checks import as_array
+from ..particles import ParticleStatus, Tracks
+from ._netcdf_time import Epoch
+
+
+_ID, _OBS = "trajectory", "obs"
+_UNDATED = Epoch("1970-01-01T00:00:00")
+_UNDATED_COMMENT = "The run has no date: times count from an arbitrary one."
+_SPHERE = (
+    ("lon", {"standard_name": "longitude", "units": "degrees_east", "axis": "X"}),
+    ("lat", {"standard_name": "latitude", "units": "degrees_north", "axis": "Y"}),
+)
+
+
+class Labels(NamedTuple):
+    """What the numbers of tracks mean.
+
+    Attributes:
+        spherical: Whether positions are longitude and latitude.
+        units: Of each coordinate.
+        epoch: The date of time 0, or `None`.
+        attributes: Of variables along the tracks, by name.
+    """
+
+    spherical: bool
+    units: tuple[str, ...]
+    epoch: Epoch | None
+    attributes: Mapping[str, Mapping[str, str]]
+
+
+def tracks_dataset(xarray: Any, tracks: Tracks, labels: Labels, *, ragged: bool) -> Any:
+    """Makes a dataset of tracks.
+
+    Args:
+        xarray: The package.
+        tracks: The tracks.
+        labels: What their numbers mean.
+        ragged: Whether tracks stand one behind the other, or as rows of equal length.
+
+    Returns:
+        The `xarray.Dataset`.
+    """
+    moving = np.asarray(tracks.moving()).T
+    count, rows = moving.shape
+    times = np.asarray(tracks.times, float)
+    positions = np.moveaxis(np.asarray(tracks.positions), 0, 1)
+    epoch = labels.epoch or _UNDATED
+    clock = {"units": epoch.units, "calendar": epoch.calendar}
+    if labels.epoch is None:
+        clock["comment"] = _UNDATED_COMMENT
+    dims = (_OBS,) if ragged else (_ID, _OBS)
+
+    def along(values: np.ndarray) -> tuple:
+        if ragged:
+            return dims, values[moving]
+        kind = values.dtype if values.dtype.kind == "f" else np.float64
+        return dims, np.where(moving, values, np.nan).astype(kind)
+
+    every = np.broadcast_to(times, (count, rows))
+    shared = {"standard_name": "time", "long_name": "time", "axis": "T", **clock}
+    coordinates = {"time": (*along(every), shared)}
+    variables: dict[str, tuple] = {}
+    for number, (name, attributes) in enumerate(_coordinates(labels, positions)):
+        coordinates[name] = (*along(positions[..., number]), attributes)
+        for word, row in (("first", 0), ("last", -1)):
+            label = {
+                "long_name": f"{name} where the particle was {word}",
+                "units": attributes["units"],
+            }
+            variables[f"{word}_{name}"] = (_ID, positions[:, row, number], label)
+        if tracks.velocities is not None:
+            speed = np.asarray(tracks.velocities)[..., number].T
+            label = {
+                "long_name": f"velocity of the particle along {name}",
+                "units": f"{labels.units[number]} s-1",
+            }
+            variables[f"velocity_{name}"] = (*along(speed), label)
+    for name, values in tracks.variables.items():
+        label = {"long_name": name, **labels.attributes.get(name, {})}
+        variables[name] = (*along(np.asarray(values).T), label)
+    variables |= _fates(tracks, clock)
+    identity = {"cf_role": "trajectory_id", "long_name": "number of the particle"}
+    coordinates[_ID] = (_ID, np.arange(count, dtype=np.int32), identity)
+    if ragged:
+        size = {"long_name": "number of observations", "sample_dimension": _OBS}
+        variables["row_size"] = (_ID, moving.sum(1).astype(np.int32), size)
+    whole = {
+        "Conventions": "CF-1.10",
+        "featureType": "trajectory",
+        "source": "physax",
+        "recorded_times": times,
+    }
+    return xarray.Dataset(variables, coordinates, whole)
+
+
+def _coordinates(labels: Labels, positions: np.ndarray):
+    """Yields the name and the attributes of each coordinate."""
+    for number in range(positions.shape[-1]):
+        if labels.spherical and number < 2:
+            name, attributes = _SPHERE[number]
+            yield name, {**attributes, "long_name": attributes["standard_name"]}
+            continue
+        name, unit = "xyz"[number], labels.units[number]
+        yield (
+            name,
+            {"axis": name.upper(), "units": unit, "long_name": f"position {name}"},
+        )
+
+
+def _fates(tracks: Tracks, clock: Mapping[str, str]) -> dict[str, tuple]:
+    members = list(ParticleStatus)
+    flags = {
+        "long_name": "what became of the particle",
+        "flag_values": np.array([int(m) for m in members], np.int32),
+        "flag_meanings": " ".join(m.name.lower() for m in members),
+    }
+    return {
+        "status": (_ID, np.asarray(tracks.status, np.int32), flags),
+        "since": (
+            _ID,
+            np.asarray(tracks.since, float),
+            {"long_name": "time of release or last entry", **clock},
+        ),
+        "ended": (
+            _ID,
+            np.asarray(tracks.ended, float),
+            {"long_name": "time at which the particle ended", **clock},
+        ),
+        "face": (
+            _ID,
+            np.asarray(tracks.face, np.int32),
+            {"long_name": "boundary where the particle ended or came in, -1 for none"},
+        ),
+        "entries": (
+            _ID,
+            np.asarray(tracks.entries, np.int32),
+            {"long_name": "how often the particle came in again"},
+        ),
+    }
+
+
+def tracks_of(data: Any) -> Tracks:
+    """Makes tracks of a dataset by `tracks_dataset`, read without decoding times.
+
+    Rows before the release and after the end hold the place of release and of the end
+    again, as those of `track` do.
+
+    Args:
+        data: The `xarray.Dataset`.
+
+    Raises:
+        KeyError: If a variable is missing.
+    """
+    times = np.atleast_1d(np.asarray(data.attrs["recorded_times"], float))
+    spherical = "lon" in data.variables
+    names = ["lon", "lat", "z"] if spherical else ["x", "y", "z"]
+    names = [name for name in names if name in data.variables]
+    start, last = (
+        np.stack([data[f"{word}_{name}"].values for name in names], -1)
+        for word in ("first", "last")
+    )
+    wide = _padded(data, times)
+    positions = np.stack([wide(name) for name in names], -1)
+    known = np.isfinite(positions[..., 0])
+    first = np.where(known.any(1), known.argmax(1), times.size)
+    before = np.arange(times.size) < first[:, None]
+    positions = np.where(
+        known[..., None],
+        positions,
+        np.where(before[..., None], start[:, None], last[:, None]),
+    )
+    along = set(data["time"].dims)
+    own = {"time", *names, *(f"velocity_{name}" for name in names)}
+    variables = {
+        str(name): as_array(wide(name).T)
+        for name, values in data.variables.items()
+        if set(values.dims) == along and name not in own
+    }
+    velocities = None
+    if f"velocity_{names[0]}" in data.variables:
+        moving = [wide(f"velocity_{name}").T for name in names]
+        velocities = as_array(np.stack(moving, -1))
+    return Tracks(
+        times=as_array(times),
+        positions=as_array(np.moveaxis(positions, 1, 0)),
+        velocities=velocities,
+        variables=variables,
+        status=_codes(data, "status"),
+        ended=as_array(data["ended"].values),
+        face=_codes(data, "face"),
+        since=as_array(data["since"].values),
+        entries=_codes(data, "entries"),
+    )
+
+
+def _padded(data: Any, times: np.ndarray) -> Callable[[str], np.ndarray]:
+    """Returns what reads a variable as rows of equal length, with NaN for none."""
+    if "row_size" not in data.variables:
+        return lambda name: data[name].values
+    count = data.sizes[_ID]
+    row = np.repeat(np.arange(count), data["row_size"].values)
+    order = np.argsort(times)
+    column = order[np.searchsorted(times, data["time"].values, sorter=order)]
+
+    def wide(name: str) -> np.ndarray:
+        values = data[name].values
+        full = np.full((count, times.size), np.nan, values.dtype)
+        full[row, column] = values
+        return full
+
+    return wide
+
+
+def _codes(data: Any, name: str):
+    return jnp.asarray(data[name].values, jnp.int32)

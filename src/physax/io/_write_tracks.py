@@ -1,0 +1,193 @@
+"""Writes tracks as npz, NetCDF or zarr, and reads them again."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._checks import ArgumentError, as_array
+from ..particles import Tracks
+from ._errors import PhysaxFileError
+from ._gds import MissingPackageError
+from ._netcdf_open import NETCDF_SUFFIXES, NPZ_SUFFIXES, ZARR_SUFFIXES, import_xarray
+from ._netcdf_time import Epoch
+from ._npz import load_npz, save_npz
+from ._read_velocity import StoredField
+from ._tracks_dataset import Labels, tracks_dataset, tracks_of
+from ._whole_file import whole_file
+
+
+_KIND = "physax tracks 1"
+_FIELDS = (
+    "times",
+    "positions",
+    "velocities",
+    "variables",
+    "status",
+    "ended",
+    "face",
+    "since",
+    "entries",
+)
+
+
+def write_tracks(
+    path: str | os.PathLike,
+    tracks: Tracks,
+    flow: StoredField | None = None,
+    *,
+    spherical: bool | None = None,
+    epoch: Epoch | None = None,
+    ragged: bool = False,
+    attributes: Mapping[str, Mapping[str, str]] | None = None,
+) -> None:
+    """Writes tracks as one file, whole or not at all.
+
+    `.npz` keeps every bit and needs no other package. `.nc` and `.zarr` files hold
+    trajectories of the CF conventions (`featureType` is `trajectory`), which xarray and
+    most programs of the field open: `time`, `lon` and `lat` or `x` and `y`, further
+    variables, and for each particle its `status`, when it `ended`, and where it was
+    last. Before the release and after the end of a particle there are no observations.
+    `read_tracks` reads all of them.
+
+    Args:
+        path: The file, `*.npz`, `*.nc` or `*.zarr`.
+        tracks: The tracks.
+        flow: What carried the particles: says what coordinates and times mean.
+        spherical: Whether positions are longitude and latitude; as in `flow`, else not.
+        epoch: The date of time 0; as in `flow`.
+        ragged: Whether to write tracks one behind the other, without padding: smaller
+            where many end early.
+        attributes: Attributes of variables along the tracks, by name, such as
+            `{"temperature": {"units": "degree_C"}}`. NetCDF and zarr only.
+
+    Raises:
+        ArgumentError: If the suffix is another.
+        MissingPackageError: If xarray, or a package behind it, is not installed.
+        PhysaxFileError: If `path` is a folder that is no zarr store.
+        OSError: If the file cannot be written.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix in NPZ_SUFFIXES:
+        # NumPy's arrays: JAX's of 64 bits could not be read where it has them off.
+        content = {name: getattr(tracks, name) for name in _FIELDS}
+        save_npz(path, {"kind": _KIND, **jax.tree.map(np.asarray, content)})
+        return
+    if suffix not in (*NETCDF_SUFFIXES, *ZARR_SUFFIXES):
+        raise ArgumentError(
+            f"`path` must end in '.npz', '.nc' or '.zarr', but is {os.fspath(path)!r}."
+        )
+    xarray = import_xarray("NetCDF and zarr files")
+    ndim = tracks.positions.shape[-1]
+    if spherical is None:
+        spherical = flow is not None and flow.spherical
+    units = ("degrees", "degrees", "m")[:ndim] if spherical else ("m",) * ndim
+    if flow is not None:
+        epoch = epoch or flow.epoch
+        units = flow.units
+    labels = Labels(spherical, units, epoch, attributes or {})
+    data = tracks_dataset(xarray, tracks, labels, ragged=ragged)
+    if suffix in ZARR_SUFFIXES:
+        _write_zarr(path, data)
+        return
+    engine = netcdf_engine(xarray)
+    with whole_file(path) as file:
+        data.to_netcdf(file.name, engine=engine)
+
+
+def netcdf_engine(xarray: Any) -> str:
+    """Returns what xarray writes NetCDF-4 with.
+
+    Args:
+        xarray: The package.
+
+    Raises:
+        MissingPackageError: If there is nothing.
+    """
+    there = xarray.backends.list_engines()
+    for name in ("netcdf4", "h5netcdf"):
+        if name in there:
+            return name
+    raise MissingPackageError(
+        "NetCDF files need the package h5netcdf or netCDF4: pip install h5netcdf."
+    )
+
+
+def _write_zarr(path: Path, data: Any) -> None:
+    """Writes a folder under another name first."""
+    if path.exists() and not _is_zarr(path):
+        raise PhysaxFileError(
+            path, "It must be a zarr store to be replaced, but is something else."
+        )
+    draft = path.with_name(f".{path.name}.tmp-{os.getpid()}")
+    old = path.with_name(f".{path.name}.old-{os.getpid()}")
+    try:
+        data.to_zarr(draft, mode="w", consolidated=False)
+        if path.exists():
+            path.rename(old)
+        draft.rename(path)
+    except ImportError as error:
+        raise MissingPackageError(
+            "Zarr stores need the package zarr: pip install zarr."
+        ) from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+        if path.exists():
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _is_zarr(path: Path) -> bool:
+    return any((path / name).is_file() for name in ("zarr.json", ".zgroup", ".zattrs"))
+
+
+def read_tracks(path: str | os.PathLike) -> Tracks:
+    """Reads tracks that `write_tracks` wrote.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The tracks, in float32 where JAX has 64 bits off. Of NetCDF and zarr files,
+        velocities and variables are NaN before the release and after the end.
+
+    Raises:
+        PhysaxFileError: If the file is damaged or holds something else.
+        MissingPackageError: If xarray is needed and not installed.
+        FileNotFoundError: If there is no such file.
+    """
+    path = Path(path)
+    if path.suffix.lower() in NPZ_SUFFIXES:
+        content = load_npz(path)
+        if not isinstance(content, dict) or content.get("kind") != _KIND:
+            raise PhysaxFileError(
+                path, "It must hold tracks, but holds something else."
+            )
+        return Tracks(**{n: jax.tree.map(_to_jax, content[n]) for n in _FIELDS})
+    xarray = import_xarray("NetCDF and zarr files")
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {os.fspath(path)!r}.")
+    options = {}
+    if path.suffix.lower() in ZARR_SUFFIXES:
+        options = {"engine": "zarr", "consolidated": False}
+    try:
+        with xarray.open_dataset(
+            path, decode_times=False, decode_timedelta=False, **options
+        ) as data:
+            return tracks_of(data)
+    except KeyError as error:
+        raise PhysaxFileError(
+            path, f"It must hold tracks by `write_tracks`, but lacks {error}."
+        ) from error
+    except (OSError, ValueError, RuntimeError) as error:
+        raise PhysaxFileError(path, f"It cannot be read: {error}") from error
+
+
+def _to_jax(values: np.ndarray) -> jax.Array:
+    codes = values.dtype.kind == "i"
+    return jnp.asarray(values, jnp.int32) if codes else as_array(values)

@@ -1,0 +1,320 @@
+"""A box whose faces keep particles, let them out, or bring them in again."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._checks import ArgumentError, as_array, between
+from ._boundaries import AbstractBoundary, Passage, end
+from ._inlets import AbstractPlacement, Uniform
+from ._state import Particles, code, select
+from ._status import ParticleStatus
+
+
+class AbstractFace(eqx.Module):
+    """What a face of a box does with particles.
+
+    Attributes:
+        ends: The status of a particle that crosses it, `None` if it goes on.
+    """
+
+    ends: eqx.AbstractClassVar[ParticleStatus | None]
+
+
+class Periodic(AbstractFace):
+    """A particle that leaves comes in at the opposite face; both must be periodic."""
+
+    ends: ClassVar[ParticleStatus | None] = None
+
+
+class Reflect(AbstractFace):
+    """A mirror; between two, any number of bounces in one step is right.
+
+    Attributes:
+        restitution: Fraction of the normal velocity that particles with a velocity of
+            their own keep at each bounce, in (0, 1]; the path within the step is that
+            of a mirror.
+    """
+
+    ends: ClassVar[ParticleStatus | None] = None
+    restitution: Float[Array, ""] = eqx.field(
+        converter=between("restitution", 0.0, 1.0 + 1e-6), default=1.0
+    )
+
+
+class Hold(AbstractFace):
+    """A wall along which particles slide: the coordinate is clamped to the face.
+
+    The derivative of the clamped coordinate is zero.
+    """
+
+    ends: ClassVar[ParticleStatus | None] = None
+
+
+class Absorb(AbstractFace):
+    """Particles end here with the status `ABSORBED`."""
+
+    ends: ClassVar[ParticleStatus | None] = ParticleStatus.ABSORBED
+
+
+class Stick(AbstractFace):
+    """Particles end here with the status `STUCK`."""
+
+    ends: ClassVar[ParticleStatus | None] = ParticleStatus.STUCK
+
+
+class Outlet(AbstractFace):
+    """Particles leave here: to an inlet, or for good with the status `EXITED`."""
+
+    ends: ClassVar[ParticleStatus | None] = ParticleStatus.EXITED
+
+
+class Inlet(AbstractFace):
+    """Where particles that left through an outlet, or back through here, come in again.
+
+    They begin anew: age and variables are reset, and `entries` counts. They wait on the
+    face for the end of the step in which they left; their age counts from there. A
+    track's derivative with respect to what was before ends here.
+
+    Attributes:
+        placement: Where on the face: `Uniform()`, `FluxWeighted(...)`, `Pattern(...)`.
+    """
+
+    ends: ClassVar[ParticleStatus | None] = ParticleStatus.EXITED
+    placement: AbstractPlacement = Uniform()
+
+
+FACES = (Periodic, Reflect, Hold, Absorb, Stick, Outlet, Inlet)
+
+
+def _pairs(faces: Any) -> tuple[tuple[AbstractFace, AbstractFace], ...] | AbstractFace:
+    """Returns a pair of faces for each axis, or the one face that all are."""
+    if not isinstance(faces, Sequence) or isinstance(faces, str):
+        return _as_face(faces)
+    pairs = []
+    for entry in faces:
+        pair = tuple(entry) if isinstance(entry, Sequence) else (entry, entry)
+        if len(pair) != 2:
+            raise ArgumentError(
+                "`faces` must give one face or a pair for each axis, but has an entry "
+                f"of {len(pair)}."
+            )
+        pairs.append((_as_face(pair[0]), _as_face(pair[1])))
+    return tuple(pairs)
+
+
+def _as_face(face: Any) -> AbstractFace:
+    if not isinstance(face, AbstractFace):
+        names = ", ".join(f"{kind.__name__}()" for kind in FACES)
+        raise ArgumentError(f"`faces` must be made of {names}, but has {face!r}.")
+    return face
+
+
+class Box(AbstractBoundary):
+    """A box with a rule for each face.
+
+    Attributes:
+        low: Low corner, in the unit of positions.
+        high: High corner.
+        faces: One face for all, or for each axis one face or a pair (low, high).
+
+    Raises:
+        ArgumentError: If a corner is not below the other, the faces are not as many as
+            axes, only one of two opposite faces is periodic, there are two inlets, or a
+            placement does not fit to its face.
+    """
+
+    low: Float[Array, " ndim"] = eqx.field(converter=as_array)
+    high: Float[Array, " ndim"] = eqx.field(converter=as_array)
+    sides: tuple[tuple[AbstractFace, AbstractFace], ...]
+
+    def __init__(self, low: Any, high: Any, faces: Any):
+        self.low, self.high = as_array(low), as_array(high)
+        sides = _pairs(faces)
+        if isinstance(sides, AbstractFace):
+            sides = ((sides, sides),) * self.low.size
+        self.sides = sides
+
+    def __check_init__(self):
+        if self.low.ndim != 1 or self.low.shape != self.high.shape:
+            raise ArgumentError(
+                "`low` and `high` must have one coordinate for each axis, but have the "
+                f"shapes {self.low.shape} and {self.high.shape}."
+            )
+        if len(self.sides) != self.low.size:
+            raise ArgumentError(
+                f"`faces` must be one or as many as axes, {self.low.size}, but are "
+                f"{len(self.sides)}."
+            )
+        for axis, (low, high) in enumerate(self.sides):
+            if isinstance(low, Periodic) != isinstance(high, Periodic):
+                raise ArgumentError(
+                    "`faces` must be `Periodic()` at both ends of an axis, but along "
+                    f"axis {axis} only one is."
+                )
+        inlets = sum(isinstance(face, Inlet) for pair in self.sides for face in pair)
+        if inlets > 1:
+            raise ArgumentError(f"`faces` may hold one `Inlet`, but hold {inlets}.")
+        if self.inlet is not None:
+            number, inlet = self.inlet
+            inlet.placement.check(number // 2, self.low.size)
+        _check_corners(self.low, self.high)
+
+    @property
+    def inlet(self) -> tuple[int, Inlet] | None:
+        """The number of the face that is an inlet, and the inlet."""
+        for number, face in enumerate(f for pair in self.sides for f in pair):
+            if isinstance(face, Inlet):
+                return number, face
+        return None
+
+    def faces(self):
+        return 2 * len(self.sides)
+
+    def is_random(self):
+        return self.inlet is not None and self.inlet[1].placement.is_random()
+
+    def check(self, positions):
+        host = np.asarray(positions)
+        if host.shape[1] != self.low.size:
+            raise ArgumentError(
+                f"The box has {self.low.size} axes, but `seeds` have {host.shape[1]}."
+            )
+        if any(isinstance(x, jax.core.Tracer) for x in (self.low, self.high)):
+            return
+        low, high = np.asarray(self.low), np.asarray(self.high)
+        outside = np.flatnonzero(np.any((host < low) | (host > high), axis=1))
+        if outside.size:
+            first = int(outside[0])
+            raise ArgumentError(
+                f"`seeds` must lie in the box from {low} to {high}, but "
+                f"{outside.size} of {len(host)} do not; number {first} is at "
+                f"{host[first]}."
+            )
+
+    def meet(self, before, after, passage):
+        ndim = self.low.size
+        start, stop = before.y[:ndim], after.y[:ndim]
+        ended = self._ended(start, stop, after, passage)
+        kept, flips = self._kept(stop)
+        y = after.y.at[:ndim].set(kept)
+        if passage.motion.second_order:
+            y = y.at[ndim : 2 * ndim].multiply(flips)
+        going_on = eqx.tree_at(lambda p: p.y, after, y)
+        if ended is None:
+            return going_on
+        crossed, particle = ended
+        particle = eqx.tree_at(
+            lambda p: p.y,
+            particle,
+            particle.y.at[:ndim].set(self._kept(particle.y[:ndim])[0]),
+        )
+        if self.inlet is not None:
+            again = self._entered(particle, passage)
+            particle = select(particle.status == ParticleStatus.EXITED, again, particle)
+        return select(crossed, particle, going_on)
+
+    def _ended(self, start, stop, after: Particles, passage: Passage):
+        """Finds the first face on the way at which a particle ends."""
+        best, status, face = jnp.asarray(jnp.inf, stop.dtype), after.status, after.face
+        found = False
+        for axis, pair in enumerate(self.sides):
+            move = stop[axis] - start[axis]
+            # Dividing by 0 would spoil the gradient of particles that do not move.
+            safe = jnp.where(move == 0, 1, move)
+            for side, rule in enumerate(pair):
+                if rule.ends is None:
+                    continue
+                found = True
+                wall = (self.low, self.high)[side][axis]
+                out = stop[axis] > wall if side else stop[axis] < wall
+                part = jnp.clip((wall - start[axis]) / safe, 0, 1)
+                first = out & (part < best)
+                best = jnp.where(first, part, best)
+                status = jnp.where(first, code(rule.ends), status)
+                number = jnp.asarray(passage.face + 2 * axis + side, jnp.int32)
+                face = jnp.where(first, number, face)
+        if not found:
+            return None
+        crossed = (best <= 1) & (after.status == ParticleStatus.ALIVE)
+        part = jnp.where(crossed, best, 1)
+        at = start + part * (stop - start)
+        return crossed, end(after, at, status, passage.t + part * passage.h, face)
+
+    def _kept(self, x: Float[Array, " ndim"]):
+        """Folds, wraps and clamps a position; says which velocities turn around."""
+        kept, flips = [], []
+        for axis, (lower, upper) in enumerate(self.sides):
+            low, high = self.low[axis], self.high[axis]
+            size, at, flip = high - low, x[axis], jnp.ones_like(x[axis])
+            if isinstance(lower, Periodic):
+                at = at - size * jnp.floor((at - low) / size)
+            elif isinstance(lower, Reflect) and isinstance(upper, Reflect):
+                turns = jnp.floor((at - low) / size)
+                odd = turns % 2 != 0
+                rest = at - low - turns * size
+                at = low + jnp.where(odd, size - rest, rest)
+                # Of n bounces the first, third, ... are at the face that is met first.
+                first, other = (jnp.abs(turns) + 1) // 2, jnp.abs(turns) // 2
+                at_low = jnp.where(turns < 0, first, other)
+                at_high = jnp.where(turns < 0, other, first)
+                loss = lower.restitution**at_low * upper.restitution**at_high
+                flip = jnp.where(odd, -loss, loss)
+            else:
+                at, flip = _one_side(lower, at, at < low, low, flip)
+                at, flip = _one_side(upper, at, at > high, high, flip)
+            # Rounding must not leave a particle outside by a digit.
+            kept.append(jnp.clip(at, low, high))
+            flips.append(flip)
+        return jnp.stack(kept), jnp.stack(flips)
+
+    def _entered(self, particle: Particles, passage: Passage) -> Particles:
+        assert self.inlet is not None
+        number, inlet = self.inlet
+        axis, side = divmod(number, 2)
+        wall = (self.low, self.high)[side][axis]
+        unit = jnp.zeros(self.low.shape, particle.y.dtype)
+        if inlet.placement.is_random():
+            unit = particle.draw()
+        place = inlet.placement.place(unit, particle.number, self.low, self.high)
+        place = place.astype(particle.y.dtype).at[axis].set(wall)
+        t = passage.t + passage.h
+        entry = passage.motion.enter(t, place)
+        return Particles(
+            y=entry.y,
+            memory=entry.memory,
+            status=code(ParticleStatus.ALIVE),
+            ended=jnp.full_like(particle.ended, jnp.nan),
+            since=t.astype(particle.since.dtype),
+            face=jnp.asarray(passage.face + number, jnp.int32),
+            entries=particle.entries + 1,
+            number=particle.number,
+            stream=particle.stream,
+        )
+
+
+def _one_side(rule: AbstractFace, at, beyond, wall, flip):
+    """Answers one face, whose opposite one is of another kind."""
+    if isinstance(rule, Reflect):
+        at = jnp.where(beyond, 2 * wall - at, at)
+        return at, jnp.where(beyond, -rule.restitution, flip)
+    if isinstance(rule, Hold):
+        return jnp.where(beyond, wall, at), jnp.where(beyond, 0, flip)
+    return at, flip
+
+
+def _check_corners(low: Array, high: Array) -> None:
+    if isinstance(low, jax.core.Tracer) or isinstance(high, jax.core.Tracer):
+        return
+    wrong = np.flatnonzero(~(np.asarray(high) > np.asarray(low)))
+    if wrong.size:
+        axis = int(wrong[0])
+        raise ArgumentError(
+            f"`high` must be above `low`, but along axis {axis} they are "
+            f"{np.asarray(high)[axis]:g} and {np.asarray(low)[axis]:g}."
+        )

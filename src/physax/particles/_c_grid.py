@@ -1,0 +1,159 @@
+"""Velocities on the faces of cells, as ocean models have them on C grids."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Num
+
+from .._checks import ArgumentError, as_array
+from ..grid import AbstractInterpolation, AbstractOutside, Clamp, Linear
+from ._axis import Axis, Stencil, make_axis
+from ._fields import AbstractField, Look
+from ._gridded import Leave
+from ._instants import Instants, check_place, make_instants
+from ._status import ParticleStatus
+
+
+_LINEAR = Linear()
+
+
+def _closed(samples: Num[ArrayLike, "..."]) -> Array:
+    array = as_array(samples)
+    return jnp.where(jnp.isfinite(array), array, 0)
+
+
+class CGridField(AbstractField):
+    r"""A velocity whose components are known on the faces of cells, normal to them.
+
+    In a cell each component goes linearly from face to face along its own axis and is
+    constant along the others. So the divergence in a cell is constant, and is the
+    difference of what flows in and out: where a model conserves volume cell by cell,
+    tracks do, too. Through a closed face, of velocity 0, no particle goes; faces whose
+    sample is not finite are closed. Components along a face jump from cell to cell.
+
+    Models that store as many samples as cells leave out one outer face of each axis: in
+    NEMO $u$ lies on the east and $v$ on the north face of a cell, so the first row of
+    cells lacks a face. Give the positions of the $u$ points as the edges along x, of
+    the $v$ points as those along y, and drop the first row of $u$ and column of $v$:
+    `CGridField((u[:, 1:], v[1:, :]), (x_u, y_v))`, with x first.
+
+    Reference: Arakawa and Lamb, *Computational design of the basic dynamical processes
+    of the UCLA general circulation model*, Methods in Computational Physics 17, 173
+    (1977).
+
+    Attributes:
+        components: For each axis the samples on the faces normal to it, of shape
+            `[times, *places]` or, of a steady field, `[*places]`: along this axis as
+            many places as faces, along others as many as cells.
+        edges: For each axis the positions of the faces, increasing.
+        instants: When the samples are known.
+        outside: What the field is beyond its outer faces: `Leave()`, the default, ends
+            particles, `Clamp()` takes the nearest value.
+
+    Raises:
+        ArgumentError: If shapes do not agree, or positions do not increase.
+    """
+
+    components: tuple[Num[Array, "..."], ...]
+    edges: tuple[Axis, ...]
+    instants: Instants
+    outside: Clamp | Leave | None
+
+    def __init__(
+        self,
+        components: Sequence[Num[ArrayLike, "..."]],
+        edges: Sequence[Float[ArrayLike, " _"]],
+        times: Float[ArrayLike, " times"] | None = None,
+        *,
+        periods: Sequence[float | None] | None = None,
+        time_period: float | None = None,
+        time_method: AbstractInterpolation = _LINEAR,
+        outside: Clamp | Leave | None = None,
+        time_outside: AbstractOutside | Leave | None = None,
+    ):
+        """Makes a velocity of samples.
+
+        Args:
+            components: As the attribute.
+            edges: As the attribute. Of a periodic axis the last face is left out, which
+                is the first one again.
+            times: The instants, increasing; `None` for a steady field.
+            periods: For each axis the length after which the field repeats, or `None`.
+            time_period: As for `GriddedField`.
+            time_method: As for `GriddedField`.
+            outside: As the attribute.
+            time_outside: As for `GriddedField`.
+        """
+        sizes = (None,) * len(edges) if periods is None else tuple(periods)
+        if not len(components) == len(edges) == len(sizes):
+            raise ArgumentError(
+                "`components`, `edges` and `periods` must have one entry for each "
+                f"axis, but have {len(components)}, {len(edges)} and {len(sizes)}."
+            )
+        self.components = tuple(_closed(samples) for samples in components)
+        self.edges = tuple(
+            make_axis(places, f"edges[{number}]", period=size)
+            for number, (places, size) in enumerate(zip(edges, sizes, strict=True))
+        )
+        self.instants = make_instants(
+            times,
+            time_period=time_period,
+            time_method=time_method,
+            time_outside=time_outside,
+        )
+        self.outside = outside
+
+    def __check_init__(self):
+        if not 1 <= len(self.edges) <= 3:
+            raise ArgumentError(f"`edges` must be 1 to 3, but are {len(self.edges)}.")
+        for number, samples in enumerate(self.components):
+            wanted = (
+                *self.instants.leading,
+                *(
+                    axis.count - (k != number and axis.period is None)
+                    for k, axis in enumerate(self.edges)
+                ),
+            )
+            if samples.shape != wanted:
+                raise ArgumentError(
+                    f"`components[{number}]` must have the shape {wanted}, faces along "
+                    f"axis {number} and cells along others, but has {samples.shape}."
+                )
+
+    def start(self, x):
+        del x
+        return ()
+
+    def span(self):
+        return self.instants.span()
+
+    def look(self, t, x, memory):
+        check_place(x, len(self.edges))
+        stencils = [
+            axis.stencil(at, _LINEAR) for axis, at in zip(self.edges, x, strict=True)
+        ]
+        inside = jnp.stack([s.inside for s in stencils]).all()
+        values, status = [], jnp.asarray(int(ParticleStatus.ALIVE), jnp.int32)
+        for number, samples in enumerate(self.components):
+            # A cell has the number of its lower face.
+            cell = [s.indices[0] for s in stencils]
+            look = partial(_between_faces, samples, stencils[number], number, cell)
+            value, status = self.instants.blend(t, look)
+            values.append(value)
+        if not isinstance(self.outside, Clamp):
+            left = jnp.asarray(int(ParticleStatus.LEFT_DATA), jnp.int32)
+            status = jnp.where(inside, status, left)
+        return Look(jnp.stack(values), memory, status)
+
+
+def _between_faces(
+    samples: Array, stencil: Stencil, axis: int, cell: list, instant: tuple[Any, ...]
+) -> Array:
+    """Returns a component in a cell at one instant."""
+    low, high = (
+        samples[(*instant, *cell[:axis], face, *cell[axis + 1 :])]
+        for face in stencil.indices
+    )
+    return stencil.weights[0] * low + stencil.weights[1] * high

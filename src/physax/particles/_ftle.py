@@ -1,0 +1,301 @@
+"""How flows deform: gradients of flow maps, and exponents of Lyapunov over a time."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int
+
+from .._checks import ArgumentError, as_array
+from ._boundaries import AbstractBoundary
+from ._box import Box, Inlet, Periodic
+from ._fields import Look
+from ._motions import AbstractMotion, Entry, as_motion
+from ._seed_checks import check_seeds
+from ._track import track
+
+
+class Tangent(AbstractMotion):
+    r"""A motion, and how neighbours of the particle move relative to it.
+
+    What is integrated is the position $x$ and the gradient $F$ of the flow map, row by
+    row, with $\dot F = (\nabla u) F$: by a Runge-Kutta method, exactly the derivative
+    of its own steps. A seed in two dimensions is `[x, y, 1, 0, 0, 1]`.
+
+    Attributes:
+        motion: A motion of first order.
+        ndim: Coordinates of a position.
+    """
+
+    second_order: ClassVar[bool] = False
+    motion: AbstractMotion
+    ndim: int = eqx.field(static=True)
+
+    def enter(self, t, x):
+        return Entry(x, self.motion.enter(t, x[: self.ndim]).memory)
+
+    def rate(self, t, y, memory):
+        x, columns = y[: self.ndim], y[self.ndim :].reshape(self.ndim, self.ndim).T
+
+        def flow(x):
+            seen = self.motion.rate(t, x, memory)
+            return seen.value, (seen.memory, seen.status)
+
+        def along(column):
+            return jax.jvp(flow, (x,), (column,), has_aux=True)
+
+        rate, slopes, (memory, status) = jax.vmap(along, out_axes=(None, 1, None))(
+            columns
+        )
+        return Look(jnp.concatenate([rate, slopes.ravel()]), memory, status)
+
+    def span(self):
+        return self.motion.span()
+
+
+class _Around(AbstractBoundary):
+    """A wall that asks only the first coordinates.
+
+    Attributes:
+        wall: The wall.
+    """
+
+    wall: AbstractBoundary
+
+    def faces(self):
+        return self.wall.faces()
+
+    def is_random(self):
+        return self.wall.is_random()
+
+    def meet(self, before, after, passage):
+        return self.wall.meet(before, after, passage)
+
+    def check(self, positions):
+        del positions
+
+
+class FlowMap(eqx.Module):
+    r"""Where a flow carries particles, and how it deforms what is around them.
+
+    Attributes:
+        times: The recorded times, in seconds.
+        positions: Where the particles were then.
+        gradient: $F_{ij} = \partial x_i(t) / \partial x_j(0)$; NaN for particles that
+            ended.
+        status: `ParticleStatus` codes at the last time.
+    """
+
+    times: Float[Array, " times"]
+    positions: Float[Array, "times particles ndim"]
+    gradient: Float[Array, "times particles ndim ndim"]
+    status: Int[Array, " particles"]
+
+
+def flow_map(
+    velocity: Any,
+    seeds: Float[ArrayLike, "particles ndim"],
+    times: Float[ArrayLike, " times"],
+    *,
+    boundary: AbstractBoundary | None = None,
+    **options: Any,
+) -> FlowMap:
+    """Follows particles together with the gradient of the flow map.
+
+    Args:
+        velocity: A field, a callable `u(t, x)`, or a motion of first order. Of samples
+            on a grid the gradient is that of the interpolation; `CubicHermite()` keeps
+            it continuous.
+        seeds: Where the particles begin.
+        times: The recorded times; the first is the start. Decreasing times go backward.
+        boundary: A box whose faces are periodic or end particles.
+        **options: As for `track`: `dt`, `steps`, `solver`, `mesh`, ...
+
+    Returns:
+        Positions and gradients at each of `times`.
+
+    Raises:
+        ArgumentError: If an argument cannot be used, here or by `track`.
+    """
+    seeds, motion = check_seeds(seeds), as_motion(velocity)
+    count, ndim = seeds.shape
+    if motion.second_order:
+        raise ArgumentError(
+            "`velocity` must be a field or a motion of first order, but is "
+            f"{type(motion).__name__}, whose particles have velocities of their own."
+        )
+    for name in ("diffusivity", "variables"):
+        if options.get(name) is not None:
+            raise ArgumentError(f"`{name}` cannot be given for the gradient of a flow.")
+    walls = () if boundary is None else (_Around(_checked(boundary, seeds)),)
+    unit = jnp.broadcast_to(jnp.eye(ndim, dtype=seeds.dtype).ravel(), (count, ndim**2))
+    wide = jnp.concatenate([seeds, unit], axis=1)
+    tracks = track(Tangent(motion, ndim), wide, times, boundary=walls, **options)
+    positions, gradient = jnp.split(tracks.positions, [ndim], axis=-1)
+    alive = tracks.alive[:, None, None]
+    gradient = gradient.reshape(*gradient.shape[:2], ndim, ndim)
+    return FlowMap(
+        tracks.times, positions, jnp.where(alive, gradient, jnp.nan), tracks.status
+    )
+
+
+def _checked(box: Any, seeds: Array) -> Box:
+    if not isinstance(box, Box):
+        raise ArgumentError(
+            f"`boundary` must be a `Box` for the gradient of a flow, but is {box!r}."
+        )
+    for face in (face for pair in box.sides for face in pair):
+        ends = face.ends is not None and not isinstance(face, Inlet)
+        if not (ends or isinstance(face, Periodic)):
+            raise ArgumentError(
+                "`boundary` must have faces that are periodic or end particles, for "
+                f"the gradient of a flow, but has {type(face).__name__}(). Derivatives "
+                "through such walls are those of `track`, by `jax.jacfwd`."
+            )
+    if not isinstance(seeds, jax.core.Tracer):
+        box.check(seeds)
+    return box
+
+
+def flow_map_gradient(
+    velocity: Any,
+    seeds: Float[ArrayLike, "particles ndim"],
+    times: Float[ArrayLike, " times"],
+    **options: Any,
+) -> Float[Array, "particles ndim ndim"]:
+    r"""Returns $F_{ij} = \partial x_i(T) / \partial x_j(0)$ for each seed.
+
+    Args:
+        velocity: As for `flow_map`.
+        seeds: Where the particles begin.
+        times: The first is the start, the last the end.
+        **options: As for `flow_map`.
+
+    Returns:
+        The gradient at the last time, NaN for particles that ended.
+    """
+    return flow_map(velocity, seeds, times, **options).gradient[-1]
+
+
+def cauchy_green(
+    gradient: Float[ArrayLike, "*places ndim ndim"],
+) -> Float[Array, "*places ndim ndim"]:
+    """Returns the right tensor of Cauchy and Green, the transpose of F times F.
+
+    Its eigenvalues are the squares of how far neighbours move apart.
+
+    Args:
+        gradient: F, gradients of a flow map.
+    """
+    gradient = as_array(gradient)
+    return jnp.swapaxes(gradient, -1, -2) @ gradient
+
+
+def ftle(
+    gradient: Float[ArrayLike, "*places ndim ndim"],
+    duration: Float[ArrayLike, "*#places"],
+) -> Float[Array, "*places"]:
+    r"""Returns exponents of Lyapunov over a finite time, in 1/s.
+
+    $\ln \sigma_{max}(F) / |T|$: the rate at which the neighbour that is carried away
+    fastest departs. Where two singular values are the same, as of a flow that does not
+    deform, the derivative is one of those in between.
+
+    Reference: Shadden, Lekien and Marsden, *Definition and properties of Lagrangian
+    coherent structures from finite-time Lyapunov exponents*, Physica D 212, 271 (2005).
+
+    Args:
+        gradient: F, gradients of a flow map.
+        duration: T, in seconds, of either sign.
+    """
+    squares = _largest(cauchy_green(gradient))
+    return jnp.log(squares) / (2 * jnp.abs(as_array(duration)))
+
+
+@jax.custom_jvp
+def _largest(c: Float[Array, "*places ndim ndim"]) -> Float[Array, "*places"]:
+    """Returns the largest eigenvalue of symmetric matrices."""
+    return jnp.linalg.eigvalsh(c)[..., -1]
+
+
+@_largest.defjvp
+def _largest_jvp(primals, tangents):
+    # Without derivatives of the vector, which are infinite where two values coincide.
+    values, vectors = jnp.linalg.eigh(primals[0])
+    vector = vectors[..., -1]
+    slope = jnp.einsum("...i,...ij,...j->...", vector, tangents[0], vector)
+    return values[..., -1], slope
+
+
+def flow_map_gradient_on_grid(
+    positions: Float[ArrayLike, "*nodes ndim"],
+    axes: Sequence[Float[ArrayLike, " _"]],
+) -> Float[Array, "*nodes ndim ndim"]:
+    r"""Returns gradients of a flow map from seeds on a grid, by differences.
+
+    Between neighbours on both sides, $(x(s + \Delta) - x(s - \Delta)) / (2 \Delta)$, of
+    second order also where spacings differ; at the ends of an axis the parabola through
+    the three outermost. Where neighbours are carried apart by more than the flow's own
+    lengths this is the stretching between them, not of what lies around the seed: see
+    `flow_map_gradient`.
+
+    Args:
+        positions: Where particles are at the end, by the node where they began.
+        axes: For each axis the positions of the nodes, at least three, increasing.
+
+    Raises:
+        ArgumentError: If the axes do not fit to the positions.
+    """
+    positions = as_array(positions)
+    axes = [as_array(axis) for axis in axes]
+    sizes = tuple(axis.size for axis in axes)
+    if positions.shape != (*sizes, len(axes)):
+        raise ArgumentError(
+            "`positions` must have an axis for each of `axes` and one of coordinates, "
+            f"{(*sizes, len(axes))}, but have shape {positions.shape}."
+        )
+    for number, axis in enumerate(axes):
+        if axis.size < 3:
+            raise ArgumentError(
+                f"`axes[{number}]` must have at least 3 nodes, but has {axis.size}."
+            )
+        known = not isinstance(axis, jax.core.Tracer)
+        if known and not np.all(np.diff(np.asarray(axis)) > 0):
+            raise ArgumentError(
+                f"`axes[{number}]` must increase, but its smallest step is "
+                f"{np.diff(np.asarray(axis)).min():g}."
+            )
+    slopes = [_slope(positions, axis, n) for n, axis in enumerate(axes)]
+    return jnp.stack(slopes, axis=-1)
+
+
+def _slope(values: Array, nodes: Array, axis: int) -> Array:
+    """Returns derivatives along one axis, of second order."""
+    values = jnp.moveaxis(values, axis, 0)
+    gaps = jnp.diff(nodes).reshape(-1, *(1,) * (values.ndim - 1))
+    rises = jnp.diff(values, axis=0) / gaps
+    low, high = gaps[:-1], gaps[1:]
+    inner = (high * rises[:-1] + low * rises[1:]) / (low + high)
+    bends = (rises[1:] - rises[:-1]) / (low + high)
+    first = rises[:1] - gaps[:1] * bends[:1]
+    last = rises[-1:] + gaps[-1:] * bends[-1:]
+    return jnp.moveaxis(jnp.concatenate([first, inner, last]), 0, axis)
+
+
+def ftle_on_grid(
+    positions: Float[ArrayLike, "*nodes ndim"],
+    axes: Sequence[Float[ArrayLike, " _"]],
+    duration: Float[ArrayLike, ""],
+) -> Float[Array, "*nodes"]:
+    """Returns exponents of Lyapunov from seeds on a grid, by differences.
+
+    Args:
+        positions: As for `flow_map_gradient_on_grid`.
+        axes: As for `flow_map_gradient_on_grid`.
+        duration: The time between seeds and positions, in seconds, of either sign.
+    """
+    return ftle(flow_map_gradient_on_grid(positions, axes), duration)

@@ -1,0 +1,151 @@
+"""The instants at which a field is known, and what it is between and beyond them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, Num
+
+from .._checks import ArgumentError
+from ..grid import AbstractInterpolation, AbstractOutside, Fill, Linear
+from ._axis import Axis, make_axis
+from ._fields import always
+from ._gridded import Leave
+from ._status import ParticleStatus
+
+
+_LINEAR = Linear()
+
+
+class Instants(eqx.Module):
+    """When a field is known; made by `make_instants`.
+
+    Attributes:
+        axis: The instants, `None` for a steady field.
+        method: The interpolation.
+        outside: What the field is before the first and after the last instant.
+    """
+
+    axis: Axis | None
+    method: AbstractInterpolation
+    outside: AbstractOutside | Leave | None
+
+    @property
+    def leading(self) -> tuple[int, ...]:
+        """Leading axes of the values."""
+        return () if self.axis is None else (self.axis.count,)
+
+    def span(self) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """Returns the first and the last time that may be asked for."""
+        if (
+            self.axis is None
+            or self.axis.period is not None
+            or self.outside is not None
+        ):
+            return always()
+        return self.axis.low, self.axis.high
+
+    def blend(
+        self, t: Float[Array, ""], look: Callable[[tuple[Any, ...]], Num[Array, "..."]]
+    ) -> tuple[Num[Array, "..."], Int[Array, ""]]:
+        """Returns the value at a time, and `ALIVE` or `LEFT_TIME`.
+
+        Args:
+            t: The time.
+            look: Gives the value at one instant, from the index of the instant as a
+                tuple, which is empty for a steady field.
+        """
+        status = jnp.asarray(int(ParticleStatus.ALIVE), jnp.int32)
+        if self.axis is None:
+            return look(()), status
+        stencil = self.axis.stencil(t, self.method)
+        value = sum(
+            weight * look((index,))
+            for index, weight in zip(stencil.indices, stencil.weights, strict=True)
+        )
+        if isinstance(self.outside, Fill):
+            value = self.outside.finish(jnp.asarray(value), stencil.inside)
+        elif self.outside is None or isinstance(self.outside, Leave):
+            status = jnp.where(
+                stencil.inside, status, jnp.asarray(int(ParticleStatus.LEFT_TIME))
+            ).astype(jnp.int32)
+        return jnp.asarray(value), status
+
+
+def make_instants(
+    times: Float[ArrayLike, " times"] | None,
+    *,
+    time_period: float | None = None,
+    time_method: AbstractInterpolation = _LINEAR,
+    time_outside: AbstractOutside | Leave | None = None,
+) -> Instants:
+    """Makes the instants of a field.
+
+    Args:
+        times: The instants, increasing; `None` for a steady field.
+        time_period: The time after which the field repeats.
+        time_method: The interpolation in time.
+        time_outside: `Clamp()`, `Fill(value)`, `Leave()` or `None`, as for
+            `GriddedField`.
+
+    Raises:
+        ArgumentError: If the times do not increase, or a steady field has a period.
+    """
+    if times is None and time_period is not None:
+        raise ArgumentError(
+            f"`times` must be given with `time_period`, which is {time_period:g}."
+        )
+    axis = None if times is None else make_axis(times, "times", period=time_period)
+    return Instants(axis, time_method, time_outside)
+
+
+def check_values(
+    values: Num[Array, "..."], instants: Instants, count: int, what: str
+) -> None:
+    """Refuses values whose leading axes are not the times and the places.
+
+    Args:
+        values: The values.
+        instants: When they are known.
+        count: The number of places.
+        what: The places, in the plural.
+
+    Raises:
+        ArgumentError: If the shape is another.
+    """
+    leading = (*instants.leading, count)
+    if values.shape[: len(leading)] != leading:
+        names = ["times"] * len(instants.leading) + [what]
+        raise ArgumentError(
+            f"`values` must begin with the number of {' and of '.join(names)}, "
+            f"{leading}, but have shape {values.shape}."
+        )
+
+
+def check_place(x: Float[Array, "..."], ndim: int) -> None:
+    """Refuses a place of another number of dimensions.
+
+    Args:
+        x: The place.
+        ndim: The number of dimensions.
+
+    Raises:
+        ArgumentError: If it has another shape.
+    """
+    if x.shape != (ndim,):
+        raise ArgumentError(
+            f"Positions must have {ndim} coordinates, as the points of the field, but "
+            f"have shape {x.shape}."
+        )
+
+
+def left_where(outside: Bool[Array, ""], status: Int[Array, ""]) -> Int[Array, ""]:
+    """Returns `LEFT_DATA` outside, else the status.
+
+    Args:
+        outside: Whether the place is outside the data.
+        status: The status of the time.
+    """
+    left = jnp.asarray(int(ParticleStatus.LEFT_DATA), status.dtype)
+    return jnp.where(outside, left, status)

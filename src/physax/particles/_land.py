@@ -1,0 +1,179 @@
+"""Land in the sea: where it is, and particles that strand on it."""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, Num
+
+from .._checks import ArgumentError, as_array, between
+from ..grid import Clamp
+from ._boundaries import AbstractBoundary, end
+from ._gridded import GriddedField
+from ._seed_checks import check_seeds
+from ._status import ParticleStatus
+
+
+class Land(eqx.Module):
+    """Which nodes of a grid are land.
+
+    Between nodes the share of land is interpolated linearly, and a place is land where
+    the share is above `threshold`.
+
+    Attributes:
+        share: 1 on land, 0 at sea, a field over the grid.
+        threshold: Between 0 and 1. At 0.5 the coast is half way between nodes; near 1
+            it runs along the nodes that are land.
+    """
+
+    share: GriddedField
+    threshold: Float[Array, ""]
+
+    def __init__(
+        self,
+        mask: Bool[ArrayLike, "..."],
+        axes: Sequence[Float[ArrayLike, " _"]],
+        *,
+        periods: Sequence[float | None] | None = None,
+        threshold: float | Float[ArrayLike, ""] = 0.5,
+    ):
+        """Makes land of a mask.
+
+        Args:
+            mask: Whether each node is land, of the shape of the nodes.
+            axes: For each axis the positions of the nodes, increasing.
+            periods: For each axis the length after which the mask repeats, or `None`.
+            threshold: As the attribute.
+        """
+        values = jnp.asarray(mask).astype(jnp.result_type(float))
+        self.share = GriddedField(values, axes, periods=periods, outside=Clamp())
+        self.threshold = between("threshold", 0.0, 1.0)(threshold)
+
+    def __check_init__(self):
+        if self.share.components:
+            raise ArgumentError(
+                "`mask` must have one axis for each of `axes`, "
+                f"{len(self.share.axes)}, but has shape {self.share.values.shape}."
+            )
+
+    @property
+    def mask(self) -> Bool[Array, "..."]:
+        """Whether each node is land."""
+        return self.share.values > 0.5
+
+    def coordinates(self) -> tuple[Float[Array, " _"], ...]:
+        """Returns the positions of the nodes along each axis."""
+        return tuple(axis.positions() for axis in self.share.axes)
+
+    def excess(self, x: Float[Array, " ndim"]) -> Float[Array, ""]:
+        """Returns the share of land above the threshold, at one place.
+
+        Args:
+            x: The place.
+        """
+        t = jnp.zeros((), x.dtype)
+        return self.share.look(t, x, ()).value.astype(x.dtype) - self.threshold
+
+    def covers(
+        self, positions: Float[ArrayLike, "*places ndim"]
+    ) -> Bool[Array, "*places"]:
+        """Tells which places are land, such as seeds that should not start there.
+
+        Args:
+            positions: The places.
+        """
+        x = as_array(positions)
+        found = jax.vmap(self.excess)(x.reshape(-1, x.shape[-1])) > 0
+        return found.reshape(x.shape[:-1])
+
+
+class Coast(AbstractBoundary):
+    """Particles that reach land end there, with the status `STUCK`.
+
+    Asked at the end of each step; the hit is then found along the step by three secants
+    of the share of land. A step must not lead over a whole piece of land. Along walls
+    where particles should slide instead, interpolate by `SlipField`.
+
+    Attributes:
+        land: Where land is.
+    """
+
+    land: Land
+
+    def faces(self):
+        return 1
+
+    def is_random(self):
+        return False
+
+    def check(self, positions):
+        found = np.flatnonzero(np.asarray(self.land.covers(check_seeds(positions))))
+        if found.size:
+            first = int(found[0])
+            raise ArgumentError(
+                f"`seeds` must lie at sea, but {found.size} of {len(positions)} are "
+                f"on land; number {first} is at {np.asarray(positions)[first]}. Leave "
+                "them out: `seeds[~land.covers(seeds)]`."
+            )
+
+    def meet(self, before, after, passage):
+        ndim = len(self.land.share.axes)
+        start, stop = before.y[:ndim], after.y[:ndim]
+        last = self.land.excess(stop)
+        part = _crossing(self.land, start, stop, last)
+        at = start + part * (stop - start)
+        time = passage.t + part * passage.h
+        stranded = end(after, at, ParticleStatus.STUCK, time, passage.face)
+        hit = last > 0
+        return jax.tree.map(lambda a, b: jnp.where(hit, a, b), stranded, after)
+
+
+def _crossing(land: Land, start, stop, last) -> Float[Array, ""]:
+    """Returns the part of the way from sea to land where the coast is."""
+    low, high = jnp.zeros_like(last), jnp.ones_like(last)
+    below, above = land.excess(start), last
+    part = high
+    for _ in range(3):
+        rise = above - below
+        # Steps that do not reach land are thrown away, and so are their secants.
+        safe = jnp.where(rise > 0, rise, 1)
+        part = low + jnp.clip(-below / safe, 0, 1) * (high - low)
+        here = land.excess(start + part * (stop - start))
+        wet = here <= 0
+        low, below = jnp.where(wet, part, low), jnp.where(wet, here, below)
+        high, above = jnp.where(wet, high, part), jnp.where(wet, above, here)
+    return part
+
+
+def fill_land(
+    values: Num[ArrayLike, "..."],
+    axes: Sequence[Float[ArrayLike, " _"]],
+    *,
+    periods: Sequence[float | None] | None = None,
+    leading: int = 0,
+    trailing: int = 0,
+) -> tuple[Num[np.ndarray, "..."], Land | None]:
+    """Puts 0 where samples are not finite, and says where that was.
+
+    A node is land if it is so at any time and in any component: weights of 0 would not
+    keep NaN out of a sum.
+
+    Args:
+        values: The samples.
+        axes: For each axis the positions of the nodes.
+        periods: For each axis the length after which the mask repeats, or `None`.
+        leading: Number of axes before those of the nodes, such as times.
+        trailing: Number of axes behind them, such as components.
+
+    Returns:
+        The samples, and the land, `None` if there is none.
+    """
+    host = np.asarray(values)
+    around = (*range(leading), *range(host.ndim - trailing, host.ndim))
+    dry = np.any(~np.isfinite(host), axis=around)
+    if not dry.any():
+        return host, None
+    wide = dry.reshape((1,) * leading + dry.shape + (1,) * trailing)
+    return np.where(wide, 0, host).astype(host.dtype), Land(dry, axes, periods=periods)

@@ -1,0 +1,183 @@
+"""The fixed-step engine: advances all particles, walls and all, in one traced loop."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from ._boundaries import AbstractBoundary, Passage
+from ._motions import AbstractMotion
+from ._schedule import Schedule
+from ._solvers import AbstractRungeKutta, Trial, runge_kutta_step
+from ._state import Particles, code, select
+from ._status import ParticleStatus
+
+
+class Problem(eqx.Module):
+    """All that decides where particles go.
+
+    Attributes:
+        motion: How they answer to fields.
+        walls: What they meet, in the order in which it is asked.
+        diffusivity: A `Diffusivity` or a callable `K(t, x)`, with a stochastic solver.
+        key: What random numbers come from.
+        schedule: The steps.
+        solver: How a step is made.
+        ndim: Coordinates of a position.
+        waits: Whether particles are released at times of their own.
+    """
+
+    motion: AbstractMotion
+    walls: tuple[AbstractBoundary, ...]
+    diffusivity: Any
+    key: Any
+    schedule: Schedule
+    solver: Any
+    ndim: int = eqx.field(static=True)
+    waits: bool = eqx.field(static=True)
+
+
+def enter(
+    problem: Problem,
+    seeds: Float[Array, "particles ndim"],
+    release: Float[Array, " particles"] | None,
+    numbers: Int[Array, " particles"],
+) -> Particles:
+    """Returns the state of particles before the first step.
+
+    Args:
+        problem: The problem.
+        seeds: Where they begin.
+        release: When each begins, `None` for all at the first time.
+        numbers: Their numbers.
+    """
+    t0 = problem.schedule.times[0].astype(seeds.dtype)
+    since = jnp.full(seeds.shape[0], t0) if release is None else release
+    since = since.astype(seeds.dtype)
+    entry = jax.vmap(problem.motion.enter)(since, seeds)
+    zeros = jnp.zeros(seeds.shape[0], jnp.int32)
+    status = jax.vmap(problem.motion.rate)(since, *entry).status.astype(jnp.int32)
+    ended = jnp.where(status == code(ParticleStatus.ALIVE), jnp.nan, since)
+    if problem.waits:
+        ahead = (since - t0) * jnp.sign(problem.schedule.widths[0]) > 0
+        waiting = ahead & (status == code(ParticleStatus.ALIVE))
+        status = jnp.where(waiting, code(ParticleStatus.WAITING), status)
+    return Particles(
+        y=entry.y,
+        memory=entry.memory,
+        status=status,
+        ended=ended,
+        since=since,
+        face=zeros - 1,
+        entries=zeros,
+        number=numbers,
+        stream=_streams(problem, numbers),
+    )
+
+
+def _streams(problem: Problem, numbers):
+    if not any(wall.is_random() for wall in problem.walls):
+        return None
+
+    # The number of a particle, not its place in memory: then a run does not depend on
+    # how particles are spread over devices and batches.
+    def stream(number):
+        key = jax.random.fold_in(problem.key, number)
+        return jax.random.bits(key, (problem.ndim,), jnp.uint32)
+
+    return jax.vmap(stream)(numbers)
+
+
+def advance(
+    problem: Problem,
+    particles: Particles,
+    n: Int[Array, ""],
+    nudges: Float[Array, "stages particles width"] | None = None,
+) -> tuple[Particles, PyTree]:
+    """Makes step `n` of all particles.
+
+    Args:
+        problem: The problem.
+        particles: Their states before it.
+        n: Number of the step.
+        nudges: As for `runge_kutta_step`.
+
+    Returns:
+        Their states after it, and where the stages asked if there are nudges.
+    """
+    t, h = problem.schedule.step(n)
+    t, h = t.astype(particles.y.dtype), h.astype(particles.y.dtype)
+    going = particles.status == code(ParticleStatus.ALIVE)
+    if problem.waits:
+        t, h, going = _released(particles, t, h, going)
+    trial = _trial(problem, particles, t, h, n, nudges)
+    after = eqx.tree_at(
+        lambda p: (p.y, p.memory, p.status),
+        particles,
+        (trial.y, trial.memory, jnp.zeros_like(particles.status)),
+    )
+    for number, wall in enumerate(problem.walls):
+        face = sum(other.faces() for other in problem.walls[:number])
+        after = _meet(problem, wall, face, particles, after, t, h)
+    after = _failed(problem, particles, after, t, h)
+    return select(going, after, particles), trial.stages
+
+
+def _released(particles: Particles, t, h, going: Bool[Array, " particles"]):
+    """Returns when each particle's step begins, how long it is, and if it makes one."""
+    # The first step of a particle is what is left of the step of all.
+    late = jnp.clip((particles.since - t) / h, 0, 1)
+    late = jnp.where(particles.status == code(ParticleStatus.WAITING), late, 0)
+    waiting = particles.status == code(ParticleStatus.WAITING)
+    return t + late * h, (1 - late) * h, going | (waiting & (late < 1))
+
+
+def _trial(problem: Problem, particles: Particles, t, h, n, nudges) -> Trial:
+    solver, motion = problem.solver, problem.motion
+    each = 0 if problem.waits else None
+    if isinstance(solver, AbstractRungeKutta):
+
+        def rate(t, y, memory):
+            seen = jax.vmap(motion.rate, in_axes=(each, 0, 0))(t, y, memory)
+            return seen.value, seen.memory
+
+        return runge_kutta_step(
+            solver, rate, t, h, particles.y, particles.memory, nudges
+        )
+
+    def one(number, t, h, y, memory):
+        key = jax.random.fold_in(jax.random.fold_in(problem.key, number), n)
+        noise = jax.random.normal(key, (problem.ndim,), y.dtype)
+        return solver.step(motion, problem.diffusivity, t, h, y, memory, noise)
+
+    mapped = jax.vmap(one, in_axes=(0, each, each, 0, 0))
+    return mapped(particles.number, t, h, particles.y, particles.memory)
+
+
+def _meet(problem: Problem, wall, face: int, before, after, t, h) -> Particles:
+    each = 0 if problem.waits else None
+
+    def one(before, after, t, h):
+        passage = Passage(t, h, problem.motion, face)
+        met = wall.meet(before, after, passage)
+        return select(after.status == code(ParticleStatus.ALIVE), met, after)
+
+    return jax.vmap(one, in_axes=(0, 0, each, each))(before, after, t, h)
+
+
+def _failed(problem: Problem, before: Particles, after: Particles, t, h) -> Particles:
+    """Stops particles where there are no data, or what is integrated is not finite."""
+    # Asked once for a step, where it ends, and not at each stage: on CPUs that would
+    # cost a quarter of the whole step.
+    each = 0 if problem.waits else None
+    rate = jax.vmap(problem.motion.rate, in_axes=(each, 0, 0))
+    seen = rate(t + h, after.y, after.memory)
+    finite = jnp.all(jnp.isfinite(after.y), axis=-1)
+    lost = jnp.where(finite, seen.status, code(ParticleStatus.NOT_FINITE))
+    lost = jnp.where(after.status == code(ParticleStatus.ALIVE), lost, after.status)
+    ended = jnp.broadcast_to(t, before.ended.shape).astype(before.ended.dtype)
+    stopped = eqx.tree_at(lambda p: (p.status, p.ended), before, (lost, ended))
+    going = eqx.tree_at(lambda p: p.memory, after, seen.memory)
+    return select(lost == after.status, going, stopped)

@@ -1,0 +1,298 @@
+"""How particles answer to fields and forces: what is integrated, and its derivative."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from .._checks import ArgumentError, as_array, positive
+from ._fields import AbstractField, Look, as_field
+from ._forces import span_of_forces, total_force
+
+
+class Entry(NamedTuple):
+    """How a particle begins.
+
+    Attributes:
+        y: What is integrated.
+        memory: What the fields remember.
+    """
+
+    y: Float[Array, " width"]
+    memory: PyTree
+
+
+class AbstractMotion(eqx.Module):
+    """An equation of motion for one particle, of first or second order in time.
+
+    Attributes:
+        second_order: Whether the particle has a velocity of its own, which then follows
+            the position in what is integrated.
+    """
+
+    second_order: eqx.AbstractClassVar[bool]
+
+    @abstractmethod
+    def enter(self, t: Float[Array, ""], x: Float[Array, " ndim"]) -> Entry:
+        """Returns what is integrated, for a particle that enters at a place.
+
+        Args:
+            t: The time, in seconds.
+            x: The position.
+        """
+
+    @abstractmethod
+    def rate(
+        self, t: Float[Array, ""], y: Float[Array, " width"], memory: PyTree
+    ) -> Look:
+        """Returns the derivative by time of what is integrated.
+
+        Args:
+            t: The time, in seconds.
+            y: What is integrated.
+            memory: What the fields remember.
+        """
+
+    @abstractmethod
+    def span(self) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """Returns the first and the last time that may be asked for, in seconds."""
+
+
+class Carried(AbstractMotion):
+    r"""A particle that follows the flow: $\dot x = u(t, x)$.
+
+    Attributes:
+        velocity: The flow, a field or a callable `u(t, x)`.
+    """
+
+    second_order: ClassVar[bool] = False
+    velocity: AbstractField = eqx.field(converter=as_field)
+
+    def enter(self, t, x):
+        del t
+        return Entry(x, self.velocity.start(x))
+
+    def rate(self, t, y, memory):
+        return self.velocity.look(t, y, memory)
+
+    def span(self):
+        return self.velocity.span()
+
+
+Force = Callable[[Any, Any, Any], Any]
+
+
+class Overdamped(AbstractMotion):
+    r"""A small particle pulled by forces through a viscous fluid.
+
+    $\dot x = u(t, x) + \mu \sum F(t, x, u)$ with the mobility $\mu$ in m/(N s), for a
+    sphere $1 / (6 \pi \eta a)$. Noise of temperature $T$ needs the diffusivity
+    $\mu k_B T$, given to `track`.
+
+    Attributes:
+        velocity: The flow $u$, a field or a callable `u(t, x)`.
+        forces: `AbstractForce`s or callables `F(t, x, v)`, in newtons.
+        mobility: $\mu$, positive.
+    """
+
+    second_order: ClassVar[bool] = False
+    velocity: AbstractField = eqx.field(converter=as_field)
+    forces: tuple[Force, ...] = eqx.field(converter=tuple)
+    mobility: Float[Array, ""] = eqx.field(converter=lambda x: positive(x, "mobility"))
+
+    def enter(self, t, x):
+        del t
+        return Entry(x, self.velocity.start(x))
+
+    def rate(self, t, y, memory):
+        seen = self.velocity.look(t, y, memory)
+        pull, status = total_force(self.forces, t, y, seen.value)
+        status = jnp.maximum(seen.status, status)
+        return Look(seen.value + self.mobility * pull, seen.memory, status)
+
+    def span(self):
+        return span_of_forces(self.forces, self.velocity)
+
+
+class Newtonian(AbstractMotion):
+    r"""A particle of some mass under forces: $m \dot v = \sum F(t, x, v)$.
+
+    Attributes:
+        forces: `AbstractForce`s or callables `F(t, x, v)`, in newtons.
+        mass: $m$, in kg, positive.
+        velocity: Callable `v(t, x)` with which particles begin; at rest by default.
+    """
+
+    second_order: ClassVar[bool] = True
+    forces: tuple[Force, ...] = eqx.field(converter=tuple)
+    mass: Float[Array, ""] = eqx.field(converter=lambda x: positive(x, "mass"))
+    velocity: Callable[..., Any] | None = None
+
+    def enter(self, t, x):
+        v = jnp.zeros_like(x) if self.velocity is None else self.velocity(t, x)
+        return Entry(jnp.concatenate([x, jnp.asarray(v, x.dtype)]), ())
+
+    def rate(self, t, y, memory):
+        x, v = jnp.split(y, 2)
+        pull, status = total_force(self.forces, t, x, v)
+        push = (pull / self.mass).astype(v.dtype)
+        return Look(jnp.concatenate([v, push]), memory, status)
+
+    def span(self):
+        return span_of_forces(self.forces)
+
+
+class MaxeyRiley(AbstractMotion):
+    r"""A small sphere in a flow: drag, added mass, pressure gradient and buoyancy.
+
+    $$\Bigl(1 + \frac{1}{2 \beta}\Bigr) \dot v = \frac{3}{2 \beta} \frac{D u}{D t}
+    - \frac{v - u}{\tau} + \Bigl(1 - \frac{1}{\beta}\Bigr) g$$
+
+    with $\beta = \rho_p / \rho_f$ and Stokes' response time $\tau = 2 a^2 \rho_p / (9
+    \mu)$. Without the history force, the corrections of Faxen and lift; valid for
+    Reynolds numbers of the particle below 1. Where $\tau$ is far shorter than what is
+    to be seen the equation is stiff: take an implicit solver of diffrax.
+
+    Reference: Maxey and Riley, *Equation of motion for a small rigid sphere in a
+    nonuniform flow*, Physics of Fluids 26, 883 (1983), with the material derivative of
+    Auton, Hunt and Prud'homme, Journal of Fluid Mechanics 197, 241 (1988).
+
+    Attributes:
+        velocity: The flow $u$, a field or a callable `u(t, x)`.
+        response_time: $\tau$, in seconds, positive.
+        density_ratio: $\beta$, positive; infinite for drag and weight alone.
+        gravity: $g$, in m/s^2, along each axis; none by default.
+        relative_velocity: The velocity of particles over that of the flow when they
+            begin; 0 by default.
+    """
+
+    second_order: ClassVar[bool] = True
+    velocity: AbstractField = eqx.field(converter=as_field)
+    response_time: Float[Array, ""] = eqx.field(
+        converter=lambda x: positive(x, "response_time")
+    )
+    density_ratio: Float[Array, ""] = eqx.field(
+        converter=lambda x: positive(x, "density_ratio"), default=jnp.inf
+    )
+    gravity: Float[Array, "..."] = eqx.field(converter=as_array, default=0.0)
+    relative_velocity: Float[Array, "..."] = eqx.field(converter=as_array, default=0.0)
+
+    def enter(self, t, x):
+        seen = self.velocity.look(t, x, self.velocity.start(x))
+        return Entry(
+            jnp.concatenate([x, seen.value + self.relative_velocity]), seen.memory
+        )
+
+    def rate(self, t, y, memory):
+        x, v = jnp.split(y, 2)
+        seen = self.velocity.look(t, x, memory)
+        u, lightness = seen.value, 1 / self.density_ratio
+
+        def flow(t, x):
+            return self.velocity.look(t, x, memory).value
+
+        t = jnp.asarray(t, x.dtype)
+        material = jax.jvp(flow, (t, x), (jnp.ones_like(t), u))[1]
+        push = 1.5 * lightness * material - (v - u) / self.response_time
+        push = (push + (1 - lightness) * self.gravity) / (1 + lightness / 2)
+        return Look(jnp.concatenate([v, push]), seen.memory, seen.status)
+
+    def span(self):
+        return self.velocity.span()
+
+
+class Variable(eqx.Module):
+    """A number that each particle carries and that changes along its track.
+
+    Attributes:
+        rate: Callable `rate(t, x, value)`: its derivative by time.
+        initial: Its value when the particle begins.
+    """
+
+    rate: Callable[..., Any]
+    initial: Float[Array, ""] = eqx.field(converter=as_array, default=0.0)
+
+
+class WithVariables(AbstractMotion):
+    """A motion together with variables that are integrated along.
+
+    Attributes:
+        motion: The motion.
+        variables: The variables; they follow position and velocity in their order.
+        second_order: That of the motion.
+    """
+
+    motion: AbstractMotion
+    variables: tuple[Variable, ...]
+    second_order: bool = eqx.field(static=True)
+
+    def enter(self, t, x):
+        entry = self.motion.enter(t, x)
+        initial = [v.initial.astype(x.dtype)[None] for v in self.variables]
+        return Entry(jnp.concatenate([entry.y, *initial]), entry.memory)
+
+    def rate(self, t, y, memory):
+        width = y.size - len(self.variables)
+        seen = self.motion.rate(t, y[:width], memory)
+        x = y[: width // 2 if self.second_order else width]
+        rates = [
+            jnp.asarray(variable.rate(t, x, value), y.dtype).reshape(1)
+            for variable, value in zip(self.variables, y[width:], strict=True)
+        ]
+        return Look(jnp.concatenate([seen.value, *rates]), seen.memory, seen.status)
+
+    def span(self):
+        return self.motion.span()
+
+
+def as_motion(velocity: Any) -> AbstractMotion:
+    """Returns a velocity as a motion.
+
+    Args:
+        velocity: A motion, a field, or a callable `u(t, x)`.
+
+    Raises:
+        ArgumentError: If it is none of them.
+    """
+    return velocity if isinstance(velocity, AbstractMotion) else Carried(velocity)
+
+
+def coordinates(motion: AbstractMotion, width: int) -> int:
+    """Returns how many coordinates a position has.
+
+    Args:
+        motion: The motion.
+        width: How many numbers are integrated.
+    """
+    if isinstance(motion, WithVariables):
+        return coordinates(motion.motion, width - len(motion.variables))
+    return width // 2 if motion.second_order else width
+
+
+def check_width(motion: AbstractMotion, t: Array, x: Array) -> None:
+    """Refuses motions whose derivative is not of the shape of what they integrate.
+
+    Args:
+        motion: The motion.
+        t: A time.
+        x: Positions of particles.
+
+    Raises:
+        ArgumentError: If it is of another shape.
+    """
+
+    def once(t, x):
+        entry = motion.enter(t, x)
+        return entry.y, motion.rate(t, entry.y, entry.memory).value
+
+    one = jax.ShapeDtypeStruct(x.shape[1:], x.dtype)
+    y, slope = eqx.filter_eval_shape(once, jnp.asarray(t, x.dtype), one)
+    if y.shape != slope.shape:
+        raise ArgumentError(
+            f"`velocity` must return {y.size} components for positions of "
+            f"{x.shape[1]} coordinates, but returns an array of shape {slope.shape}."
+        )

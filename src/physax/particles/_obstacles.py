@@ -1,0 +1,297 @@
+"""Bodies in the way of particles, given by the signed distance to their surface."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int
+
+from .._checks import ArgumentError
+from ._boundaries import AbstractBoundary, end
+from ._box import Absorb, AbstractFace, Hold, Outlet, Reflect, Stick
+from ._motions import coordinates
+from ._state import select
+
+
+_RULES = (Reflect, Hold, Absorb, Stick, Outlet)
+
+# Fraction of the way by which a search goes on at least where it leaves a surface, and
+# at most where it comes near to one.
+_PART = 1 / 64
+
+# Far more than any search needs: each ends by itself.
+_SEARCHES = 256
+_HALVINGS = 64
+
+# How often a particle that slides is put back onto a curved surface.
+_RETURNS = 2
+
+
+class Hit(NamedTuple):
+    """Where a straight way first meets a surface from outside.
+
+    Attributes:
+        found: Whether it does.
+        part: The part of the way before; 1 where nothing is met.
+        position: The place; the end of the way where nothing is met.
+        normal: Unit normal, outward; zero where nothing is met.
+    """
+
+    found: Bool[Array, ""]
+    part: Float[Array, ""]
+    position: Float[Array, " ndim"]
+    normal: Float[Array, " ndim"]
+
+
+class Obstacle(AbstractBoundary):
+    r"""A body that particles cannot enter, or a room that they cannot leave.
+
+    Place and time of a hit are found on the straight way of a step, by steps as long as
+    the distance, so that bodies thinner than the way are met too, and then by halving.
+    A step of Newton's method through the distance itself makes them differentiable with
+    respect to where the particle was and to the parameters of the body:
+    $\partial s = -\partial \phi / (\nabla \phi \cdot \Delta x)$.
+
+    Gaps and edges narrower than 1/64 of the way of one step may be missed. A step
+    leaves the body at most `bounces` times; what is then left of the way of particles
+    that bounce is lost.
+
+    Ask obstacles before a box with periodic faces or an inlet: these move particles,
+    and the way that an obstacle looks at must not lead across the whole domain. Bodies
+    that a particle may meet in the same step belong into one obstacle: of two, the one
+    that is asked first ends it, even where the other is nearer.
+
+    Attributes:
+        distance: Callable `phi(x)` of one position: the signed distance to the surface,
+            negative inside the body. It may be less than the distance, not more; its
+            gradient must not vanish on the surface. A Module with parameters, or a
+            function; unions are `minimum`, rooms have the sign turned.
+        rule: `Reflect(...)` mirrors what is left of the way at the tangent plane, and
+            turns the normal velocity around. With `Hold()` the rest of the way goes on
+            along the surface, without its normal part. `Absorb()`, `Stick()` and
+            `Outlet()` end the particle where it hits.
+        bounces: How often a particle may hit in one step, at least 1. Each is looked
+            for in every step, which takes half as long as a step of `RK4()`.
+
+    Raises:
+        ArgumentError: If an attribute cannot be used.
+    """
+
+    distance: Any
+    rule: AbstractFace
+    bounces: int = eqx.field(static=True, default=4)
+
+    def __check_init__(self):
+        if not callable(self.distance) or isinstance(self.distance, type):
+            raise ArgumentError(
+                "`distance` must be a function of a position, `phi(x)`, but is "
+                f"{self.distance!r}."
+            )
+        if not isinstance(self.rule, _RULES):
+            names = ", ".join(f"{kind.__name__}()" for kind in _RULES)
+            raise ArgumentError(
+                f"`rule` of an obstacle must be one of {names}, but is {self.rule!r}."
+            )
+        if self.bounces < 1:
+            raise ArgumentError(f"`bounces` must be at least 1, but is {self.bounces}.")
+
+    def faces(self):
+        return 1
+
+    def is_random(self):
+        return False
+
+    def check(self, positions):
+        depth = jax.vmap(self._distance())(positions)
+        if isinstance(depth, jax.core.Tracer):
+            return
+        host, places = np.asarray(depth), np.asarray(positions)
+        slack = 16 * np.finfo(host.dtype).eps * (1 + np.abs(places).max(axis=1))
+        inside = np.flatnonzero(~(host >= -slack))
+        if inside.size:
+            first = int(inside[0])
+            raise ArgumentError(
+                f"`seeds` must lie outside of the obstacle, but {inside.size} of "
+                f"{len(host)} do not; number {first} is at {places[first]}, where the "
+                f"distance is {host[first]:g}."
+            )
+
+    def meet(self, before, after, passage):
+        phi = self._distance()
+        ndim = coordinates(passage.motion, after.y.size)
+        start, stop = before.y[:ndim], after.y[:ndim]
+        if self.rule.ends is not None:
+            hit = first_hit(phi, start, stop - start)
+            time = passage.t + hit.part * passage.h
+            met = end(after, hit.position, self.rule.ends, time, passage.face)
+            return select(hit.found, met, after)
+        velocity = jnp.zeros_like(stop)
+        if passage.motion.second_order:
+            velocity = after.y[ndim : 2 * ndim]
+        place, velocity = self._deflected(phi, start, stop, velocity)
+        y = after.y.at[:ndim].set(place)
+        if passage.motion.second_order:
+            y = y.at[ndim : 2 * ndim].set(velocity)
+        return eqx.tree_at(lambda p: p.y, after, y)
+
+    def _distance(self) -> Callable[[Array], Array]:
+        def phi(x):
+            return jnp.asarray(self.distance(x), x.dtype).reshape(())
+
+        return phi
+
+    def _deflected(self, phi, start, stop, velocity):
+        """Follows the way of a step from one hit to the next."""
+        slides = isinstance(self.rule, Hold)
+        loss = 1 + self.rule.restitution if isinstance(self.rule, Reflect) else 1
+
+        def leg(carry, _):
+            place, move, velocity = carry
+            hit = first_hit(phi, place, move)
+            rest = (1 - hit.part) * move
+            inward = jnp.minimum(rest @ hit.normal, 0) * hit.normal
+            push = jnp.minimum(velocity @ hit.normal, 0) * hit.normal
+            rest = rest - (1 if slides else 2) * inward
+            return (hit.position, rest, velocity - loss * push), None
+
+        begin = (start, stop - start, velocity)
+        (place, rest, velocity), _ = lax.scan(leg, begin, length=self.bounces)
+        if slides:
+            place = place + rest
+        for _ in range(_RETURNS):
+            place = _outside(phi, place)
+        return place, velocity
+
+
+def first_hit(
+    phi: Callable[[Array], Array],
+    start: Float[Array, " ndim"],
+    move: Float[Array, " ndim"],
+) -> Hit:
+    """Finds where a straight way first meets the surface of a body from outside.
+
+    Args:
+        phi: The signed distance to the surface.
+        start: Where the way begins.
+        move: The way.
+    """
+    near = lax.stop_gradient(_search(phi, start, move))
+    found = near <= 1
+    near = jnp.where(found, near, 0)
+    value, slope = jax.jvp(
+        lambda s: phi(start + s * move), (near,), (jnp.ones_like(near),)
+    )
+    # Only the value needs to be differentiated: it is zero, but for rounding, which a
+    # way along the surface would blow up.
+    slope = lax.stop_gradient(slope)
+    size = jnp.sqrt(jnp.sum(lax.stop_gradient(move) ** 2))
+    steep = slope < -(jnp.finfo(move.dtype).eps ** 0.5) * size
+    part = near - jnp.where(steep, value / jnp.where(steep, slope, -1), 0)
+    part = jnp.where(found, part, 1)
+    at = start + jnp.where(found, part, 0) * move
+    normal = jax.grad(phi)(at)
+    square = jnp.sum(normal**2)
+    normal = normal / jnp.sqrt(jnp.where(square > 0, square, 1))
+    return Hit(
+        found,
+        part,
+        jnp.where(found, at, start + move),
+        jnp.where(found, normal, 0),
+    )
+
+
+class _Search(NamedTuple):
+    """How far a search for a hit has come.
+
+    Attributes:
+        count: Places looked at.
+        part: The part of the way.
+        value: The signed distance there.
+        slope: Its derivative by the part of the way.
+        low: A part before, at or outside of the surface.
+        outside: Whether the way has been outside.
+    """
+
+    count: Int[Array, ""]
+    part: Float[Array, ""]
+    value: Float[Array, ""]
+    slope: Float[Array, ""]
+    low: Float[Array, ""]
+    outside: Bool[Array, ""]
+
+    @property
+    def entered(self) -> Bool[Array, ""]:
+        """Whether the way has come into the body."""
+        return (self.value <= 0) & ((self.slope < 0) | self.outside)
+
+
+def _search(phi, start, move) -> Float[Array, ""]:
+    """Returns at which part of the way it first meets the surface, 2 for nowhere."""
+    # Whatever `phi` depends on: a loop of unknown length has no derivative.
+    phi, constants = jax.closure_convert(phi, start)
+    constants = [lax.stop_gradient(x) for x in constants]
+    start, move = lax.stop_gradient(start), lax.stop_gradient(move)
+    size = jnp.sqrt(jnp.sum(move**2))
+    safe = jnp.where(size > 0, size, 1)
+    # What is added takes a search that came onto the surface into the body.
+    eps = jnp.finfo(move.dtype).eps
+    least = 8 * eps * (1 + jnp.max(jnp.abs(start)) / safe)
+
+    def along(part):
+        return phi(start + part * move, *constants)
+
+    def look(count, part, low, outside):
+        value, slope = jax.jvp(along, (part,), (jnp.ones_like(part),))
+        return _Search(count, part, value, slope, low, outside | (value > 0))
+
+    def going(search):
+        return (search.part < 1) & ~search.entered & (search.count < _SEARCHES)
+
+    def on(search):
+        free = jnp.abs(search.value) / safe
+        nears = search.slope < 0
+        newton = jnp.abs(search.value) / jnp.where(nears, -search.slope, 1)
+        newton = jnp.clip(newton, free, jnp.maximum(free, _PART))
+        step = jnp.where(nears, newton, jnp.maximum(free, _PART)) + least
+        part = jnp.minimum(search.part + step, 1)
+        return look(search.count + 1, part, search.part, search.outside)
+
+    zero = jnp.zeros_like(size)
+    # Nothing is met by who stays, as does a particle that has made its whole way.
+    begin = look(
+        jnp.zeros((), jnp.int32),
+        jnp.where(size > 0, zero, 1),
+        zero,
+        jnp.zeros((), bool),
+    )
+    last = lax.while_loop(going, on, begin)
+
+    def halving(bracket):
+        count, low, high = bracket
+        wide = high - low > eps
+        return last.entered & (size > 0) & wide & (count < _HALVINGS)
+
+    def halve(bracket):
+        count, low, high = bracket
+        middle = (low + high) / 2
+        within = along(middle) <= 0
+        low, high = jnp.where(within, low, middle), jnp.where(within, middle, high)
+        return count + 1, low, high
+
+    bracket = (jnp.zeros((), jnp.int32), last.low, last.part)
+    _, low, high = lax.while_loop(halving, halve, bracket)
+    return jnp.where(last.entered & (size > 0), (low + high) / 2, 2)
+
+
+def _outside(phi, place: Float[Array, " ndim"]) -> Float[Array, " ndim"]:
+    """Returns the nearest place that is not in the body."""
+    depth, normal = jax.value_and_grad(phi)(place)
+    square = jnp.sum(normal**2)
+    inside = (depth < 0) & (square > 0)
+    lift = jnp.where(inside, depth / jnp.where(square > 0, square, 1), 0)
+    return place - lift * normal

@@ -1,0 +1,398 @@
+"""Follows particles from the host: long runs, written while they go on."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, ArrayLike, Float, Int
+
+from .._checks import ArgumentError
+from .._loop import iterate
+from .._status import Status, raise_for
+from ..runtime import (
+    Checkpointing,
+    DriveResult,
+    Progress,
+    check_memory,
+    drive,
+    fingerprint,
+    pack_state,
+    unpack_state,
+)
+from ._diffrax import Diffrax
+from ._fields import AbstractField
+from ._march import Problem, advance, enter
+from ._motions import (
+    Carried,
+    Variable,
+    WithVariables,
+    check_width,
+)
+from ._state import Particles
+from ._track import longer, prepare, refuse_outside, to_tracks, width_of
+from ._tracks import Tracks
+from ._windows import Span, Windows
+
+
+# Rows that wait in memory to be written: bytes of one buffer, about.
+_BUFFER = 64 * 2**20
+
+Sink = Callable[[int, int, Float[np.ndarray, "rows particles width"]], None]
+
+
+class RunState(eqx.Module):
+    """What a run goes on from.
+
+    Attributes:
+        particles: The states of all particles.
+        rows: The last recorded rows, each at its number modulo how many there are.
+    """
+
+    particles: Particles
+    rows: Float[Array, "rows particles width"]
+
+
+class RunResult(eqx.Module):
+    """What a driven run leaves.
+
+    Attributes:
+        tracks: The tracks; with a `sink` of their first and last times only.
+        drive: Step reached, status, time and rate.
+    """
+
+    tracks: Tracks
+    drive: DriveResult
+
+
+def run(
+    velocity: Any,
+    seeds: ArrayLike | Sequence,
+    times: ArrayLike | Sequence,
+    *,
+    sink: Sink | None = None,
+    checkpoint: Checkpointing | None = None,
+    progress: Progress | bool = True,
+    chunk: int | None = None,
+    on_chunk: Callable | None = None,
+    mesh: Mesh | None = None,
+    throw: bool = True,
+    variables: Mapping[str, Variable] | None = None,
+    **options: Any,
+) -> RunResult:
+    """Follows particles as `track` does, chunk by chunk from the host.
+
+    Shows progress with rate and time left, hands recorded rows to a sink while the run
+    goes on, writes checkpoints and resumes from them bit for bit, and ends with one on
+    SIGTERM or SIGINT. Of a field that is given as `Windows` only a few snapshots are in
+    memory. Other fields, seeds and numbers of steps compile nothing new.
+
+    Args:
+        velocity: As for `track`, or `Windows`.
+        seeds: Where the particles begin, `[particles, ndim]`.
+        times: The recorded times, in seconds, `[times]`; the first is the start.
+        sink: Gets the number of the first of some rows, that of the first particle, and
+            the rows: positions, then the particles' own velocities, if they have any,
+            then the variables. Rows may come again after a restart, as they were. By
+            default rows are kept in memory.
+        checkpoint: Where and how often to write checkpoints. Without a sink the rows
+            recorded before a restart are lost to the tracks, so one is needed.
+        progress: Whether and how to show progress.
+        chunk: Steps between two looks at the clock and the sink; by default as many as
+            fill a buffer of rows, and about half a second.
+        on_chunk: Called with step, state and `ChunkInfo` after each chunk.
+        mesh: Devices over which to divide the particles.
+        throw: Whether to raise if a signal ended the run.
+        variables: What to integrate along the tracks.
+        **options: `dt`, `steps`, `solver`, `boundary`, `diffusivity`, `key` and
+            `release`, as for `track`.
+
+    Returns:
+        The tracks and how the run went.
+
+    Raises:
+        ArgumentError: As for `track`; or if there is a checkpoint without a sink.
+        MemoryLimitError: If recorded rows are to be kept and do not fit into memory.
+        RunError: With `throw`, if a signal ended the run.
+        CheckpointError: If a checkpoint cannot be written, or is of another problem.
+    """
+    given: dict[str, Any] = dict.fromkeys(
+        ("dt", "steps", "solver", "boundary", "diffusivity", "key", "release")
+    )
+    unknown = sorted(set(options) - set(given))
+    if unknown:
+        raise ArgumentError(f"`run` takes {sorted(given)}, but was given {unknown}.")
+    given |= options
+    if given["boundary"] is None:
+        given["boundary"] = ()
+    windows = velocity if isinstance(velocity, Windows) else None
+    field = velocity if windows is None else windows.field(0)
+    span = None if windows is None else (windows.times[0], windows.times[-1])
+    problem, seeds, release = prepare(
+        field, seeds, times, variables=variables, span=span, **given
+    )
+    _check(problem, sink, checkpoint)
+    spans = _plan(windows, problem)
+    if windows is not None:
+        problem = _with_window(problem, windows.field(spans[0].start))
+    rows = problem.schedule.times.size
+    width = width_of(problem, seeds, variables)
+    kept = None
+    if sink is None:
+        size = rows * seeds.shape[0] * width * seeds.dtype.itemsize
+        check_memory(size, "keeping all recorded rows; give a `sink`, or the tracks")
+        kept = np.full((rows, seeds.shape[0], width), np.nan, seeds.dtype)
+        sink = partial(_keep, kept)
+    count = seeds.shape[0]
+    depth = _depth(problem, count, width, chunk)
+    state = _begin(problem, seeds, release, mesh, depth)
+    if not mesh or jax.process_count() == 1:
+        refuse_outside(state.particles, seeds)
+    start = jnp.copy(state.particles.y)
+    recorder = _Recorder(problem, sink, depth, count, start)
+    start = start[:count]
+    if checkpoint is not None:
+        checkpoint = _complete(checkpoint, problem, seeds, release, state, mesh)
+    if progress is True:
+        progress = Progress("tracks", "Mparticle-steps", count / 1e6)
+    further = _advance_windows(problem, windows, spans, mesh)
+
+    def advance_and_record(state, start, stop):
+        # After a restart, the rows that may not have been written come first.
+        recorder.begin(int(start), state)
+        return further(state, start, stop)
+
+    outcome = drive(
+        advance_and_record,
+        state,
+        stop=problem.schedule.steps,
+        chunk=chunk,
+        checkpoint=checkpoint,
+        progress=progress,
+        watch=None,
+        check_every=max((depth - 1) * problem.schedule.every, 1),
+        on_chunk=partial(_on_chunk, recorder, on_chunk),
+    )
+    recorder.begin(outcome.step, outcome.state)
+    if throw and outcome.status == Status.INTERRUPTED:
+        raise_for(outcome.status, outcome.detail)
+    particles = jax.tree.map(lambda x: x[:count], outcome.state.particles)
+    if kept is not None:
+        tracks = to_tracks(problem, particles, jnp.asarray(kept), variables)
+    else:
+        ends = problem.schedule.times[jnp.asarray([0, -1])]
+        records = jnp.stack([start, particles.y])
+        tracks = to_tracks(problem, particles, records, variables, ends)
+    return RunResult(tracks, outcome)
+
+
+def _check(problem: Problem, sink: Sink | None, checkpoint) -> None:
+    if isinstance(problem.solver, Diffrax):
+        raise ArgumentError(
+            "`solver` must be of a fixed step in `run`, as `RK4()`, but is "
+            "`Diffrax(...)`. Take `track`."
+        )
+    if problem.schedule.rows is not None:
+        raise ArgumentError(
+            "`times` must be equally far apart in `run`, in steps of `dt`, but are not."
+        )
+    if checkpoint is not None and sink is None:
+        raise ArgumentError(
+            "`sink` must be given with `checkpoint`, as `io.TrackFile(...)`: rows kept "
+            "in memory do not survive."
+        )
+
+
+def _keep(kept: np.ndarray, row: int, particle: int, values: np.ndarray) -> None:
+    more = slice(particle, particle + values.shape[1])
+    kept[row : row + values.shape[0], more] = values
+
+
+def _depth(problem: Problem, count: int, width: int, chunk: int | None) -> int:
+    """Returns how many rows wait in memory."""
+    row = count * width * problem.schedule.times.dtype.itemsize
+    fitting = max(_BUFFER // row, 2)
+    if chunk is not None:
+        fitting = max(fitting, -(-chunk // problem.schedule.every) + 1)
+    return int(min(fitting, problem.schedule.times.size))
+
+
+@eqx.filter_jit
+def _begin(problem: Problem, seeds, release, mesh: Mesh | None, depth: int) -> RunState:
+    check_width(problem.motion, problem.schedule.times[0], seeds)
+    numbers = jnp.arange(seeds.shape[0], dtype=jnp.int32)
+    if mesh is not None:
+        more = -seeds.shape[0] % mesh.size
+        seeds, numbers = longer(seeds, more), longer(numbers, more)
+        release = None if release is None else longer(release, more)
+    particles = enter(problem, seeds, release, numbers)
+    state = RunState(particles, jnp.zeros((depth, *particles.y.shape), seeds.dtype))
+    if mesh is None:
+        return state
+    place = jax.tree.map(lambda spec: NamedSharding(mesh, spec), _specs(state, mesh))
+    return jax.tree.map(jax.lax.with_sharding_constraint, state, place)
+
+
+def _specs(state: RunState, mesh: Mesh) -> RunState:
+    """Returns how a state is divided over devices."""
+    names = mesh.axis_names
+    each = jax.tree.map(lambda x: PartitionSpec(names), state)
+    return eqx.tree_at(lambda s: s.rows, each, PartitionSpec(None, names))
+
+
+@eqx.filter_jit(donate="all-except-first")
+def _advance(
+    given: tuple[Problem, Mesh | None, Int[Array, ""], Int[Array, ""]], state: RunState
+) -> RunState:
+    """Makes the steps between two and records what is due, in place."""
+    problem, mesh, start, stop = given
+    every = problem.schedule.every
+
+    def step(problem, state, n):
+        particles = advance(problem, state.particles, n)[0]
+        # Written at each step of a row, of which the last stays: a condition would
+        # copy the rows.
+        row = (n // every) % state.rows.shape[0]
+        return RunState(particles, state.rows.at[row].set(particles.y))
+
+    def loop(arrays, state, start, stop):
+        whole = eqx.combine(arrays, static)
+        return iterate(partial(step, whole), state, start, stop)[0]
+
+    arrays, static = eqx.partition(problem, eqx.is_array)
+    if mesh is None:
+        return loop(arrays, state, start, stop)
+    specs, rest = _specs(state, mesh), PartitionSpec()
+    return jax.shard_map(
+        loop,
+        mesh=mesh,
+        in_specs=(rest, specs, rest, rest),
+        out_specs=specs,
+        check_vma=False,
+    )(arrays, state, start, stop)
+
+
+def _advance_windows(
+    problem: Problem, windows: Windows | None, spans: list[Span], mesh: Mesh | None
+) -> Callable[[RunState, Array, Array], RunState]:
+    """Returns what advances a state, through as many windows as it takes."""
+
+    def advance_to(state, start, stop):
+        if windows is None:
+            return _advance((problem, mesh, start, stop), state)
+        first, last = int(start), int(stop)
+        for number, span in enumerate(spans):
+            low, high = max(span.first, first), min(span.stop, last)
+            if low >= high:
+                continue
+            here = _with_window(problem, windows.field(span.start))
+            if number + 1 < len(spans) and high == span.stop:
+                windows.prefetch(spans[number + 1].start)
+            bounds = jax.device_put((np.int32(low), np.int32(high)))
+            state = _advance((here, mesh, *bounds), state)
+        return state
+
+    return advance_to
+
+
+def _with_window(problem: Problem, field: AbstractField) -> Problem:
+    if isinstance(problem.motion, WithVariables):
+        return eqx.tree_at(lambda p: p.motion.motion, problem, Carried(field))
+    return eqx.tree_at(lambda p: p.motion, problem, Carried(field))
+
+
+def _plan(windows: Windows | None, problem: Problem) -> list[Span]:
+    if windows is None:
+        return []
+    schedule = problem.schedule
+    steps = np.arange(schedule.steps)
+    starts, widths = (np.asarray(x, float) for x in (schedule.starts, schedule.widths))
+    span, k = np.divmod(steps, schedule.stride)
+    begin = starts[span] + k * widths[span]
+    return windows.spans(begin, begin + widths[span])
+
+
+class _Recorder:
+    """Hands rows to a sink, each when it is complete."""
+
+    def __init__(self, problem: Problem, sink: Sink, depth: int, count: int, first):
+        self.every, self.sink, self.depth = problem.schedule.every, sink, depth
+        self.count, self.seeds = count, first
+        self.written = None
+
+    def begin(self, step: int, state: RunState) -> None:
+        """Writes what waits in the state a run begins with.
+
+        Args:
+            step: The step it is of.
+            state: The state.
+        """
+        if self.written is None:
+            for begin, values in _parts(self.seeds[None], self.count):
+                self.sink(0, begin, values)
+            self.written = max(step // self.every - self.depth, 0)
+            self(step, state)
+
+    def __call__(self, step: int, state: RunState) -> None:
+        done = step // self.every
+        for row in range(self.written or 0, done):
+            for begin, values in _parts(state.rows, self.count):
+                slot = row % self.depth
+                self.sink(row + 1, begin, values[slot : slot + 1])
+        self.written = done
+
+
+def _parts(rows: Array, count: int) -> Iterator[tuple[int, np.ndarray]]:
+    """Yields the particles of this process: the number of the first, and the rows."""
+    for shard in rows.addressable_shards:
+        begin = shard.index[1].start or 0
+        if shard.replica_id == 0:
+            yield begin, np.asarray(shard.data)[:, : max(count - begin, 0)]
+
+
+def _on_chunk(recorder: _Recorder, then: Callable | None, step, state, info) -> None:
+    recorder(step, state)
+    if then is not None:
+        then(step, state, info)
+
+
+def _complete(
+    checkpoint: Checkpointing, problem: Problem, seeds, release, state: RunState, mesh
+) -> Checkpointing:
+    """Fills in the fingerprint of the problem and a packing that knows no mesh."""
+    pack, unpack = checkpoint.pack, checkpoint.unpack
+    if mesh is not None and pack is None:
+        pack, unpack = _packing(state, seeds.shape[0])
+    return Checkpointing(
+        checkpoint.folder,
+        checkpoint.every,
+        keep=checkpoint.keep,
+        fingerprint=checkpoint.fingerprint or fingerprint((problem, seeds, release)),
+        resume=checkpoint.resume,
+        pack=pack,
+        unpack=unpack,
+    )
+
+
+def _packing(state: RunState, count: int) -> tuple[Callable, Callable]:
+    """Returns how a state is stored without the particles that only pad it."""
+    place = jax.tree.map(lambda x: x.sharding, state)
+
+    def cropped(state):
+        particles = jax.tree.map(lambda x: x[:count], state.particles)
+        return RunState(particles, state.rows[:, :count])
+
+    whole = cropped(state)
+    more = state.rows.shape[1] - count
+
+    def unpack(arrays):
+        state = unpack_state(arrays, whole)
+        particles = jax.tree.map(lambda x: longer(x, more), state.particles)
+        rows = jnp.pad(state.rows, ((0, 0), (0, more), (0, 0)))
+        return jax.device_put(RunState(particles, rows), place)
+
+    return lambda state: pack_state(cropped(state)), unpack

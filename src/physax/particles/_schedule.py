@@ -1,0 +1,188 @@
+"""Which steps lead from one recorded time to the next."""
+
+import math
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int
+
+from .._checks import ArgumentError, as_array
+
+
+class Schedule(eqx.Module):
+    """The recorded times and the steps between them.
+
+    Attributes:
+        times: The recorded times, in seconds.
+        starts: The times from which equal steps are counted.
+        widths: The length of those steps; negative where time runs backward.
+        stride: Steps that share an entry of `starts`.
+        every: Steps between two records of the loop; `rows` says which are wanted.
+        rows: Which records of the loop are wanted, `None` for all.
+    """
+
+    times: Float[Array, " times"]
+    starts: Float[Array, " spans"]
+    widths: Float[Array, " spans"]
+    stride: int = eqx.field(static=True)
+    every: int = eqx.field(static=True)
+    rows: tuple[int, ...] | None = eqx.field(static=True, default=None)
+
+    @property
+    def steps(self) -> int:
+        """Number of steps."""
+        return self.stride * self.starts.size
+
+    def step(self, n: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """Returns the time at which step `n` begins, and its length.
+
+        Args:
+            n: Number of the step.
+        """
+        # A product is rounded once, a running sum at every step.
+        span, k = n // self.stride, n % self.stride
+        width = self.widths[span]
+        return self.starts[span] + k.astype(width.dtype) * width, width
+
+
+def plan_steps(
+    times: ArrayLike | Sequence,
+    dt: Float[ArrayLike, ""] | None,
+    steps: int | None,
+) -> Schedule:
+    """Plans the steps of a run.
+
+    Args:
+        times: The recorded times, increasing or decreasing; the first is the start.
+        dt: Length of a step, in seconds, positive.
+        steps: Number of steps in all.
+
+    Returns:
+        The plan. Without `dt` and `steps` there is one step between recorded times.
+
+    Raises:
+        ArgumentError: If the three contradict each other, or times do not increase or
+            decrease strictly.
+    """
+    if steps is not None and steps < 1:
+        raise ArgumentError(f"`steps` must be at least 1, but is {steps}.")
+    known = not any(isinstance(x, jax.core.Tracer) for x in (times, dt))
+    array = as_array(times)
+    if array.ndim != 1 or array.size < 2:
+        raise ArgumentError(
+            "`times` must be a one-dimensional array of a start and at least one more "
+            f"time, but has shape {array.shape}."
+        )
+    spans = array.size - 1
+    if known:
+        host = np.asarray(times, float)
+        _check_times(host)
+        if dt is not None:
+            return _by_length(array, host, float(np.asarray(dt)), steps)
+    elif dt is not None:
+        raise ArgumentError(
+            "`dt` must be known, and `times` with it, but is traced: the number of "
+            "steps follows from it. Give `steps` instead."
+        )
+    stride = _steps_per_span(steps, spans)
+    widths = jnp.diff(array) / stride
+    if known:
+        # Differences before rounding: neighbours may be close, far from time 0.
+        widths = jnp.asarray(np.diff(host) / stride, array.dtype)
+        gaps = np.diff(host)
+        uneven = np.ptp(gaps) > 1e-5 * np.abs(gaps[0]) + _rounding(array, host)
+        if steps is not None and uneven:
+            raise ArgumentError(
+                f"`steps` is {steps} in all, which needs equal distances of `times`, "
+                f"but these are {gaps.min():g} to {gaps.max():g} s. Give `dt` instead."
+            )
+    return Schedule(array, array[:-1], widths, stride, stride)
+
+
+def _rounding(array: Array, host: np.ndarray) -> float:
+    """Returns by how much differences of the times may be wrong."""
+    return float(4 * jnp.finfo(array.dtype).eps * np.abs(host).max())
+
+
+def _check_times(host: np.ndarray) -> None:
+    if not np.all(np.isfinite(host)):
+        first = int(np.flatnonzero(~np.isfinite(host))[0])
+        raise ArgumentError(
+            f"`times` must be finite, but entry {first} is {host[first]:g}."
+        )
+    gaps = np.diff(host)
+    wrong = np.flatnonzero(gaps * np.sign(gaps[0]) <= 0)
+    if wrong.size:
+        at = int(wrong[0])
+        raise ArgumentError(
+            "`times` must increase, or decrease to go backward, but entries "
+            f"{at} and {at + 1} are {host[at]:g} and {host[at + 1]:g} s."
+        )
+
+
+def _steps_per_span(steps: int | None, spans: int) -> int:
+    if steps is None:
+        return 1
+    if steps % spans:
+        raise ArgumentError(
+            f"`steps` must be a multiple of the {spans} intervals between `times`, so "
+            f"that steps end on them, but is {steps}."
+        )
+    return steps // spans
+
+
+def _by_length(
+    array: Array, host: np.ndarray, dt: float, steps: int | None
+) -> Schedule:
+    if not (dt > 0 and math.isfinite(dt)):
+        raise ArgumentError(
+            f"`dt` must be positive, also where `times` decrease, but is {dt:g} s."
+        )
+    counts = np.abs(np.diff(host)) / dt
+    whole = np.rint(counts).astype(int)
+    # Users write 0.1 for a tenth, and times may have been rounded to float32.
+    rounding = _rounding(array, host) / dt
+    bad = np.flatnonzero(
+        np.abs(counts - whole) > 1e-5 * np.maximum(1, whole) + rounding
+    )
+    total = int(whole.sum())
+    if steps is not None and steps != total:
+        raise ArgumentError(
+            f"`dt`, `steps` and `times` must agree, but {steps} steps of {dt:g} s are "
+            f"{steps * dt:g} s and `times` span {abs(host[-1] - host[0]):g} s. Leave "
+            "out `dt` or `steps`."
+        )
+    if bad.size or not whole.all():
+        at = int(bad[0]) if bad.size else int(np.flatnonzero(whole == 0)[0])
+        gap = abs(host[at + 1] - host[at])
+        raise ArgumentError(
+            "`dt` must divide the intervals between `times`, but that from "
+            f"{host[at]:g} to {host[at + 1]:g} s is {counts[at]:g} steps of {dt:g} s. "
+            f"The nearest that does is {gap / max(whole[at], 1):g} s."
+        )
+    widths = np.diff(host) / whole
+    if np.all(whole == whole[0]):
+        stride = int(whole[0])
+        return Schedule(
+            array, array[:-1], jnp.asarray(widths, array.dtype), stride, stride
+        )
+    every = int(np.gcd.reduce(whole))
+    parts = whole // every
+    starts = np.concatenate(
+        [
+            low + width * every * np.arange(count)
+            for low, width, count in zip(host[:-1], widths, parts, strict=True)
+        ]
+    )
+    return Schedule(
+        array,
+        jnp.asarray(starts, array.dtype),
+        jnp.asarray(np.repeat(widths, parts), array.dtype),
+        every,
+        every,
+        tuple(int(row) - 1 for row in np.cumsum(parts)),
+    )

@@ -1,0 +1,153 @@
+"""Velocities next to land, along which particles slide or to which they cling."""
+
+from collections.abc import Sequence
+from itertools import product
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Bool, Float, Num
+
+from .._checks import ArgumentError, as_array, check
+from ..grid import Clamp, Linear
+from ._axis import Stencil
+from ._fields import AbstractField, Look
+from ._gridded import GriddedField, Leave
+
+
+def _slip(x: ArrayLike) -> Array:
+    x = as_array(x)
+    return check(x, (x >= 0) & (x <= 1), "`slip` must lie in [0, 1]")
+
+
+class SlipField(AbstractField):
+    r"""A velocity on a grid of which some nodes are land, linear between nodes.
+
+    On land the velocity is 0. Across a coast, the component normal to it falls linearly
+    to 0 on the land node, so that no particle crosses the line between two land nodes.
+    A component along it is there `slip` times that of the node at sea in front: with 1
+    it does not change toward the coast (free slip), with 0 it falls to 0 (no slip),
+    between it does in part. In the way of particles, that decides if they run along a
+    coast or come to rest before it.
+
+    Component $k$ is along axis $k$. A land node takes, for a component along axis $k$,
+    the value of its neighbour in the same cell along another axis, if that is at sea.
+
+    Attributes:
+        field: The velocity, 0 on land.
+        dry: Whether each node is land.
+        slip: From 0 to 1.
+    """
+
+    field: GriddedField
+    dry: Bool[Array, "..."]
+    slip: Float[Array, ""] = eqx.field(converter=_slip)
+
+    def __init__(
+        self,
+        values: Num[ArrayLike, "..."],
+        axes: Sequence[Float[ArrayLike, " _"]],
+        times: Float[ArrayLike, " times"] | None = None,
+        *,
+        dry: Bool[ArrayLike, "..."] | None = None,
+        slip: float | Float[ArrayLike, ""] = 1.0,
+        periods: Sequence[float | None] | None = None,
+        time_period: float | None = None,
+        outside: Clamp | Leave | None = None,
+        time_outside: Clamp | Leave | None = None,
+    ):
+        """Makes a velocity of samples.
+
+        Args:
+            values: The samples, `[times, *nodes, components]` or, of a steady field,
+                `[*nodes, components]`.
+            axes: For each axis the positions of the nodes, increasing.
+            times: The instants, increasing; `None` for a steady field.
+            dry: Whether each node is land; without it, where a sample is not finite.
+            slip: From 0, no slip, to 1, free slip.
+            periods: As for `GriddedField`.
+            time_period: As for `GriddedField`.
+            outside: As for `GriddedField`.
+            time_outside: As for `GriddedField`.
+        """
+        array = as_array(values)
+        leading = 0 if times is None else 1
+        if dry is None:
+            lost = ~jnp.isfinite(array)
+            dry = jnp.any(lost, axis=(*range(leading), -1))
+        dry = jnp.asarray(dry)
+        if dry.shape != array.shape[leading:-1]:
+            raise ArgumentError(
+                f"`dry` must have one entry for each node, {array.shape[leading:-1]}, "
+                f"but has shape {dry.shape}."
+            )
+        self.field = GriddedField(
+            jnp.where(dry[..., None], 0, array),
+            axes,
+            times,
+            periods=periods,
+            time_period=time_period,
+            outside=outside,
+            time_outside=time_outside,
+            method=Linear(),
+        )
+        self.dry, self.slip = dry, _slip(slip)
+
+    def __check_init__(self):
+        ndim = len(self.field.axes)
+        if self.field.components != (ndim,):
+            raise ArgumentError(
+                f"`values` must have one component for each of {ndim} axes, but have "
+                f"shape {self.field.values.shape}."
+            )
+
+    def start(self, x):
+        return self.field.start(x)
+
+    def span(self):
+        return self.field.span()
+
+    def look(self, t, x, memory):
+        stencils, status = self.field.stencils(t, x)
+        ndim = len(self.field.axes)
+        space, time = stencils[-ndim:], stencils[:-ndim]
+        corners = _corners(self.field.values, time, space)
+        dry = _corners(self.dry, [], space)
+        parts = [
+            _blend(_slide(corners[..., k], dry, k, self.slip), space)
+            for k in range(ndim)
+        ]
+        return Look(jnp.stack(parts), memory, status)
+
+
+def _corners(values: Array, time: list[Stencil], space: list[Stencil]) -> Array:
+    """Returns the samples around a place, blended in time."""
+    lengths = [len(s.indices) for s in space]
+    found = []
+    for corner in product(*map(range, lengths)):
+        at = tuple(s.indices[k] for s, k in zip(space, corner, strict=True))
+        if time:
+            (when,) = time
+            pairs = zip(when.indices, when.weights, strict=True)
+            found.append(sum(weight * values[(i, *at)] for i, weight in pairs))
+        else:
+            found.append(values[at])
+    stacked = jnp.stack(found)
+    return stacked.reshape(*lengths, *stacked.shape[1:])
+
+
+def _slide(corners: Array, dry: Array, component: int, slip: Array) -> Array:
+    """Gives land nodes the values of their neighbours at sea, across the component."""
+    for axis in range(corners.ndim):
+        if axis == component or corners.shape[axis] == 1:
+            continue
+        other, other_dry = jnp.flip(corners, axis), jnp.flip(dry, axis)
+        takes = dry & ~other_dry
+        corners = jnp.where(takes, slip * other, corners)
+        dry = dry & other_dry
+    return corners
+
+
+def _blend(corners: Array, space: list[Stencil]) -> Array:
+    for stencil in reversed(space):
+        corners = corners @ jnp.stack(stencil.weights).astype(corners.dtype)
+    return corners

@@ -1,0 +1,110 @@
+"""Velocities in metres per second where positions are longitude and latitude."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Num
+
+from .._checks import ArgumentError, as_array, between, positive
+from ._fields import AbstractField, Look, as_field
+
+
+EARTH_RADIUS = 6_371_000.0
+"""Mean radius of the Earth, in metres."""
+
+
+class OnSphere(AbstractField):
+    r"""A velocity on a sphere, of particles whose positions are in degrees.
+
+    Positions are $(\lambda, \phi)$, longitude and latitude in degrees, or $(\lambda,
+    \phi, z)$; the velocity is eastward, northward, and along $z$:
+
+    $$\dot\lambda = \frac{180}{\pi} \frac{u}{a \cos\phi}, \qquad
+      \dot\phi = \frac{180}{\pi} \frac{v}{a}, \qquad \dot z = w.$$
+
+    A particle that crosses a pole goes on, on the meridian opposite: its latitude then
+    is above 90 degrees, or below -90, and stands for the same place as (longitude +
+    180, 180 - latitude), which `wrap_globe` returns. Longitudes are not wrapped while
+    particles move. Closer to a pole than `pole`, the cosine is that at this distance:
+    nothing is divided by 0. Near a pole a longitude changes much in one step. What
+    passes a pole at some distance needs steps that lead much less far than that.
+
+    Attributes:
+        velocity: The velocity in m/s, a field over positions in degrees or a callable
+            `u(t, x)`. Longitudes that leave it must be periodic there.
+        radius: Of the sphere, in metres.
+        pole: Distance from a pole, in degrees, within which the cosine is constant.
+    """
+
+    velocity: AbstractField = eqx.field(converter=as_field)
+    radius: Float[Array, ""] = eqx.field(
+        converter=lambda x: positive(x, "radius"), default=EARTH_RADIUS
+    )
+    pole: Float[Array, ""] = eqx.field(
+        converter=between("pole", 0.0, 90.0), default=0.01
+    )
+
+    def start(self, x):
+        return self.velocity.start(_unfolded(x)[0])
+
+    def look(self, t, x, memory):
+        place, turned = _unfolded(x)
+        seen = self.velocity.look(t, place, memory)
+        if seen.value.shape != x.shape:
+            raise ArgumentError(
+                f"`velocity` must have {x.size} components, as positions have "
+                f"coordinates, but has shape {seen.value.shape}."
+            )
+        cosine = jnp.cos(jnp.radians(place[1]))
+        cosine = jnp.maximum(cosine, jnp.sin(jnp.radians(self.pole)))
+        scale = jnp.stack([1 / cosine, jnp.where(turned, -1.0, 1.0)])
+        degrees = scale * jnp.degrees(seen.value[:2] / self.radius)
+        rate = jnp.concatenate([degrees.astype(seen.value.dtype), seen.value[2:]])
+        return Look(rate, seen.memory, seen.status)
+
+    def span(self):
+        return self.velocity.span()
+
+
+def _unfolded(x: Float[Array, "..."]) -> tuple[Array, Array]:
+    """Returns the place with a latitude within 90 degrees, and if it was beyond."""
+    if x.shape[-1] not in (2, 3):
+        raise ArgumentError(
+            "Positions must be longitude and latitude, or these and a height, but have "
+            f"{x.shape[-1]} coordinates."
+        )
+    longitude, latitude = x[..., 0], x[..., 1]
+    beyond = jnp.abs(latitude) > 90
+    # Only where it is needed: the sum with 90 costs digits.
+    round_trip = jnp.mod(latitude + 90, 360)
+    turned = beyond & (round_trip > 180)
+    folded = jnp.where(turned, 270 - round_trip, round_trip - 90)
+    latitude = jnp.where(beyond, folded, latitude)
+    longitude = jnp.where(turned, longitude + 180, longitude)
+    pair = jnp.stack([longitude, latitude], -1)
+    return jnp.concatenate([pair, x[..., 2:]], -1), turned
+
+
+def wrap_globe(
+    positions: Num[ArrayLike, "*places ndim"],
+    west: float | int | Num[ArrayLike, ""] = -180.0,
+) -> Float[Array, "*places ndim"]:
+    """Returns places with latitudes within 90 degrees and longitudes of one turn.
+
+    Args:
+        positions: Longitude and latitude in degrees along the last axis, and a height
+            if there is one; such as the positions of tracks.
+        west: The smallest longitude; 0 for those from 0 to 360.
+
+    Returns:
+        The same places.
+
+    Raises:
+        ArgumentError: If there are not 2 or 3 coordinates.
+    """
+    x = as_array(positions)
+    place, _ = _unfolded(x)
+    offset = place[..., 0] - west
+    # Places that need no wrap keep their digits.
+    turns = jnp.floor(offset / 360)
+    longitude = place[..., 0] - 360 * turns
+    return jnp.concatenate([longitude[..., None], place[..., 1:]], -1)

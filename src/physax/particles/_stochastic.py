@@ -1,0 +1,139 @@
+"""Steps of stochastic differential equations: diffusion along the way."""
+
+from abc import abstractmethod
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from .._checks import at_least
+from ._motions import AbstractMotion
+from ._solvers import Trial
+
+
+class Diffusivity(eqx.Module):
+    r"""A constant diffusivity $K$: the variance of a coordinate grows as $2 K t$.
+
+    Attributes:
+        value: In m^2/s, one number or one for each axis, at least 0.
+    """
+
+    value: Float[Array, "..."] = eqx.field(converter=at_least("diffusivity", 0.0))
+
+
+def as_diffusivity(diffusivity: Any) -> Any:
+    """Returns what was given if it is a function of place, else a `Diffusivity`.
+
+    Args:
+        diffusivity: A number, one for each axis, or a callable `K(t, x)`.
+    """
+    return diffusivity if callable(diffusivity) else Diffusivity(diffusivity)
+
+
+class AbstractStochastic(eqx.Module):
+    r"""A method of fixed step for $dX = (u + \nabla K)\, dt + \sqrt{2 K}\, dW$ (Ito).
+
+    The gradient of $K$ in the drift keeps what is well mixed well mixed. $K$ may be one
+    function for all axes or one for each axis, $\partial_i K_i$ then being the drift.
+    Backward in time only $u$ turns around: particles spread, and stay well mixed,
+    as they do forward.
+    """
+
+    @abstractmethod
+    def step(
+        self,
+        motion: AbstractMotion,
+        diffusivity: Any,
+        t: Float[Array, ""],
+        h: Float[Array, ""],
+        y: Float[Array, " width"],
+        memory: PyTree,
+        noise: Float[Array, " ndim"],
+    ) -> Trial:
+        r"""Makes one step of one particle.
+
+        Args:
+            motion: The motion without diffusion.
+            diffusivity: A `Diffusivity` or a callable `K(t, x)`.
+            t: The time.
+            h: Length of the step.
+            y: What is integrated.
+            memory: What the fields remember.
+            noise: Independent normal numbers of variance 1.
+        """
+
+
+def _local(diffusivity: Any, t, x) -> tuple[Array, Array]:
+    """Returns K along each axis and the derivative of each along its axis."""
+    if isinstance(diffusivity, Diffusivity):
+        value = jnp.broadcast_to(diffusivity.value.astype(x.dtype), x.shape)
+        return value, jnp.zeros_like(x)
+
+    def along(x):
+        return jnp.broadcast_to(jnp.asarray(diffusivity(t, x), x.dtype), x.shape)
+
+    return along(x), jnp.diagonal(jax.jacfwd(along)(x))
+
+
+def _spread(value: Array, h: Array) -> Array:
+    """Returns the standard deviation of a step."""
+    # The square root has no derivative at 0, which a vanishing K may reach.
+    safe = jnp.where(value > 0, value, 1)
+    return jnp.where(value > 0, jnp.sqrt(2 * safe * jnp.abs(h)), 0)
+
+
+class EulerMaruyama(AbstractStochastic):
+    """Strong order 1/2, and 1 where K is constant; weak order 1.
+
+    Reference: Kloeden and Platen, *Numerical Solution of Stochastic Differential
+    Equations* (1992).
+    """
+
+    def step(self, motion, diffusivity, t, h, y, memory, noise):
+        seen = motion.rate(t, y, memory)
+        value, slope = _local(diffusivity, t, y[: noise.size])
+        move = slope * jnp.abs(h) + _spread(value, h) * noise
+        after = (y + h * seen.value).at[: noise.size].add(move)
+        return Trial(after, seen.memory)
+
+
+class Milstein(AbstractStochastic):
+    """Strong order 1 where the K of an axis depends on that coordinate; weak order 1.
+
+    Reference: Milstein, Theory of Probability and its Applications 19, 557 (1974).
+    """
+
+    def step(self, motion, diffusivity, t, h, y, memory, noise):
+        seen = motion.rate(t, y, memory)
+        value, slope = _local(diffusivity, t, y[: noise.size])
+        # Half of sigma times its slope is half the slope of K.
+        move = slope * jnp.abs(h) + _spread(value, h) * noise
+        move = move + 0.5 * slope * jnp.abs(h) * (noise**2 - 1)
+        after = (y + h * seen.value).at[: noise.size].add(move)
+        return Trial(after, seen.memory)
+
+
+class StochasticHeun(AbstractStochastic):
+    """Heun's method on the equation of Stratonovich: order 2 where nothing diffuses.
+
+    Strong order 1 as `Milstein`, with a smaller error of the drift.
+
+    Reference: Ruemelin, SIAM Journal on Numerical Analysis 19, 604 (1982).
+    """
+
+    def step(self, motion, diffusivity, t, h, y, memory, noise):
+        ndim = noise.size
+
+        def slopes(t, y, memory):
+            seen = motion.rate(t, y, memory)
+            value, slope = _local(diffusivity, t, y[:ndim])
+            # Of the drift grad K, Stratonovich's calculus brings one half by itself.
+            move = slope * jnp.abs(h) / 2 + _spread(value, h) * noise
+            return seen, (h * seen.value).at[:ndim].add(move)
+
+        seen, move = slopes(t, y, memory)
+        later, move_then = slopes(t + h, y + move, seen.memory)
+        after = y + (move + move_then) / 2
+        return Trial(after, later.memory)

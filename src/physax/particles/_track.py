@@ -1,0 +1,374 @@
+"""Follows particles: one pure, differentiable function over all engines."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
+from jaxtyping import Array, ArrayLike, Float, Key
+
+from .._checks import ArgumentError, as_array
+from ..runtime import check_memory
+from ._adjoints import AbstractAdjoint, Checkpointed
+from ._boundaries import AbstractBoundary
+from ._diffrax import Diffrax, check, raise_if_unfinished, solve
+from ._march import Problem
+from ._motions import Variable, WithVariables, as_motion, check_width
+from ._schedule import Schedule, plan_steps
+from ._seed_checks import check_seeds
+from ._solvers import RK4, AbstractRungeKutta
+from ._state import Particles
+from ._status import ParticleStatus
+from ._stochastic import AbstractStochastic, Milstein, as_diffusivity
+from ._tracks import Tracks
+
+
+# Particles that are advanced together: enough to fill the vector units, few enough for
+# their states to stay in the cache from stage to stage.
+_BATCH = 16384
+
+
+def track(
+    velocity: Any,
+    seeds: ArrayLike | Sequence,
+    times: ArrayLike | Sequence,
+    *,
+    dt: Float[ArrayLike, ""] | None = None,
+    steps: int | None = None,
+    solver: AbstractRungeKutta | AbstractStochastic | Diffrax | None = None,
+    boundary: AbstractBoundary | Sequence[AbstractBoundary] = (),
+    diffusivity: Any = None,
+    key: Key[Array, ""] | None = None,
+    release: ArrayLike | Sequence | None = None,
+    variables: Mapping[str, Variable] | None = None,
+    adjoint: AbstractAdjoint | None = None,
+    mesh: Mesh | None = None,
+    batch: int | None = None,
+) -> Tracks:
+    r"""Follows particles through a field and records where they are.
+
+    Works under `jit`, `vmap`, `grad` and `jvp`, and compiles itself: other fields of
+    the same shape, other seeds and other times compile nothing. A run backward has
+    decreasing times.
+
+    Args:
+        velocity: A field, a callable `u(t, x)` of one particle, or an `AbstractMotion`
+            such as `MaxeyRiley(...)`.
+        seeds: Where the particles begin, `[particles, ndim]`.
+        times: The recorded times, in seconds, `[times]`; the first is the start.
+        dt: Length of a step, which must divide the intervals between the times.
+        steps: Number of steps in all, instead of `dt`. With neither, one step leads
+            from each recorded time to the next, or under `Diffrax` as many as the
+            tolerances ask for.
+        solver: `RK4()` by default, `Milstein()` with `diffusivity`; or `Diffrax(...)`.
+        boundary: Walls, asked in this order after each step.
+        diffusivity: A number, one for each axis, or a callable `K(t, x)`, in m^2/s.
+        key: What random numbers come from, needed by diffusion and random inlets. The
+            same key gives the same tracks, on any number of devices.
+        release: When each particle begins, in seconds; at the first time by default.
+        variables: What to integrate along the tracks.
+        adjoint: How derivatives are taken in reverse: `Checkpointed()` by default,
+            `FieldAdjoint()` for those by all samples of a large field.
+        mesh: Devices over which to divide the particles.
+        batch: Particles that are advanced together; about 16,000 by default. No result
+            depends on it.
+
+    Returns:
+        The tracks, one row of positions for each of `times`.
+
+    Raises:
+        ArgumentError: If an argument is out of its range, does not fit to another, or
+            reaches beyond the data.
+        RunError: If diffrax needs more steps than it may make.
+        MemoryLimitError: If the recorded positions do not fit into memory.
+    """
+    problem, seeds, release = prepare(
+        velocity,
+        seeds,
+        times,
+        dt=dt,
+        steps=steps,
+        solver=solver,
+        boundary=boundary,
+        diffusivity=diffusivity,
+        key=key,
+        release=release,
+        variables=variables,
+    )
+    count = 1 if mesh is None else mesh.size
+    adjoint = Checkpointed() if adjoint is None else adjoint
+    adjoint.check(problem)
+    rows = problem.schedule.times.size
+    width = width_of(problem, seeds, variables)
+    check_memory(
+        rows * seeds.shape[0] * width * seeds.dtype.itemsize,
+        f"recording {seeds.shape[0]} particles at {rows} times; record fewer times, or "
+        "write them while running: the tracks",
+        count=count,
+    )
+    if isinstance(problem.solver, Diffrax):
+        adaptive = dt is None and steps is None
+        particles, records, good = _solve(problem, seeds, mesh, adaptive)
+        raise_if_unfinished(good, problem.solver)
+    else:
+        size = _BATCH if batch is None else batch
+        particles, records = _march(problem, adjoint, seeds, release, mesh, size)
+    refuse_outside(particles, seeds)
+    return to_tracks(problem, particles, records, variables)
+
+
+def refuse_outside(particles: Particles, seeds: Array) -> None:
+    """Refuses seeds that lay outside the data, where that is known.
+
+    Args:
+        particles: States of all particles, the first or the last.
+        seeds: Where they began.
+
+    Raises:
+        ArgumentError: If a particle ended when it began.
+    """
+    if isinstance(particles.status, jax.core.Tracer):
+        return
+    left = particles.status == int(ParticleStatus.LEFT_DATA)
+    outside = jnp.flatnonzero(left & (particles.ended == particles.since))
+    if outside.size:
+        first = int(outside[0])
+        raise ArgumentError(
+            f"`seeds` must lie within the data of the velocity, but {outside.size} of "
+            f"{seeds.shape[0]} do not; number {first} is at "
+            f"{np.asarray(seeds[first])}. Leave them out, or make the field with "
+            "`outside=Clamp()`."
+        )
+
+
+@eqx.filter_jit
+def _solve(problem: Problem, seeds, mesh: Mesh | None, adaptive: bool):
+    engine: Any = problem.solver
+    if mesh is not None:
+        raise ArgumentError(
+            "`mesh` needs a solver of fixed step, as `RK4()`: the steps of "
+            f"{type(engine.solver).__name__}() would depend on the number of devices."
+        )
+    check_width(problem.motion, problem.schedule.times[0], seeds)
+    numbers = jnp.arange(seeds.shape[0], dtype=jnp.int32)
+    return solve(engine, problem, seeds, numbers, adaptive)
+
+
+def width_of(problem: Problem, seeds: Array, variables: Mapping | None) -> int:
+    """Returns how many numbers are recorded of one particle.
+
+    Args:
+        problem: The problem.
+        seeds: Where the particles begin.
+        variables: What is integrated along.
+    """
+    return seeds.shape[1] * (1 + problem.motion.second_order) + len(variables or ())
+
+
+def prepare(
+    velocity: Any,
+    seeds: ArrayLike | Sequence,
+    times: ArrayLike | Sequence,
+    *,
+    dt: Float[ArrayLike, ""] | None,
+    steps: int | None,
+    solver: Any,
+    boundary: AbstractBoundary | Sequence[AbstractBoundary],
+    diffusivity: Any,
+    key: Key[Array, ""] | None,
+    release: ArrayLike | Sequence | None,
+    variables: Mapping[str, Variable] | None,
+    span: tuple[Any, Any] | None = None,
+) -> tuple[Problem, Float[Array, "particles ndim"], Float[Array, " particles"] | None]:
+    """Checks the arguments of a run and gathers them.
+
+    They are those of `track`, and `span`: the first and the last time of the data,
+    where the velocity holds only a part of them.
+    """
+    seeds = check_seeds(seeds)
+    schedule = plan_steps(times, dt, steps)
+    walls = (boundary,) if isinstance(boundary, AbstractBoundary) else tuple(boundary)
+    for wall in walls:
+        if not isinstance(wall, AbstractBoundary):
+            raise ArgumentError(
+                f"`boundary` must be a wall such as `Box(...)`, but is {wall!r}."
+            )
+        if not isinstance(seeds, jax.core.Tracer):
+            wall.check(seeds)
+    motion = as_motion(velocity)
+    if variables:
+        motion = WithVariables(
+            motion=motion,
+            variables=tuple(variables.values()),
+            second_order=motion.second_order,
+        )
+    solver = _solver(solver, diffusivity)
+    if diffusivity is not None:
+        diffusivity = as_diffusivity(diffusivity)
+    if key is None and (diffusivity is not None or any(w.is_random() for w in walls)):
+        what = "a `diffusivity`" if diffusivity is not None else "a random inlet"
+        raise ArgumentError(
+            f"`key` must be given with {what}, as `jax.random.key(0)`, but is None."
+        )
+    _check_span(motion.span() if span is None else span, schedule)
+    if release is not None:
+        release = as_array(release)
+        if release.shape != seeds.shape[:1]:
+            raise ArgumentError(
+                f"`release` must have one time for each of {seeds.shape[0]} seeds, but "
+                f"has shape {release.shape}."
+            )
+        if not isinstance(release, jax.core.Tracer):
+            wrong = np.flatnonzero(~np.isfinite(np.asarray(release)))
+            if wrong.size:
+                raise ArgumentError(
+                    "`release` must be finite, but entry "
+                    f"{wrong[0]} is {float(release[wrong[0]]):g}."
+                )
+    problem = Problem(
+        motion,
+        walls,
+        diffusivity,
+        key,
+        schedule,
+        solver,
+        ndim=seeds.shape[1],
+        waits=release is not None,
+    )
+    if isinstance(solver, Diffrax):
+        check(solver, problem)
+    return problem, seeds, release
+
+
+def _solver(solver: Any, diffusivity: Any) -> Any:
+    if solver is None:
+        return RK4() if diffusivity is None else Milstein()
+    if not isinstance(solver, (AbstractRungeKutta, AbstractStochastic, Diffrax)):
+        raise ArgumentError(
+            "`solver` must be `RK4()`, `Milstein()`, `Diffrax(...)` or alike, but is "
+            f"{solver!r}. Did you forget to call it?"
+        )
+    if isinstance(solver, AbstractStochastic) and diffusivity is None:
+        raise ArgumentError(
+            f"`diffusivity` must be given with {type(solver).__name__}(), but is None."
+        )
+    if not isinstance(solver, AbstractStochastic) and diffusivity is not None:
+        raise ArgumentError(
+            "`solver` must be `EulerMaruyama()`, `Milstein()` or `StochasticHeun()` "
+            f"with a `diffusivity`, but is {type(solver).__name__}."
+        )
+    return solver
+
+
+def _check_span(span: tuple[Any, Any], schedule: Schedule) -> None:
+    """Refuses times without data where both are known."""
+    if any(isinstance(x, jax.core.Tracer) for x in (*span, schedule.times)):
+        return
+    low, high = (float(x) for x in span)
+    times = np.asarray(schedule.times)
+    first, last = float(times.min()), float(times.max())
+    slack = 4 * np.finfo(times.dtype).eps * max(abs(first), abs(last))
+    if first < low - slack or last > high + slack:
+        raise ArgumentError(
+            f"`times` must lie within those of the data, {low:g} to {high:g} s, but "
+            f"reach from {first:g} to {last:g} s. To go beyond, make the field with "
+            "`time_outside=Clamp()` or a `time_period`."
+        )
+
+
+@eqx.filter_jit
+def _march(problem, adjoint, seeds, release, mesh: Mesh | None, batch: int):
+    """Divides the particles over devices and batches, and runs them."""
+    check_width(problem.motion, problem.schedule.times[0], seeds)
+    numbers = jnp.arange(seeds.shape[0], dtype=jnp.int32)
+    if mesh is None:
+        return _in_batches(problem, adjoint, seeds, release, numbers, batch)
+    more = -seeds.shape[0] % mesh.size
+    names = PartitionSpec(mesh.axis_names)
+    arrays, static = eqx.partition(problem, eqx.is_array)
+
+    def local(arrays, seeds, release, numbers):
+        problem = eqx.combine(arrays, static)
+        return _in_batches(problem, adjoint, seeds, release, numbers, batch)
+
+    everywhere = jax.shard_map(
+        local,
+        mesh=mesh,
+        in_specs=(PartitionSpec(), names, names, names),
+        out_specs=(names, PartitionSpec(None, mesh.axis_names)),
+        check_vma=False,
+    )
+    padded = jax.tree.map(lambda x: longer(x, more), (seeds, release, numbers))
+    particles, records = everywhere(arrays, *padded)
+    if not more:
+        return particles, records
+    count = seeds.shape[0]
+    return jax.tree.map(lambda x: x[:count], particles), records[:, :count]
+
+
+def longer(x: Array, more: int) -> Array:
+    """Appends copies of the last particle.
+
+    Args:
+        x: What is known of each particle.
+        more: How many.
+    """
+    return jnp.concatenate([x, jnp.repeat(x[-1:], more, axis=0)]) if more else x
+
+
+def _in_batches(problem, adjoint, seeds, release, numbers, batch: int):
+    count = seeds.shape[0]
+    blocks = -(-count // batch)
+    if blocks == 1:
+        return adjoint.run(problem, seeds, release, numbers)
+    size = -(-count // blocks)
+    more = blocks * size - count
+
+    def split(x):
+        return longer(x, more).reshape(blocks, size, *x.shape[1:])
+
+    run = lambda given: adjoint.run(problem, *given)  # noqa: E731
+    particles, records = jax.lax.map(
+        run, jax.tree.map(split, (seeds, release, numbers))
+    )
+    join = lambda x: x.reshape(-1, *x.shape[2:])[:count]  # noqa: E731
+    rows = jnp.moveaxis(records, 0, 1)
+    return (
+        jax.tree.map(join, particles),
+        rows.reshape(rows.shape[0], -1, rows.shape[-1])[:, :count],
+    )
+
+
+def to_tracks(
+    problem: Problem,
+    particles: Particles,
+    records: Float[Array, "times particles width"],
+    variables: Mapping[str, Variable] | None,
+    times: Float[Array, " times"] | None = None,
+) -> Tracks:
+    """Takes apart what was recorded.
+
+    Args:
+        problem: The problem.
+        particles: The last states.
+        records: What is integrated, at each recorded time.
+        variables: The variables.
+        times: When, if not at all recorded times.
+    """
+    ndim, names = problem.ndim, tuple(variables or ())
+    own = records.shape[-1] - len(names)
+    return Tracks(
+        times=problem.schedule.times if times is None else times,
+        positions=records[..., :ndim],
+        velocities=records[..., ndim:own] if problem.motion.second_order else None,
+        variables={name: records[..., own + i] for i, name in enumerate(names)},
+        status=particles.status,
+        ended=particles.ended,
+        face=particles.face,
+        since=particles.since,
+        entries=particles.entries,
+    )

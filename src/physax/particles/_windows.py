@@ -1,0 +1,178 @@
+"""Fields whose snapshots do not fit into memory: a few of them at a time."""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._checks import ArgumentError
+from ._axis import Axis
+from ._fields import AbstractField
+
+
+@runtime_checkable
+class Series(Protocol):
+    """Snapshots that are read one by one.
+
+    Attributes:
+        times: Their instants, in seconds, increasing.
+    """
+
+    times: Float[np.ndarray, " times"]
+
+    def __call__(self, number: int) -> Float[np.ndarray, "..."]:
+        """Reads one snapshot."""
+        ...
+
+
+class Span(NamedTuple):
+    """Steps that one window of snapshots serves.
+
+    Attributes:
+        first: Number of the first step.
+        stop: One past the number of the last step.
+        start: Number of the first snapshot of the window.
+    """
+
+    first: int
+    stop: int
+    start: int
+
+
+class Windows:
+    """A field of which only a window of snapshots is in memory, for `run`.
+
+    While particles move through one window a thread reads the next.
+
+    Attributes:
+        series: What reads the snapshots, such as `io.SnapshotSeries`.
+        make: Makes the field of stacked snapshots and their times, such as
+            `lambda values, times: GriddedField(values, axes, times)`. Interpolation in
+            time must be linear, or have `margin=1`.
+        size: Snapshots in a window, at least 2.
+        reads: How many snapshots have been read so far.
+        margin: Snapshots that interpolation needs on either side of an interval: 0 for
+            `Linear()`, 1 for `CubicHermite()`.
+
+    Raises:
+        ArgumentError: If a window is too small, or the series shorter than one.
+    """
+
+    def __init__(
+        self,
+        series: Series,
+        make: Callable[[Array, Axis], AbstractField],
+        *,
+        size: int = 4,
+        margin: int = 0,
+    ):
+        self.series, self.make, self.size, self.margin = series, make, size, margin
+        self.times = np.asarray(series.times, float)
+        if size < 2 + 2 * margin:
+            raise ArgumentError(
+                f"`size` must be at least {2 + 2 * margin} with `margin={margin}`, but "
+                f"is {size}."
+            )
+        if self.times.size < size:
+            raise ArgumentError(
+                f"`size` must be at most the number of snapshots, {self.times.size}, "
+                f"but is {size}."
+            )
+        if np.any(np.diff(self.times) <= 0):
+            at = int(np.argmax(np.diff(self.times) <= 0))
+            raise ArgumentError(
+                "`series.times` must increase, but entries "
+                f"{at} and {at + 1} are {self.times[at]:g} and {self.times[at + 1]:g}."
+            )
+        self._reader = ThreadPoolExecutor(1, "snapshots")
+        self._ahead: dict[int, Future] = {}
+        self._here: tuple[int, AbstractField] | None = None
+        self.reads = 0
+
+    def field(self, start: int) -> AbstractField:
+        """Returns the field of one window.
+
+        Args:
+            start: Number of its first snapshot.
+        """
+        if self._here is None or self._here[0] != start:
+            future = self._ahead.pop(start, None)
+            field = self._read(start) if future is None else future.result()
+            self._here = start, field
+        return self._here[1]
+
+    def prefetch(self, start: int) -> None:
+        """Begins to read a window that will be wanted.
+
+        Args:
+            start: Number of its first snapshot.
+        """
+        # One window ahead and no more: memory is why we are here.
+        if not self._ahead:
+            self._ahead[start] = self._reader.submit(self._read, start)
+
+    def _read(self, start: int) -> AbstractField:
+        numbers = range(start, start + self.size)
+        values = np.stack([self.series(number) for number in numbers])
+        self.reads += self.size
+        stacked = jnp.asarray(values)
+        dtype = stacked.dtype
+        times = self.times[start : start + self.size]
+        # Graded even where it is uniform, so that all windows share one program.
+        axis = Axis(
+            low=jnp.asarray(times[0], dtype),
+            high=jnp.asarray(times[-1], dtype),
+            spacing=jnp.asarray(1, dtype),
+            nodes=jnp.asarray(times, dtype),
+            table=None,
+            period=None,
+            count=self.size,
+        )
+        return self.make(stacked, axis)
+
+    def spans(self, starts: np.ndarray, ends: np.ndarray) -> list[Span]:
+        """Divides steps among windows.
+
+        Args:
+            starts: The times at which steps begin.
+            ends: The times at which they end.
+
+        Returns:
+            The spans, in the order of the steps.
+
+        Raises:
+            ArgumentError: If a step is longer than a window.
+        """
+        low, high = np.minimum(starts, ends), np.maximum(starts, ends)
+        slack = 1e-6 * float(np.min(np.diff(self.times)))
+        forward = bool(ends[0] >= starts[0])
+        inner = self.size - 1 - 2 * self.margin
+        spans, n = [], 0
+        while n < starts.size:
+            if forward:
+                at = np.searchsorted(self.times, low[n] + slack, side="right") - 1
+            else:
+                at = np.searchsorted(self.times, high[n] - slack, side="left") - inner
+            start = int(np.clip(at - self.margin, 0, self.times.size - self.size))
+            left, right = start, start + self.size - 1
+            if self.margin:
+                left += self.margin if left else 0
+                right -= self.margin if right < self.times.size - 1 else 0
+            fits = (low >= self.times[left] - slack) & (
+                high <= self.times[right] + slack
+            )
+            run = n
+            while run < starts.size and fits[run]:
+                run += 1
+            if run == n:
+                raise ArgumentError(
+                    "`size` must be larger, or `dt` shorter: the step from "
+                    f"{starts[n]:g} to {ends[n]:g} s does not fit into {self.size} "
+                    "snapshots."
+                )
+            spans.append(Span(n, run, start))
+            n = run
+        return spans

@@ -1,0 +1,115 @@
+"""Moving pictures of particles."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, PillowWriter
+from matplotlib.collections import LineCollection
+
+from .._checks import ArgumentError
+from ..particles import Land, Tracks
+from ._map_axes import corners, draw_land, make_map, map_axes, readable_time
+from ._tracks import STATUS_COLOURS
+
+
+def animate_tracks(
+    tracks: Tracks,
+    path: str | os.PathLike,
+    *,
+    spherical: bool = False,
+    west: float | int = -180,
+    land: Land | None = None,
+    tail: int = 5,
+    every: int = 1,
+    frames_per_second: int = 15,
+    dpi: float | int = 100,
+) -> Path:
+    """Writes particles that move, with a tail of where they were, as GIF or MP4.
+
+    What is waiting for its release is not drawn, what has ended turns to the colour of
+    its status.
+
+    Args:
+        tracks: The tracks; of three dimensions the first two are drawn.
+        path: The file, `*.gif` or `*.mp4`. MP4 needs the program ffmpeg.
+        spherical: Whether positions are longitude and latitude in degrees.
+        west: The smallest longitude of the map.
+        land: What to draw as land.
+        tail: Recorded times that the tail goes back; 0 for none.
+        every: Takes each so many recorded times only.
+        frames_per_second: Speed.
+        dpi: Resolution in pixels per inch; the picture is 6.4 inches wide.
+
+    Returns:
+        The file.
+
+    Raises:
+        ArgumentError: If the suffix is another, ffmpeg is needed and not there, or an
+            argument is out of range.
+    """
+    path = Path(path)
+    if every < 1 or frames_per_second < 1 or tail < 0:
+        raise ArgumentError(
+            "`every` and `frames_per_second` must be at least 1 and `tail` at least 0, "
+            f"but are {every}, {frames_per_second} and {tail}."
+        )
+    writer = _writer(path, frames_per_second)
+    positions = np.asarray(tracks.positions)
+    chart = make_map(positions, spherical=spherical, west=float(west))
+    places = chart.places(positions)
+    axes = map_axes(chart, *corners(places), None)
+    if land is not None:
+        draw_land(axes, chart, land)
+    times = np.asarray(tracks.times, float)
+    unit = readable_time(times)
+    moving, waiting = np.asarray(tracks.moving()), _waiting(tracks)
+    colours = np.array([STATUS_COLOURS[s] for s in STATUS_COLOURS])
+    final = colours[np.asarray(tracks.status)]
+    lines = LineCollection([], linewidths=0.6, colors="tab:blue", alpha=0.6)
+    axes.add_collection(lines, autolim=False)
+    dots = axes.scatter(*places[0].T, s=6, c="tab:blue", zorder=2)
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    axes.set_title(" ", fontsize="medium")
+    # The layout of the first frame holds: others must not shift.
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    with writer.saving(figure, str(path), dpi):
+        for row in range(0, len(times), every):
+            shown = ~waiting[row]
+            begin = max(row - tail, 0)
+            lines.set_segments(list(chart.segments(places[begin : row + 1, shown])[0]))
+            dots.set_offsets(places[row, shown])
+            shades = np.where(moving[row], "tab:blue", final)[shown]
+            dots.set_facecolor(list(shades))
+            axes.set_title(
+                f"{times[row] / unit.size:.4g} {unit.name}", fontsize="medium"
+            )
+            writer.grab_frame()
+    return path
+
+
+def _waiting(tracks: Tracks) -> np.ndarray:
+    """Returns which particles had not been released at each time."""
+    times = np.asarray(tracks.times)[:, None]
+    sign = 1 if times[-1] >= times[0] else -1
+    never = np.asarray(tracks.entries) == 0
+    return never & (sign * times < sign * np.asarray(tracks.since))
+
+
+def _writer(path: Path, rate: int) -> AbstractMovieWriter:
+    suffix = path.suffix.lower()
+    if suffix == ".gif":
+        return PillowWriter(fps=rate)
+    if suffix != ".mp4":
+        raise ArgumentError(
+            f"`path` must end in '.gif' or '.mp4', but is {os.fspath(path)!r}."
+        )
+    if not FFMpegWriter.isAvailable():
+        raise ArgumentError(
+            f"`path` must end in '.gif', but is {os.fspath(path)!r}: MP4 needs the "
+            "program ffmpeg, which is not there. Install it: `apt install "
+            "ffmpeg`, or `conda install ffmpeg`."
+        )
+    return FFMpegWriter(fps=rate)

@@ -1,0 +1,152 @@
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from physax.cli import ExitCode, main
+from physax.io import read_tracks
+from physax.particles import ParticleStatus
+
+
+xarray = pytest.importorskip("xarray")
+pytest.importorskip("h5netcdf")
+
+WIND = Path(__file__).parents[1] / "validation" / "data" / "wind"
+FILES = [str(WIND / "uwnd_mean.nc"), str(WIND / "vwnd_mean.nc")]
+
+
+def test_winds_alone_give_tracks_a_map_and_a_table(tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["track", *FILES, "--output-dir", str(out)]) == ExitCode.DONE
+    said = capsys.readouterr().out
+    assert "12 instants from 1970-01-01T00:00:00 over 334 days" in said
+    assert "612 particles, 5 days forward" in said
+    assert "alive" in said
+    assert "m/s, mean" in said
+    tracks = read_tracks(out / "tracks.nc")
+    assert tracks.positions.shape == (41, 612, 2)
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["counts"]["alive"] == 612
+    assert summary["epoch"] == "1970-01-01T00:00:00"
+    assert 50 < summary["speed"]["most"] < 80
+    with Image.open(out / "tracks.png") as image:
+        assert image.size[0] > 500
+    with xarray.open_dataset(out / "tracks.nc", decode_times=False) as data:
+        assert data.lon.attrs["units"] == "degrees_east"
+        assert data.time.attrs["units"] == "seconds since 1970-01-01 00:00:00"
+
+
+def channel(folder):
+    """A flow along x of 1 m/s with land at its end, as an npz file and settings."""
+    x, y = np.arange(0.0, 11), np.arange(0.0, 5)
+    u = np.ones((11, 5))
+    u[8:] = np.nan
+    np.savez(folder / "flow.npz", x=x, y=y, u=u, v=0 * u)
+    text = f"""
+velocity: {{files: ["{folder}/flow.npz"], axes: [x, y]}}
+seeds: {{type: Points, points: [[1, 1], [2, 2.5], [9, 2]]}}
+times: {{duration_minutes: 0.25, record_every: 1, step_seconds: 0.1}}
+solver: {{type: RK2}}
+output: {{tracks: a.npz}}
+"""
+    path = folder / "track.yaml"
+    path.write_text(text)
+    return path, text
+
+
+def test_settings_of_a_file_are_followed(tmp_path, capsys):
+    path, _ = channel(tmp_path)
+    out = tmp_path / "out"
+    line = ["track", "--config", str(path), "--output-dir", str(out)]
+    assert main([*line, "--animation", "gif"]) == ExitCode.DONE
+    tracks = read_tracks(out / "a.npz")
+    # What lies on land is left out; the others strand half way between 7 and 8.
+    assert tracks.positions.shape == (16, 2, 2)
+    assert np.all(tracks.status == ParticleStatus.STUCK)
+    assert np.allclose(tracks.positions[-1], [[7.5, 1], [7.5, 2.5]], atol=1e-3)
+    # The last half metre is slower: from u = 1 to 1/2 it takes ln 2 s.
+    assert np.allclose(tracks.ended, [6 + np.log(2), 5 + np.log(2)], atol=1e-2)
+    assert (out / "tracks.gif").exists()
+    assert "stuck" in capsys.readouterr().out
+
+
+def test_options_overrule_settings(tmp_path, capsys):
+    path, _ = channel(tmp_path)
+    out = tmp_path / "out"
+    line = ["track", "--config", str(path), "--output-dir", str(out), "-q"]
+    more = ["--backward", "--days", "2.5e-5", "--no-figures"]
+    assert main([*line, *more]) == ExitCode.DONE
+    assert capsys.readouterr().out == ""
+    assert np.allclose(read_tracks(out / "a.npz").times, [0, -1.08, -2.16])
+    assert not list(out.glob("*.png"))
+
+
+def test_the_template_is_valid_and_names_every_key(tmp_path, capsys):
+    path = tmp_path / "t.yaml"
+    assert main(["track", "config"]) == ExitCode.DONE
+    text = capsys.readouterr().out
+    assert main(["track", "config", "-o", str(path)]) == ExitCode.DONE
+    assert path.read_text() == text
+    assert main(["track", "config", "--check", str(path)]) == ExitCode.DONE
+    assert "valid settings" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("seeds:", "seedz:", "line 3: .* unknown key `seedz`.* Did you mean `seeds`"),
+        ("files:", "flies:", "unknown key `flies`.* Did you mean `files`"),
+        ("type: Points", "type: Point", "must be one of .*Points, but is 'Point'"),
+        ("type: RK2", "type: RK5", "must be one of RK4, .*Did you mean `RK"),
+        ("record_every: 1", "record_every: 0", "`record_every` must be positive"),
+        ("a.npz}", "a.csv}", "must be the name of a file that ends in .nc"),
+        ("axes: [x, y]", "axes: [x, z]", "array 'z', but has u, v, x, y"),
+        ("flow.npz", "none.npz", "There is no file"),
+        ("[1, 1], [2, 2.5]", "[1, 1, 1], [2, 2.5]", "as many coordinates each"),
+        ("axes: [x, y]", "axes: [x, y], slip: 2", r"`slip` must lie in \[0, 1\]"),
+    ],
+)  # fmt: skip
+def test_faulty_settings_are_refused(tmp_path, capsys, old, new, message):
+    path, text = channel(tmp_path)
+    assert old in text
+    path.write_text(text.replace(old, new))
+    out = tmp_path / "out"
+    line = ["track", "--config", str(path), "--output-dir", str(out)]
+    assert main(line) == ExitCode.REFUSED
+    assert re.search(message, capsys.readouterr().err)
+    assert not out.exists() or not list(out.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["track"], "`--output-dir` must be given"),
+        (["track", "--output-dir", "o"], "`FILE` must be given"),
+        (
+            ["track", "a.nc", "--output-dir", "o", "--days", "-1"],
+            "`--days`: `duration`",
+        ),
+        (["track", "none.nc", "--output-dir", "o"], "There is no file 'none.nc'"),
+        (
+            ["track", "a.nc", "--output-dir", "o", "--check", "x"],
+            "go with `physax track",
+        ),
+        (["track", "config", "--check", "none.yaml"], "none.yaml"),
+    ],
+)
+def test_faulty_lines_are_refused(tmp_path, capsys, monkeypatch, line, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(line) == ExitCode.REFUSED
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_data_without_dates_or_sea_are_explained(tmp_path, capsys):
+    path, text = channel(tmp_path)
+    path.write_text(text.replace("[1, 1], [2, 2.5], ", ""))
+    line = ["track", "--config", str(path), "--output-dir", str(tmp_path / "out")]
+    assert main(line) == ExitCode.REFUSED
+    assert "all are on land" in capsys.readouterr().err

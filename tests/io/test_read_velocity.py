@@ -1,0 +1,356 @@
+import builtins
+
+import h5py
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax import ArgumentError
+from physax.io import (
+    Epoch,
+    MissingPackageError,
+    PhysaxFileError,
+    SnapshotSeries,
+    read_scalar,
+    read_velocity,
+)
+from physax.particles import CGridField, ParticleStatus, SlipField, sample_along, track
+
+
+xarray = pytest.importorskip("xarray")
+pytest.importorskip("h5netcdf")
+
+DEGREE = np.radians(1) * 6_371_000.0
+LON, LAT, DEPTH = (
+    np.arange(0.0, 360, 30),
+    np.arange(90.0, -91, -30),
+    np.array([0.0, 10, 40]),
+)
+
+
+def flow(
+    lon=LON, lat=LAT, depth=None, times=None, units="days since 2001-03-01", **cal
+):
+    """A velocity that is linear in latitude, depth and time, by CF's rules."""
+    shape = [("time", times), ("depth", depth), ("lat", lat), ("lon", lon)]
+    dims = [name for name, values in shape if values is not None]
+    places = dict(zip(dims, np.meshgrid(*[v for _, v in shape if v is not None],
+                                        indexing="ij"), strict=True))  # fmt: skip
+    speed = places["lat"] + 1000.0 * places.get("depth", 0) + 10 * places.get("time", 0)
+    attributes = {
+        "time": {"units": units, **cal},
+        "depth": {"units": "m", "positive": "down"},
+        "lat": {"units": "degrees_north"},
+        "lon": {"units": "degrees_east"},
+    }
+    coordinates = {n: (n, v, attributes[n]) for n, v in shape if v is not None}
+    fields = {"uo": (dims, speed, {"units": "m s-1"}), "vo": (dims, 0 * speed + 1.0)}
+    return xarray.Dataset(fields, coordinates)
+
+
+def save(data, path, **encoding):
+    data.to_netcdf(path, engine="h5netcdf", encoding=encoding)
+    return path
+
+
+def at(field, *place, t=0.0):
+    return np.asarray(field(jnp.asarray(t), jnp.asarray(place)))
+
+
+def metres(field):
+    """The velocity in m/s, before it becomes one in degrees."""
+    return field.field.velocity
+
+
+def test_latitudes_are_flipped_and_the_globe_is_periodic(tmp_path):
+    field = read_velocity(save(flow(), tmp_path / "a.nc"))
+    assert field.spherical
+    assert field.names == ("lon", "lat")
+    assert field.periodic == (True, False)
+    assert np.allclose(field.low, [0, -90])
+    assert np.allclose(field.high, [360, 90])
+    assert field.land is None
+    for lon in (-350.0, -1.0, 10.0, 359.0, 365.0):
+        assert np.allclose(at(metres(field), lon, 45.0), [45, 1], rtol=1e-5)
+    assert np.allclose(at(field, 5.0, 60.0), [60 / DEGREE / 0.5, 1 / DEGREE], rtol=1e-5)
+    tracks = track(field, np.array([[355.0, 0.0]]), np.array([0.0, 3600.0]))
+    assert tracks.status[0] == ParticleStatus.ALIVE
+
+
+@pytest.mark.parametrize(
+    "lon",
+    [
+        np.arange(-180.0, 180, 30),
+        np.concatenate([np.arange(0.0, 180, 30), np.arange(-180.0, 0, 30)]),
+        np.arange(0.0, 361, 30),
+        np.arange(-30.0, 391, 30),
+        LON.astype(np.float32) + np.float32(0.1),
+    ],
+)
+def test_any_order_of_longitudes_goes_around_the_globe(tmp_path, lon):
+    data = flow(lon)
+    data["uo"] = data.uo + np.cos(np.radians(data.lon))
+    field = metres(read_velocity(save(data, tmp_path / "a.nc")))
+    nodes = np.arange(0.0, 360, 30) + (0.1 if lon.dtype == np.float32 else 0)
+    values = [at(field, x, 30.0)[0] for x in nodes]
+    assert np.allclose(values, 30 + np.cos(np.radians(nodes)), atol=2e-5)
+    # Evenly spaced, also where the file has them in 32 bits.
+    assert all(axis.nodes is None for axis in field.axes)
+
+
+def test_a_region_has_ends(tmp_path):
+    field = read_velocity(save(flow(lon=np.arange(-40.0, 41, 10)), tmp_path / "a.nc"))
+    assert field.periodic == (False, False)
+    assert np.all(np.isnan(at(field, 50.0, 0.0)))
+    assert np.all(np.isfinite(at(field, 40.0, 0.0)))
+
+
+def test_packed_values_and_land(tmp_path):
+    data = flow()
+    data["uo"][2, 3] = np.nan
+    packing = {"dtype": "int16", "scale_factor": 0.01, "_FillValue": -32768}
+    path = save(data, tmp_path / "a.nc", uo=packing)
+    field = read_velocity(path)
+    assert np.allclose(at(metres(field), 0.0, 30.0)[0], 30, atol=0.005)
+    # Row 2 from the north is 30 degrees, column 3 is 90 degrees.
+    assert np.argwhere(field.land.mask).tolist() == [[3, 4]]
+    assert np.array_equal(at(field, 90.0, 30.0), [0, 0])
+    assert np.allclose(at(metres(field), 90.0, 45.0), [30, 0.5], atol=0.01)
+    slipping = read_velocity(path, slip=1.0)
+    assert isinstance(metres(slipping), SlipField)
+    assert np.allclose(at(metres(slipping), 90.0, 45.0), [60, 1], atol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("calendar", "days", "date"),
+    [
+        ("standard", [0.0, 31, 61], "2001-03-01T00:00:00"),
+        ("noleap", [58.5, 59.5], "2001-04-28T12:00:00"),
+        ("360_day", [30.0, 60.0], "2001-04-01T00:00:00"),
+    ],
+)
+def test_dates_become_seconds(tmp_path, calendar, days, date):
+    pytest.importorskip("cftime")
+    path = save(flow(times=np.array(days), calendar=calendar), tmp_path / "a.nc")
+    field = read_velocity(path)
+    assert field.epoch == Epoch(date, calendar)
+    assert np.allclose(field.times, (np.array(days) - days[0]) * 86400)
+    half = 43200 * (days[1] - days[0])
+    expected = 30 + 5 * (days[0] + days[1])
+    assert np.allclose(at(metres(field), 0.0, 30.0, t=half)[0], expected)
+
+
+def test_files_are_put_in_order_of_time(tmp_path):
+    for number, (units, times) in enumerate(
+        [("days since 2001-03-05", [0.0, 1]), ("hours since 2001-03-01", [0.0, 24])]
+    ):
+        save(flow(times=np.array(times), units=units), tmp_path / f"p{number}.nc")
+    field = read_velocity(str(tmp_path / "p*.nc"))
+    assert np.allclose(field.times, np.array([0, 1, 4, 5]) * 86400)
+    with pytest.raises(
+        PhysaxFileError, match=r"must increase, .* snapshots 1 and 2 are"
+    ):
+        read_velocity([tmp_path / "p0.nc", tmp_path / "p0.nc"])
+    some = read_velocity(str(tmp_path / "p*.nc"), snapshots=slice(1, 3))
+    assert np.allclose(some.times, np.array([1, 4]) * 86400)
+    assert read_velocity(tmp_path / "p0.nc", snapshots=slice(0, 1)).times is None
+    with pytest.raises(ArgumentError, match="`snapshots` must be a slice of 4"):
+        read_velocity(str(tmp_path / "p*.nc"), snapshots=slice(3, 3))
+
+
+def test_components_may_lie_in_files_of_their_own(tmp_path):
+    data = flow(times=np.array([0.0, 1.0]))
+    paths = [save(data[[name]], tmp_path / f"{name}.nc") for name in ("uo", "vo")]
+    assert np.allclose(at(metres(read_velocity(paths)), 3.0, 15.0), [15, 1])
+    later = flow(times=np.array([0.0, 2.0]))[["vo"]]
+    with pytest.raises(PhysaxFileError, match="'vo' must be at the same times as 'uo'"):
+        read_velocity([paths[0], save(later, tmp_path / "later.nc")])
+
+
+def test_depths(tmp_path):
+    data = flow(depth=DEPTH)
+    data["wo"] = data.uo * 0 + 2.0
+    path = save(data, tmp_path / "a.nc")
+    still = metres(read_velocity(path))
+    assert np.allclose(at(still, 0.0, 30.0, 5.0), [5030, 1, 0])
+    # Upward where depth counts downward.
+    moving = read_velocity(path, w="wo")
+    assert moving.units == ("degrees", "degrees", "m")
+    assert np.allclose(at(metres(moving), 0.0, 30.0, 5.0), [5030, 1, -2])
+    level = read_velocity(path, select={"depth": 12.0})
+    assert np.allclose(at(metres(level), 0.0, 30.0), [10030, 1])
+    with pytest.raises(ArgumentError, match="`select` must name dimensions of 'uo'"):
+        read_velocity(path, select={"height": 1.0})
+    data["wo"].attrs["units"] = "Pa/s"
+    with pytest.raises(ArgumentError, match="'wo' must be in m/s over heights"):
+        read_velocity(save(data, tmp_path / "b.nc"), w="wo")
+
+
+def staggered(nx, ny, east):
+    """NEMO's layout: u on the east and v on the north face of each cell."""
+    rng = np.random.default_rng(0)
+    x, y = np.arange(nx) + 0.5, np.arange(ny) + 0.5
+    psi = np.zeros((nx, ny))
+    psi[1:-1, 1:-1] = rng.normal(size=(nx - 2, ny - 2))
+    u, v = np.zeros((nx, ny)), np.zeros((nx, ny))
+    u[:, 1:], v[1:] = np.diff(psi, axis=1), -np.diff(psi, axis=0)
+    u[0], v[:, 0] = np.nan, np.nan
+    shift = 0.5 if east else -0.5
+    return xarray.Dataset(
+        {"u": (("y", "x_u"), u.T), "v": (("y_v", "x"), v.T)},
+        {"x": x, "y": y, "x_u": ("x_u", x + shift, {"axis": "X"}),
+         "y_v": ("y_v", y + shift, {"axis": "Y"})},
+    )  # fmt: skip
+
+
+def test_staggered_components_make_a_c_grid(tmp_path):
+    field = read_velocity(save(staggered(9, 8, east=True), tmp_path / "a.nc"))
+    assert isinstance(field.field, CGridField)
+    assert not field.spherical
+    assert np.allclose(field.low, [1, 1])
+    assert np.allclose(field.high, [9, 8])
+    seeds = np.random.default_rng(1).uniform([1.1, 1.1], [8.9, 7.9], (50, 2))
+    tracks = track(field, seeds, np.array([0.0, 10.0]), dt=0.05)
+    assert np.all(tracks.status == ParticleStatus.ALIVE)
+
+
+@pytest.mark.parametrize("kind", ["npz", "h5"])
+def test_plain_arrays(tmp_path, kind):
+    x, y, t = np.linspace(0, 1e-4, 11, dtype=np.float32), np.arange(4.0), np.arange(3.0)
+    u = np.add.outer(10 * t, np.add.outer(x, y))
+    arrays = {"x": x, "y": y, "t": t, "flow/u": u, "flow/v": 2 * u}
+    path = tmp_path / f"a.{kind}"
+    if kind == "npz":
+        np.savez(path, **arrays)
+    else:
+        with h5py.File(path, "w") as file:
+            for name, array in arrays.items():
+                file[name] = array
+    names = {"u": "flow/u", "v": "flow/v", "axes": ("x", "y"), "time": "t"}
+    field = read_velocity(path, **names)
+    assert field.epoch is None
+    assert field.units == ("m", "m")
+    assert field.field.axes[0].nodes is None
+    assert np.allclose(at(field, 5e-5, 1.5, t=0.5), [6.50005, 13.0001])
+    with pytest.raises(ArgumentError, match="`axes` must name the arrays .* there are"):
+        read_velocity(path)
+    with pytest.raises(PhysaxFileError, match="one-dimensional array 'z', but has"):
+        read_velocity(path, axes=("x", "z"))
+
+
+def test_zarr_is_read_like_netcdf(tmp_path):
+    pytest.importorskip("zarr")
+    flow().to_zarr(tmp_path / "a.zarr", consolidated=False)
+    assert np.allclose(at(metres(read_velocity(tmp_path / "a.zarr")), 0.0, 45.0)[0], 45)
+
+
+def test_a_series_reads_one_instant_at_a_time(tmp_path):
+    data = flow(times=np.array([0.0, 1.0, 2.0]))
+    data["uo"][:, 0, 0] = np.nan
+    path = save(data, tmp_path / "a.nc")
+    whole = metres(read_velocity(path)).values
+    with SnapshotSeries(path) as series:
+        assert np.allclose(series.times, np.arange(3) * 86400)
+        assert len(series) == 3
+        assert series.periods == (360.0, None)
+        assert series.epoch.date == "2001-03-01T00:00:00"
+        for i in range(3):
+            assert np.array_equal(series(i), whole[i])
+        assert series.land().mask.sum() == 1
+        assert np.isnan(series.read(1, 2)[0, 0, -1, 0])
+        with pytest.raises(ArgumentError, match="`i` must be one of 3 instants"):
+            series(3)
+    save(staggered(9, 8, east=False), tmp_path / "b.nc")
+    with pytest.raises(ArgumentError, match="A staggered grid is read by"):
+        SnapshotSeries(tmp_path / "b.nc")
+
+
+def test_scalars_are_sampled_along_tracks(tmp_path):
+    data = flow(times=np.array([0.0, 1.0]))
+    data["thetao"] = data.uo * 0 + 20 - data.lat / 10
+    data["thetao"][:, 0] = np.nan
+    path = save(data, tmp_path / "a.nc")
+    field = read_velocity(path)
+    warmth = read_scalar(path, "thetao", epoch=field.epoch)
+    # North of 60 degrees there are no data, and the value is that at 60.
+    assert warmth.land.mask.sum() == LON.size
+    assert np.allclose(at(warmth, 10.0, 80.0), 14)
+    tracks = track(
+        field, np.array([[0.0, 10.0], [20.0, -50.0]]), np.array([0.0, 86400.0])
+    )
+    found = sample_along(warmth, tracks)
+    assert np.allclose(found, 20 - tracks.positions[..., 1] / 10, rtol=1e-5)
+    # A day earlier, time 0 is a day later.
+    late = read_scalar(path, "thetao", epoch=Epoch("2001-02-28T00:00:00"))
+    assert np.allclose(late.times, [86400, 172800])
+
+
+def test_units_of_speed(tmp_path):
+    data = flow()
+    data["uo"].attrs["units"] = "cm/s"
+    path = save(data, tmp_path / "a.nc")
+    assert np.allclose(at(metres(read_velocity(path)), 0.0, 45.0), [0.45, 1])
+    assert np.allclose(at(metres(read_velocity(path, scale=2.0)), 0.0, 45.0), [90, 2])
+    data["uo"].attrs["units"] = "furlong"
+    with pytest.raises(ArgumentError, match="unit of 'uo' must be one of speed"):
+        read_velocity(save(data, tmp_path / "b.nc"))
+
+
+def test_faulty_files_are_refused(tmp_path):
+    path = save(flow(), tmp_path / "a.nc")
+    with pytest.raises(
+        PhysaxFileError, match=r"variable 'u', but there are lat, lon, uo"
+    ):
+        read_velocity(path, u="u")
+    with pytest.raises(PhysaxFileError, match="along y must be named, `v=...`: none"):
+        read_velocity(save(flow()[["uo"]], tmp_path / "b.nc"))
+    with pytest.raises(FileNotFoundError, match="There is no file"):
+        read_velocity(tmp_path / "none.nc")
+    with pytest.raises(PhysaxFileError, match="pattern must fit to files"):
+        read_velocity(str(tmp_path / "x*.nc"))
+    with pytest.raises(ArgumentError, match="`paths` must name at least one file"):
+        read_velocity([])
+    (tmp_path / "c.nc").write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(PhysaxFileError, match="It cannot be read"):
+        read_velocity(tmp_path / "c.nc")
+    (tmp_path / "c.npz").write_bytes(b"PK")
+    with pytest.raises(PhysaxFileError, match="no sound npz file"):
+        read_velocity(tmp_path / "c.npz", axes=("x",))
+    (tmp_path / "c.txt").write_text("")
+    with pytest.raises(PhysaxFileError, match=r"suffix must be one of .nc"):
+        read_velocity(tmp_path / "c.txt")
+
+
+def test_grids_that_cannot_be_understood_are_refused(tmp_path):
+    wild = flow(lon=np.array([0.0, 20.0, 10.0]))
+    with pytest.raises(PhysaxFileError, match="along `lon` must increase or fall"):
+        read_velocity(save(wild, tmp_path / "a.nc"))
+    more = flow().expand_dims(member=[1.0, 2.0])
+    path = save(more, tmp_path / "b.nc")
+    with pytest.raises(PhysaxFileError, match=r"dimension 'member'. .*`select="):
+        read_velocity(path)
+    assert read_velocity(path, select={"member": 2.0}).spherical
+    bent = flow().rename(lat="j", lon="i").drop_vars(["i", "j"])
+    for name in ("lon", "lat"):
+        values = np.ones((LAT.size, LON.size))
+        bent[name] = (("j", "i"), values, {"standard_name": f"{name}gitude"[:9]})
+    with pytest.raises(PhysaxFileError, match="lat, lon have two dimensions"):
+        read_velocity(save(bent, tmp_path / "c.nc"))
+    dated = flow(times=np.array([0.0, 1.0]), units="fortnights")
+    dated["time"].attrs["axis"] = "T"
+    with pytest.raises(PhysaxFileError, match="unit of times must be seconds"):
+        read_velocity(save(dated, tmp_path / "d.nc"))
+
+
+def test_without_xarray_the_remedy_is_named(tmp_path, monkeypatch):
+    path = save(flow(), tmp_path / "a.nc")
+    real = builtins.__import__
+
+    def refuse(name, *rest):
+        if name == "xarray":
+            raise ImportError
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(MissingPackageError, match="NetCDF .* need .* xarray: pip"):
+        read_velocity(path)

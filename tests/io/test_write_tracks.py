@@ -1,0 +1,163 @@
+import builtins
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax import ArgumentError
+from physax.io import (
+    Epoch,
+    MissingPackageError,
+    PhysaxFileError,
+    read_tracks,
+    save_npz,
+    write_tracks,
+)
+from physax.particles import Tracks
+
+
+xarray = pytest.importorskip("xarray")
+pytest.importorskip("h5netcdf")
+
+TIMES = np.array([0.0, 10.0, 20.0, 30.0])
+
+
+def tracks(ndim=2, *, backward=False):
+    """Three particles: one goes on, one is released later, one ends at 25 s."""
+    rng = np.random.default_rng(0)
+    times = -TIMES if backward else TIMES
+    sign = -1 if backward else 1
+    positions = rng.normal(size=(4, 3, ndim))
+    positions[:2, 1] = positions[0, 1]
+    positions[3, 2] = 7.0
+    f = lambda x: jnp.asarray(x, float)  # noqa: E731
+    return Tracks(
+        times=f(times),
+        positions=f(positions),
+        velocities=f(rng.normal(size=(4, 3, ndim))),
+        variables={"age": f(rng.normal(size=(4, 3)))},
+        status=jnp.asarray([0, 0, 4], jnp.int32),
+        ended=f([np.nan, np.nan, sign * 25.0]),
+        face=jnp.asarray([-1, -1, 0], jnp.int32),
+        since=f([0.0, sign * 15.0, 0.0]),
+        entries=jnp.asarray([0, 0, 0], jnp.int32),
+    )
+
+
+MOVING = np.array([[1, 1, 1, 1], [0, 0, 1, 1], [1, 1, 1, 0]], bool)
+
+
+def assert_equal(a, b, *, padded):
+    for name in ("times", "status", "ended", "face", "since", "entries", "positions"):
+        x, y = getattr(a, name), getattr(b, name)
+        assert x.dtype == y.dtype
+        assert np.array_equal(x, y, equal_nan=True), name
+    moving = MOVING.T if padded else np.ones((4, 3), bool)
+    assert np.array_equal(a.velocities[moving], b.velocities[moving])
+    assert np.array_equal(a.variables["age"][moving], b.variables["age"][moving])
+
+
+def test_npz_keeps_every_bit(tmp_path):
+    write_tracks(tmp_path / "a.npz", tracks())
+    assert_equal(tracks(), read_tracks(tmp_path / "a.npz"), padded=False)
+
+
+@pytest.mark.parametrize("suffix", ["nc", "zarr"])
+@pytest.mark.parametrize("ragged", [False, True])
+def test_what_is_written_comes_back(tmp_path, suffix, ragged):
+    if suffix == "zarr":
+        pytest.importorskip("zarr")
+    path = tmp_path / f"a.{suffix}"
+    for backward in (False, True):
+        given = tracks(3, backward=backward)
+        write_tracks(path, given, ragged=ragged)
+        assert_equal(given, read_tracks(path), padded=True)
+
+
+def test_netcdf_follows_the_cf_conventions(tmp_path):
+    path = tmp_path / "a.nc"
+    epoch = Epoch("2020-02-28T12:00:00", "noleap")
+    write_tracks(
+        path,
+        tracks(),
+        spherical=True,
+        epoch=epoch,
+        attributes={"age": {"units": "s", "standard_name": "age"}},
+    )
+    with xarray.open_dataset(path, decode_times=False) as data:
+        assert data.attrs["featureType"] == "trajectory"
+        assert data.attrs["Conventions"].startswith("CF-1")
+        assert data.trajectory.attrs["cf_role"] == "trajectory_id"
+        assert data.lon.dims == ("trajectory", "obs")
+        assert data.lon.attrs["standard_name"] == "longitude"
+        assert data.lon.attrs["units"] == "degrees_east"
+        assert data.lat.attrs["standard_name"] == "latitude"
+        assert data.time.attrs["standard_name"] == "time"
+        assert data.time.attrs["units"] == "seconds since 2020-02-28 12:00:00"
+        assert data.time.attrs["calendar"] == "noleap"
+        assert {"time", "lon", "lat"} <= set(data.age.coords)
+        assert data.age.attrs["units"] == "s"
+        meanings = data.status.attrs["flag_meanings"].split()
+        assert meanings[data.status.attrs["flag_values"].tolist().index(4)] == "stuck"
+        given = np.asarray(tracks().positions)
+        assert np.array_equal(
+            data.lon.values, np.where(MOVING, given[..., 0].T, np.nan), equal_nan=True
+        )
+        assert np.array_equal(
+            data.time.values, np.where(MOVING, TIMES, np.nan), equal_nan=True
+        )
+        assert np.array_equal(data.last_lat, given[-1, :, 1])
+        for variable in data.variables.values():
+            assert variable.attrs["long_name"]
+    pytest.importorskip("cftime")
+    with xarray.open_dataset(path) as data:
+        # The calendar has no 29 February.
+        late = tracks().times[3]
+        assert str(data.time.values[0, 3]) == f"2020-02-28 12:00:{int(late)}"
+
+
+def test_ragged_files_say_how_long_each_track_is(tmp_path):
+    write_tracks(tmp_path / "a.nc", tracks(), ragged=True)
+    with xarray.open_dataset(tmp_path / "a.nc", decode_times=False) as data:
+        assert data.row_size.values.tolist() == [4, 2, 3]
+        assert data.row_size.attrs["sample_dimension"] == "obs"
+        assert data.x.dims == ("obs",)
+        assert data.x.attrs["units"] == "m"
+        assert "no date" in data.time.attrs["comment"]
+
+
+def test_faulty_requests_are_refused(tmp_path):
+    with pytest.raises(ArgumentError, match=r"`path` must end in '.npz', '.nc' or"):
+        write_tracks(tmp_path / "a.csv", tracks())
+    (tmp_path / "a.zarr").mkdir()
+    (tmp_path / "a.zarr" / "precious").write_text("x")
+    with pytest.raises(PhysaxFileError, match="must be a zarr store to be replaced"):
+        write_tracks(tmp_path / "a.zarr", tracks())
+    assert (tmp_path / "a.zarr" / "precious").exists()
+    with pytest.raises(ArgumentError, match="`date` must be as '1970"):
+        Epoch("yesterday")
+    with pytest.raises(FileNotFoundError):
+        read_tracks(tmp_path / "b.nc")
+    save_npz(tmp_path / "b.npz", {"a": 1})
+    with pytest.raises(PhysaxFileError, match="must hold tracks, but"):
+        read_tracks(tmp_path / "b.npz")
+    xarray.Dataset({"a": ("x", [1.0])}).to_netcdf(tmp_path / "c.nc", engine="h5netcdf")
+    with pytest.raises(PhysaxFileError, match="lacks 'recorded_times'"):
+        read_tracks(tmp_path / "c.nc")
+    (tmp_path / "d.nc").write_bytes(b"no file")
+    with pytest.raises(PhysaxFileError, match="cannot be read"):
+        read_tracks(tmp_path / "d.nc")
+
+
+def test_without_xarray_the_remedy_is_named(tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def refuse(name, *rest):
+        if name == "xarray":
+            raise ImportError
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(MissingPackageError, match="NetCDF .* need .* xarray: pip"):
+        write_tracks(tmp_path / "a.nc", tracks())
+    write_tracks(tmp_path / "a.npz", tracks())

@@ -1,0 +1,127 @@
+"""Runs from the host: written while they go on, streamed, resumed."""
+
+import subprocess
+import sys
+import time
+
+import diffrax
+import jax
+import numpy as np
+import pytest
+
+from physax import ArgumentError
+from physax.io import PhysaxFileError, TrackFile
+from physax.particles import Diffrax, GriddedField, Milstein, Windows, run, track
+from physax.runtime import Checkpointing, latest_step
+from tests.particles import particle_run
+from tests.particles.flows import gridded_gyre, seeds
+
+
+pytestmark = pytest.mark.f32
+
+COMMAND = [sys.executable, "-m", "tests.particles.particle_run"]
+AT = seeds(20).astype("float32")
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_a_run_is_the_track(backward):
+    times = np.linspace(0, 4, 13)[:: -1 if backward else 1]
+    field, options = gridded_gyre(), {"steps": 36}
+    expected = track(field, AT, times, **options)
+    found = run(field, AT, times, progress=False, **options).tracks
+    np.testing.assert_array_equal(found.positions, expected.positions)
+    np.testing.assert_array_equal(found.status, expected.status)
+
+
+def test_random_steps_do_not_depend_on_the_chunks():
+    times, key = np.linspace(0, 4, 13), jax.random.key(2)
+    options = {"solver": Milstein(), "diffusivity": 1e-3, "key": key, "steps": 36}
+    expected = track(gridded_gyre(), AT, times, **options)
+    for chunk in (5, None):
+        found = run(gridded_gyre(), AT, times, progress=False, chunk=chunk, **options)
+        np.testing.assert_array_equal(found.tracks.positions, expected.positions)
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_windows_give_the_tracks_of_the_whole_series(backward):
+    times = np.linspace(0, 4, 41)[:: -1 if backward else 1]
+    whole = gridded_gyre(instants=14)
+    windows = particle_run.windows()
+    found = run(windows, AT, times, progress=False, chunk=7).tracks
+    expected = track(whole, AT, times).positions
+    # The times of a window are rounded where the series has equal steps.
+    np.testing.assert_allclose(found.positions, expected, rtol=0, atol=2e-6)
+    # Windows of 4 that share one or, where a step lies across their edge, two; and the
+    # first one, which shows the shape.
+    assert windows.reads <= (6 + 1) * 4
+
+
+def test_a_killed_run_goes_on_to_the_same_bits(tmp_path):
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    killed.mkdir()
+    whole.mkdir()
+    process = subprocess.Popen([*COMMAND, str(killed)])
+    limit = time.monotonic() + 120
+    while (latest_step(killed / "checkpoints") or 0) < 60:
+        assert process.poll() is None
+        assert time.monotonic() < limit
+        time.sleep(0.005)
+    process.kill()
+    process.wait(timeout=10)
+    resumed, expected = particle_run.follow(killed), particle_run.follow(whole)
+    assert 60 <= resumed.drive.first_step < particle_run.STEPS
+    rows = np.load(killed / "tracks.npy")
+    np.testing.assert_array_equal(rows, np.load(whole / "tracks.npy"))
+    np.testing.assert_array_equal(rows[-1], expected.tracks.positions[-1])
+    np.testing.assert_array_equal(rows[0], seeds(particle_run.COUNT).astype("f4"))
+    # Another problem must not go on from there.
+    again = particle_run.follow(killed)
+    assert again.drive.first_step == particle_run.STEPS
+
+
+def test_what_a_run_cannot_do_is_refused(tmp_path):
+    field, times = gridded_gyre(), np.linspace(0, 4, 5)
+    with pytest.raises(
+        ArgumentError, match="`solver` must be of a fixed step in `run`"
+    ):
+        run(field, AT, times, solver=Diffrax(diffrax.Tsit5()))
+    with pytest.raises(ArgumentError, match="`times` must be equally far apart"):
+        run(field, AT, [0, 1, 3], dt=0.5)
+    with pytest.raises(ArgumentError, match="`sink` must be given with `checkpoint`"):
+        run(field, AT, times, checkpoint=Checkpointing(tmp_path, 10))
+    with pytest.raises(
+        ArgumentError, match=r"`run` takes .*, but was given \['batch'\]"
+    ):
+        run(field, AT, times, batch=3)
+
+    def windows(times=particle_run.Snapshots.times, **options):
+        series = particle_run.Snapshots()
+        series.times = times
+        axes = [np.asarray(axis.positions()) for axis in field.axes]
+        return Windows(series, lambda v, t: GriddedField(v, axes, t), **options)
+
+    with pytest.raises(
+        ArgumentError, match="`size` must be at least 4 with `margin=1`"
+    ):
+        windows(size=3, margin=1)
+    with pytest.raises(ArgumentError, match="at most the number of snapshots, 14, but"):
+        windows(size=15)
+    with pytest.raises(ArgumentError, match="`series.times` must increase"):
+        windows(np.zeros(14))
+    with pytest.raises(ArgumentError, match="`size` must be larger, or `dt` shorter"):
+        run(windows(size=2), AT, times, progress=False)
+    with pytest.raises(
+        ArgumentError, match="`times` must lie within those of the data"
+    ):
+        run(windows(), AT, [0, 5.0], progress=False)
+
+
+def test_a_track_file_is_only_gone_on_with_if_it_fits(tmp_path):
+    path = tmp_path / "rows.npy"
+    TrackFile(path, 3, 4, 2)(1, 2, np.ones((1, 2, 2)))
+    assert TrackFile(path, 3, 4, 2).values.sum() == 4
+    with pytest.raises(PhysaxFileError, match="must hold float32"):
+        TrackFile(path, 3, 5, 2)
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(PhysaxFileError, match=r"must be a whole .npy file"):
+        TrackFile(path, 3, 4, 2)

@@ -1,0 +1,157 @@
+import jax.numpy as jnp
+import matplotlib.animation
+import numpy as np
+import pytest
+from PIL import Image
+
+from physax import ArgumentError
+from physax.particles import Land, ParticleStatus, Tracks
+from physax.plot import animate_tracks, density, ftle_map, tracks
+
+
+DAY = 86_400.0
+
+
+def some(positions, times=None, status=None, **variables):
+    positions = jnp.asarray(positions, float)
+    rows, count, _ = positions.shape
+    nothing = jnp.zeros(count, jnp.int32)
+    return Tracks(
+        times=jnp.arange(rows) * DAY if times is None else jnp.asarray(times, float),
+        positions=positions,
+        velocities=None,
+        variables={name: jnp.asarray(v, float) for name, v in variables.items()},
+        status=nothing if status is None else jnp.asarray(status, jnp.int32),
+        ended=jnp.full(count, jnp.nan),
+        face=nothing - 1,
+        since=jnp.zeros(count),
+        entries=nothing,
+    )
+
+
+def eastward():
+    """Two particles that go east by 10 degrees a day, one over the edge of the map."""
+    lon = np.array([[0.0, 165.0]]) + 10 * np.arange(4.0)[:, None]
+    return some(np.stack([lon, np.full((4, 2), 40.0)], -1))
+
+
+def test_tracks_on_the_globe_are_cut_at_the_edge():
+    axes = tracks(eastward(), spherical=True)
+    assert axes.get_xlabel() == "longitude (degrees)"
+    assert axes.get_ylabel() == "latitude (degrees)"
+    assert axes.get_xlim() == (-180, 180)
+    assert axes.get_ylim() == (-90, 90)
+    lines = axes.collections[0]
+    segments = np.array(lines.get_segments())
+    # Three segments each, and one more for that over the edge.
+    assert segments.shape == (7, 2, 2)
+    assert np.allclose(np.abs(np.diff(segments[..., 0], axis=1)), 10)
+    assert np.allclose(segments[:, :, 0].min(), -185)
+    assert axes.child_axes[0].get_ylabel() == "time (days)"
+    assert lines.get_array().tolist() == [0, 0, 1, 1, 2, 2, 1]
+    texts = [axes.xaxis.get_major_formatter()(x, 0) for x in (-120, 0, 60, 180)]
+    assert texts == ["120°W", "0°", "60°E", "180°"]
+
+
+def test_a_map_may_begin_at_greenwich():
+    axes = tracks(eastward(), spherical=True, west=0)
+    segments = np.array(axes.collections[0].get_segments())
+    assert segments.shape == (6, 2, 2)
+    assert segments[..., 0].max() == pytest.approx(195)
+
+
+def test_lengths_have_a_readable_unit_and_variables_a_label():
+    rng = np.random.default_rng(0)
+    given = some(
+        1e-3 * rng.random((4, 30, 2)), np.arange(4.0), heat=rng.random((4, 30))
+    )
+    axes = tracks(given, "heat", label="temperature (K)", most=10)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x (µm)", "y (µm)")
+    assert axes.child_axes[0].get_ylabel() == "temperature (K)"
+    assert axes.get_title() == "10 of 30 tracks"
+    assert len(axes.collections[0].get_segments()) == 30
+
+
+def test_colours_of_status_are_explained():
+    given = eastward()
+    object.__setattr__(given, "status", jnp.asarray([0, int(ParticleStatus.STUCK)]))
+    axes = tracks(given, "status", spherical=True)
+    texts = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert texts == ["alive (1)", "stuck (1)"]
+
+
+def test_land_is_drawn_as_cells_around_its_nodes():
+    lon, lat = np.arange(0.0, 360, 30), np.arange(-90.0, 91, 30)
+    mask = np.zeros((12, 7), bool)
+    mask[1, 4] = True
+    land = Land(mask, (lon, lat), periods=(360.0, None))
+    axes = tracks(eastward(), spherical=True, land=land)
+    cells = axes.collections[0]
+    shown = cells.get_array()
+    assert (~np.ma.getmaskarray(shown)).sum() == 1
+    row, column = np.argwhere(~np.ma.getmaskarray(shown))[0]
+    corner = cells.get_coordinates()[row, column]
+    assert np.allclose(corner, [15, 15])
+
+
+def test_a_density_is_drawn_cell_by_cell():
+    edges = (np.linspace(0, 360, 13), np.linspace(-90, 90, 7))
+    values = np.zeros((12, 6))
+    values[0, 2], values[7, 3] = 1e-3, 1e-5
+    axes = density(values, edges, spherical=True, logarithmic=True)
+    (image,) = axes.collections
+    assert image.get_array().shape == (6, 12)
+    assert axes.child_axes[0].get_ylabel() == "density (per square degree)"
+    # The cell from 0 to 30 degrees begins in the middle of the map.
+    assert np.ma.getdata(image.get_array())[2, 6] == 1e-3
+    assert image.get_coordinates()[2, 6].tolist() == [0, -30]
+    with pytest.raises(ArgumentError, match="must be above 0 somewhere"):
+        density(0 * values, edges, logarithmic=True)
+    with pytest.raises(ArgumentError, match=r"fit to `edges`, \(12, 6\), but have"):
+        density(values[1:], edges)
+
+
+def test_exponents_have_a_readable_unit():
+    nodes = (np.linspace(0, 2, 5), np.linspace(0, 1, 3))
+    values = np.full((5, 3), 0.3)
+    axes = ftle_map(values, nodes)
+    assert axes.child_axes[0].get_ylabel() == "FTLE (1/s)"
+    assert axes.get_xlabel() == "x (m)"
+    assert np.allclose(axes.get_xlim(), (-0.25, 2.25))
+    axes = ftle_map(values / DAY, nodes, spherical=True)
+    assert axes.child_axes[0].get_ylabel() == "FTLE (1/day)"
+    assert np.allclose(axes.collections[0].get_array(), 0.3)
+    with pytest.raises(ArgumentError, match="fit to `nodes`"):
+        ftle_map(values.T, nodes)
+
+
+def test_a_gif_has_a_frame_for_each_time(tmp_path):
+    given = eastward()
+    path = animate_tracks(given, tmp_path / "a.gif", spherical=True, dpi=30)
+    with Image.open(path) as image:
+        assert image.n_frames == 4
+    path = animate_tracks(given, tmp_path / "b.gif", every=2, tail=0, dpi=30)
+    with Image.open(path) as image:
+        assert image.n_frames == 2
+
+
+def test_a_film_without_ffmpeg_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        matplotlib.animation.FFMpegWriter, "isAvailable", classmethod(lambda cls: False)
+    )
+    with pytest.raises(ArgumentError, match="MP4 needs the program ffmpeg"):
+        animate_tracks(eastward(), tmp_path / "a.mp4")
+    assert not list(tmp_path.iterdir())
+
+
+def test_faulty_requests_are_refused(tmp_path):
+    with pytest.raises(ArgumentError, match="`colour` must be one of 'time', 'status'"):
+        tracks(eastward(), "salt")
+    with pytest.raises(ArgumentError, match="at least two coordinates"):
+        tracks(some(np.zeros((2, 1, 1))))
+    with pytest.raises(ArgumentError, match="`most` must be at least 1"):
+        tracks(eastward(), most=0)
+    with pytest.raises(ArgumentError, match=r"must end in '.gif' or '.mp4'"):
+        animate_tracks(eastward(), tmp_path / "a.png")
+    with pytest.raises(ArgumentError, match="at least 1 and `tail` at least 0"):
+        animate_tracks(eastward(), tmp_path / "a.gif", tail=-1)

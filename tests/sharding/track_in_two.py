@@ -1,0 +1,37 @@
+"""One of two processes that track together: `track_in_two RANK PORT FILE`."""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import jax
+
+
+jax.config.update("jax_enable_x64", True)
+jax.distributed.initialize(f"127.0.0.1:{sys.argv[2]}", 2, int(sys.argv[1]))
+
+from physax import runtime  # noqa: E402
+from physax.io import TrackFile  # noqa: E402
+from physax.particles import run  # noqa: E402
+from tests.particles.flows import gridded_gyre, seeds  # noqa: E402
+from tests.sharding.test_particles_sharding import COUNT, OPTIONS, TIMES  # noqa: E402
+
+
+path = Path(sys.argv[3])
+if jax.process_index() == 0:
+    TrackFile(path, TIMES.size, COUNT, 2, "float64")
+while not path.exists():
+    time.sleep(0.01)
+sink = TrackFile(path, TIMES.size, COUNT, 2, "float64")
+found = run(
+    gridded_gyre(nodes=8),
+    seeds(COUNT),
+    TIMES,
+    mesh=runtime.mesh(2),
+    sink=sink,
+    progress=False,
+    **OPTIONS,
+)
+assert jax.process_count() == 2
+print(json.dumps(found.drive.step))
