@@ -120,7 +120,7 @@ REFUSED = [
     ({"seeds": np.array([[0.0, np.nan]])}, "`seeds` must be finite, but particle 0"),
     (
         {"velocity": gridded(), "seeds": np.array([[0.5, 0.5], [0.5, -0.5]])},
-        r"`seeds` must lie within the data .* but 1 of 2 .* number 1 is at \[ 0.5 -0.5\]",
+        r"`seeds` must lie within the data .* but 1 of 2 .* 1 is at \[ 0.5 -0.5\]",
     ),
     ({"release": np.array([0.0, np.nan])}, "`release` must be finite, but entry 1"),
     ({"velocity": 3.0}, r"`velocity` must be a field or a function.*is 3.0"),

@@ -8,7 +8,7 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float, Int
+from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from .._checks import ArgumentError, as_array
 
@@ -51,7 +51,7 @@ class Schedule(eqx.Module):
 
 def plan_steps(
     times: ArrayLike | Sequence,
-    dt: Float[ArrayLike, ""] | None,
+    dt: Num[ArrayLike, ""] | None,
     steps: int | None,
 ) -> Schedule:
     """Plans the steps of a run.

@@ -9,7 +9,7 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
-from jaxtyping import Array, ArrayLike, Float, Key
+from jaxtyping import Array, ArrayLike, Float, Key, Num
 
 from .._checks import ArgumentError, as_array
 from ..runtime import check_memory
@@ -37,7 +37,7 @@ def track(
     seeds: ArrayLike | Sequence,
     times: ArrayLike | Sequence,
     *,
-    dt: Float[ArrayLike, ""] | None = None,
+    dt: Num[ArrayLike, ""] | None = None,
     steps: int | None = None,
     solver: AbstractRungeKutta | AbstractStochastic | Diffrax | None = None,
     boundary: AbstractBoundary | Sequence[AbstractBoundary] = (),
@@ -174,7 +174,7 @@ def prepare(
     seeds: ArrayLike | Sequence,
     times: ArrayLike | Sequence,
     *,
-    dt: Float[ArrayLike, ""] | None,
+    dt: Num[ArrayLike, ""] | None,
     steps: int | None,
     solver: Any,
     boundary: AbstractBoundary | Sequence[AbstractBoundary],
