@@ -188,7 +188,7 @@ def test_what_the_field_adjoint_cannot_do_is_refused():
             key=jax.random.key(0),
             adjoint=FieldAdjoint(),
         )
-    with pytest.raises(ArgumentError, match="velocity of their own that meet walls"):
+    with pytest.raises(ArgumentError, match="velocity of their own, that meet walls"):
         track(
             MaxeyRiley(gyre, 0.1),
             at,

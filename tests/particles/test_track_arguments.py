@@ -49,7 +49,7 @@ def gridded(times=None, **options):
 
 
 def test_particles_begin_when_they_are_released():
-    release = np.array([0.0, 0.33, 0.9, 1.0, 2.0, -1.0])
+    release = np.array([0.0, 0.33, 0.9, 1.0, 2.0, 0.25])
     seeds = np.zeros((6, 2))
     times = np.array([0.0, 0.5, 1.0])
     age = {"age": Variable(lambda t, x, value: 1.0)}

@@ -63,5 +63,16 @@ class TrackFile:
             particle: Number of the first particle.
             values: The rows.
         """
+        if (
+            row + values.shape[0] > self.values.shape[0]
+            or particle + values.shape[1] > self.values.shape[1]
+            or values.shape[2] != self.values.shape[2]
+        ):
+            raise PhysaxFileError(
+                self.path,
+                f"it must have room for {row + values.shape[0]} rows, "
+                f"{particle + values.shape[1]} particles and {values.shape[2]} numbers "
+                f"of each, but has the shape {self.values.shape}.",
+            )
         rows = slice(row, row + values.shape[0])
         self.values[rows, particle : particle + values.shape[1]] = values

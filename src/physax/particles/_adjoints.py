@@ -14,7 +14,7 @@ from .._checks import ArgumentError
 from .._loop import iterate
 from ._gridded import GriddedField
 from ._march import Problem, advance, enter
-from ._motions import AbstractMotion
+from ._motions import AbstractMotion, WithVariables
 from ._solvers import AbstractRungeKutta
 from ._state import Particles
 
@@ -110,10 +110,11 @@ class FieldAdjoint(AbstractAdjoint):
                 "`adjoint` must be `Checkpointed()` with diffusion, but is "
                 "`FieldAdjoint()`, which is for solvers such as `RK4()`."
             )
-        if problem.motion.second_order and problem.walls:
+        plain = not isinstance(problem.motion, WithVariables)
+        if problem.walls and (problem.motion.second_order or not plain):
             raise ArgumentError(
-                "`adjoint` must be `Checkpointed()` for particles with a velocity of "
-                "their own that meet walls, but is `FieldAdjoint()`."
+                "`adjoint` must be `Checkpointed()` for particles with variables, or a "
+                "velocity of their own, that meet walls, but is `FieldAdjoint()`."
             )
         if self.points < 1:
             raise ArgumentError(f"`points` must be at least 1, but is {self.points}.")

@@ -12,6 +12,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from .._checks import ArgumentError, as_array, at_once
 from ..grid import AbstractInterpolation
+from ._state import bounded
 
 
 # Bins of the table that finds samples of a graded axis, at most.
@@ -83,7 +84,7 @@ class Axis(eqx.Module):
             offset = x - self.low
             x = self.low + offset - self.period * jnp.floor(offset / self.period)
         else:
-            x = jnp.clip(x, self.low, self.high)
+            x = bounded(x, self.low, self.high)
         if self.nodes is None:
             return self._uniform((x - self.low) / self.spacing, method, inside)
         return self._graded(x, method, inside)

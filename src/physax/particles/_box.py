@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from .._checks import ArgumentError, as_array, between
 from ._boundaries import AbstractBoundary, Passage, end
 from ._inlets import AbstractPlacement, Uniform
-from ._state import Particles, code, select
+from ._state import Particles, bounded, code, select
 from ._status import ParticleStatus
 
 
@@ -269,7 +269,7 @@ class Box(AbstractBoundary):
                 at, flip = _one_side(lower, at, at < low, low, flip)
                 at, flip = _one_side(upper, at, at > high, high, flip)
             # Rounding must not leave a particle outside by a digit.
-            kept.append(jnp.clip(at, low, high))
+            kept.append(bounded(at, low, high))
             flips.append(flip)
         return jnp.stack(kept), jnp.stack(flips)
 

@@ -76,7 +76,7 @@ class Diffrax(eqx.Module):
         each: Whether every particle has steps of its own. `None` decides: yes for
             implicit solvers, which solve equations as large as what they integrate.
         event: A `diffrax.Event` that ends particles, with the status `ABSORBED`; its
-            function gets `(t, y, args)` of one particle. Needs `each=True`.
+            function gets `(t, y, args, **kwargs)` of one particle. Needs `each=True`.
         adjoint: An adjoint of diffrax, `RecursiveCheckpointAdjoint()` by default;
             `diffrax.ForwardMode()` for forward mode.
         max_steps: Largest number of steps.

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, ArrayLike, Float, Int, Num, PyTree
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, as_array
 from ._status import ParticleStatus
 
 
@@ -60,9 +60,10 @@ class AbstractField(eqx.Module):
         """Returns the first and the last time that may be asked for, in seconds."""
 
     def __call__(
-        self, t: Float[Array, ""], x: Float[Array, " ndim"]
-    ) -> Float[Array, "..."]:
+        self, t: Num[ArrayLike, ""], x: ArrayLike | Sequence
+    ) -> Num[Array, "..."]:
         """Returns the value at one place, NaN where there are no data."""
+        t, x = as_array(t), as_array(x)
         seen = self.look(t, x, self.start(x))
         return jnp.where(seen.status == ParticleStatus.ALIVE, seen.value, jnp.nan)
 
@@ -87,6 +88,8 @@ class Everywhere(AbstractField):
 
     def look(self, t, x, memory):
         value = jnp.asarray(self.function(t, x))
+        if not jnp.iscomplexobj(value):
+            value = value.astype(x.dtype)
         return Look(value, memory, jnp.asarray(int(ParticleStatus.ALIVE)))
 
     def span(self):

@@ -11,7 +11,7 @@ from ._boundaries import AbstractBoundary, Passage
 from ._motions import AbstractMotion
 from ._schedule import Schedule
 from ._solvers import AbstractRungeKutta, Trial, runge_kutta_step
-from ._state import Particles, code, select
+from ._state import Particles, bounded, code, select
 from ._status import ParticleStatus
 
 
@@ -62,8 +62,10 @@ def enter(
     ended = jnp.where(status == code(ParticleStatus.ALIVE), jnp.nan, since)
     if problem.waits:
         ahead = (since - t0) * jnp.sign(problem.schedule.widths[0]) > 0
-        waiting = ahead & (status == code(ParticleStatus.ALIVE))
+        # There may be data when its time has come.
+        waiting = ahead & (status != code(ParticleStatus.LEFT_DATA))
         status = jnp.where(waiting, code(ParticleStatus.WAITING), status)
+        ended = jnp.where(waiting, jnp.nan, ended)
     return Particles(
         y=entry.y,
         memory=entry.memory,
@@ -128,7 +130,7 @@ def advance(
 def _released(particles: Particles, t, h, going: Bool[Array, " particles"]):
     """Returns when each particle's step begins, how long it is, and if it makes one."""
     # The first step of a particle is what is left of the step of all.
-    late = jnp.clip((particles.since - t) / h, 0, 1)
+    late = bounded((particles.since - t) / h, 0, 1)
     late = jnp.where(particles.status == code(ParticleStatus.WAITING), late, 0)
     waiting = particles.status == code(ParticleStatus.WAITING)
     return t + late * h, (1 - late) * h, going | (waiting & (late < 1))

@@ -127,8 +127,6 @@ def run(
     if unknown:
         raise ArgumentError(f"`run` takes {sorted(given)}, but was given {unknown}.")
     given |= options
-    if given["boundary"] is None:
-        given["boundary"] = ()
     windows = velocity if isinstance(velocity, Windows) else None
     field = velocity if windows is None else windows.field(0)
     span = None if windows is None else (windows.times[0], windows.times[-1])

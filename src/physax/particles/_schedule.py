@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Sequence
+from operator import index
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -52,7 +54,7 @@ class Schedule(eqx.Module):
 def plan_steps(
     times: ArrayLike | Sequence,
     dt: Num[ArrayLike, ""] | None,
-    steps: int | None,
+    steps: Any,
 ) -> Schedule:
     """Plans the steps of a run.
 
@@ -68,6 +70,13 @@ def plan_steps(
         ArgumentError: If the three contradict each other, or times do not increase or
             decrease strictly.
     """
+    if steps is not None:
+        try:
+            steps = index(steps)
+        except TypeError as error:
+            raise ArgumentError(
+                f"`steps` must be a whole number, but is {steps!r}."
+            ) from error
     if steps is not None and steps < 1:
         raise ArgumentError(f"`steps` must be at least 1, but is {steps}.")
     known = not any(isinstance(x, jax.core.Tracer) for x in (times, dt))
@@ -82,6 +91,7 @@ def plan_steps(
         host = np.asarray(times, float)
         _check_times(host)
         if dt is not None:
+            _check_resolved(array, host, float(np.asarray(dt)))
             return _by_length(array, host, float(np.asarray(dt)), steps)
     elif dt is not None:
         raise ArgumentError(
@@ -94,6 +104,7 @@ def plan_steps(
         # Differences before rounding: neighbours may be close, far from time 0.
         widths = jnp.asarray(np.diff(host) / stride, array.dtype)
         gaps = np.diff(host)
+        _check_resolved(array, host, float(np.abs(gaps).min()) / stride)
         uneven = np.ptp(gaps) > 1e-5 * np.abs(gaps[0]) + _rounding(array, host)
         if steps is not None and uneven:
             raise ArgumentError(
@@ -106,6 +117,17 @@ def plan_steps(
 def _rounding(array: Array, host: np.ndarray) -> float:
     """Returns by how much differences of the times may be wrong."""
     return float(4 * jnp.finfo(array.dtype).eps * np.abs(host).max())
+
+
+def _check_resolved(array: Array, host: np.ndarray, width: float) -> None:
+    """Refuses steps that get lost in the rounding of the times."""
+    least = 8 * float(jnp.finfo(array.dtype).eps) * float(np.abs(host).max())
+    if 0 < width < least:
+        raise ArgumentError(
+            f"`times` of {np.abs(host).max():g} s in {array.dtype} must have steps of "
+            f"at least {least:.2g} s to tell them apart, but have {width:.2g} s. Count "
+            "them from nearer, or switch on float64."
+        )
 
 
 def _check_times(host: np.ndarray) -> None:

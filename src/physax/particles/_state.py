@@ -58,6 +58,19 @@ def code(status: ParticleStatus) -> Int[Array, ""]:
     return jnp.asarray(int(status), jnp.int32)
 
 
+def bounded(x: Array, low: Any, high: Any) -> Array:
+    """Returns `x` between two bounds; on a bound its derivative is 1.
+
+    That of `jnp.clip` is one half there, and seeds often lie on walls and nodes.
+
+    Args:
+        x: Numbers.
+        low: The least.
+        high: The largest.
+    """
+    return jnp.where(x < low, low, jnp.where(x > high, high, x))
+
+
 def select(condition: Array, yes: Any, no: Any) -> Any:
     """Selects states particle by particle.
 

@@ -1,6 +1,7 @@
 """Follows particles: one pure, differentiable function over all engines."""
 
 from collections.abc import Mapping, Sequence
+from operator import index
 from typing import Any
 
 import equinox as eqx
@@ -16,7 +17,7 @@ from ..runtime import check_memory
 from ._adjoints import AbstractAdjoint, Checkpointed
 from ._boundaries import AbstractBoundary
 from ._diffrax import Diffrax, check, raise_if_unfinished, solve
-from ._march import Problem
+from ._march import Problem, enter
 from ._motions import Variable, WithVariables, as_motion, check_width
 from ._schedule import Schedule, plan_steps
 from ._seed_checks import check_seeds
@@ -38,9 +39,9 @@ def track(
     times: ArrayLike | Sequence,
     *,
     dt: Num[ArrayLike, ""] | None = None,
-    steps: int | None = None,
+    steps: Any = None,
     solver: AbstractRungeKutta | AbstractStochastic | Diffrax | None = None,
-    boundary: AbstractBoundary | Sequence[AbstractBoundary] = (),
+    boundary: AbstractBoundary | Sequence[AbstractBoundary] | None = None,
     diffusivity: Any = None,
     key: Key[Array, ""] | None = None,
     release: ArrayLike | Sequence | None = None,
@@ -115,26 +116,39 @@ def track(
         particles, records, good = _solve(problem, seeds, mesh, adaptive)
         raise_if_unfinished(good, problem.solver)
     else:
-        size = _BATCH if batch is None else batch
+        size = _BATCH if batch is None else index(batch)
+        if size < 1:
+            raise ArgumentError(f"`batch` must be at least 1, but is {size}.")
         particles, records = _march(problem, adjoint, seeds, release, mesh, size)
-    refuse_outside(particles, seeds)
+    _refuse_seeds_outside(problem, particles, seeds, release)
     return to_tracks(problem, particles, records, variables)
 
 
-def refuse_outside(particles: Particles, seeds: Array) -> None:
-    """Refuses seeds that lay outside the data, where that is known.
+def _refuse_seeds_outside(problem, particles: Particles, seeds, release) -> None:
+    """Refuses seeds that lay outside the data, after a run."""
+    known = not any(isinstance(x, jax.core.Tracer) for x in (particles.status, seeds))
+    left = int(ParticleStatus.LEFT_DATA)
+    # Particles that left in their first step ended when they began, too.
+    if known and jnp.any(
+        (particles.status == left) & (particles.ended == particles.since)
+    ):
+        numbers = jnp.arange(seeds.shape[0], dtype=jnp.int32)
+        begin = eqx.filter_jit(enter)(problem, seeds, release, numbers)
+        refuse_outside(begin, seeds)
+
+
+def refuse_outside(begin: Particles, seeds: Array) -> None:
+    """Refuses seeds that lie outside the data.
 
     Args:
-        particles: States of all particles, the first or the last.
-        seeds: Where they began.
+        begin: States of particles before the first step.
+        seeds: Where they begin.
 
     Raises:
-        ArgumentError: If a particle ended when it began.
+        ArgumentError: If one has left the data.
     """
-    if isinstance(particles.status, jax.core.Tracer):
-        return
-    left = particles.status == int(ParticleStatus.LEFT_DATA)
-    outside = jnp.flatnonzero(left & (particles.ended == particles.since))
+    left = begin.status[: seeds.shape[0]] == int(ParticleStatus.LEFT_DATA)
+    outside = jnp.flatnonzero(left)
     if outside.size:
         first = int(outside[0])
         raise ArgumentError(
@@ -175,9 +189,9 @@ def prepare(
     times: ArrayLike | Sequence,
     *,
     dt: Num[ArrayLike, ""] | None,
-    steps: int | None,
+    steps: Any,
     solver: Any,
-    boundary: AbstractBoundary | Sequence[AbstractBoundary],
+    boundary: AbstractBoundary | Sequence[AbstractBoundary] | None,
     diffusivity: Any,
     key: Key[Array, ""] | None,
     release: ArrayLike | Sequence | None,
@@ -191,7 +205,8 @@ def prepare(
     """
     seeds = check_seeds(seeds)
     schedule = plan_steps(times, dt, steps)
-    walls = (boundary,) if isinstance(boundary, AbstractBoundary) else tuple(boundary)
+    single = isinstance(boundary, AbstractBoundary)
+    walls = (boundary,) if single else tuple(boundary or ())
     for wall in walls:
         if not isinstance(wall, AbstractBoundary):
             raise ArgumentError(
@@ -229,6 +244,7 @@ def prepare(
                     "`release` must be finite, but entry "
                     f"{wrong[0]} is {float(release[wrong[0]]):g}."
                 )
+            _check_release(np.asarray(release), schedule)
     problem = Problem(
         motion,
         walls,
@@ -242,6 +258,21 @@ def prepare(
     if isinstance(solver, Diffrax):
         check(solver, problem)
     return problem, seeds, release
+
+
+def _check_release(release: np.ndarray, schedule: Schedule) -> None:
+    """Refuses releases before the first time, where that is known."""
+    if isinstance(schedule.times, jax.core.Tracer):
+        return
+    times = np.asarray(schedule.times)
+    early = (release - times[0]) * np.sign(times[-1] - times[0])
+    slack = 4 * np.finfo(times.dtype).eps * np.abs(times).max()
+    wrong = np.flatnonzero(early < -slack)
+    if wrong.size:
+        raise ArgumentError(
+            f"`release` must not come before the first of `times`, {times[0]:g} s, but "
+            f"entry {wrong[0]} is {release[wrong[0]]:g}. Begin `times` there."
+        )
 
 
 def _solver(solver: Any, diffusivity: Any) -> Any:

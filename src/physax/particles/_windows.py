@@ -119,7 +119,8 @@ class Windows:
         values = np.stack([self.series(number) for number in numbers])
         self.reads += self.size
         stacked = jnp.asarray(values)
-        dtype = stacked.dtype
+        # Of the times, which may need more digits than the values.
+        dtype = jnp.result_type(float)
         times = self.times[start : start + self.size]
         # Graded even where it is uniform, so that all windows share one program.
         axis = Axis(
