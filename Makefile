@@ -75,6 +75,7 @@ bench: $(STAMP)
 	$(PY) -m benchmarks.gradient --json benchmarks/results/gradient.json
 	$(PY) -m benchmarks.fit --json benchmarks/results/fit.json
 	$(PY) -m benchmarks.xpcs --json benchmarks/results/xpcs.json
+	$(PY) -m benchmarks.particles --json benchmarks/results/particles.json
 
 profile-nlsq: $(STAMP)
 	$(PY) -m examples.nlsq_demo --profile profile/nlsq
