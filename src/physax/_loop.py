@@ -66,7 +66,8 @@ def iterate(
         between: Maps the state to itself with something brought up to date.
         done: Stop rule, asked after `between`; the steps after its first yes are
             skipped.
-        save: What to record, as a function of the state and the number of steps done.
+        save: What to record, as a function of the state and the number of steps done;
+            asked at `start`, too.
 
     Returns:
         The last state and the stacked records (`None` without `save`).
@@ -159,8 +160,7 @@ def _chunks(step, state, start, stop, checkpoint, every, between, done, save):
             go = lambda s: advance(s, first, every)  # noqa: E731
             state = lax.cond(finished, keep, go, state)
             finished = finished | done(state)
-        record = None if save is None else save(state, first + every)
-        return (state, finished), record
+        return state, finished
 
     finished = jnp.zeros((), bool)
     if head:
@@ -172,13 +172,29 @@ def _chunks(step, state, start, stop, checkpoint, every, between, done, save):
         )
         if whole_head and done is not None:
             finished = done(state)
-    if checkpoint is not None:
+    plain = between is None and done is None
+    # Chunks of replayed blocks alone would only be replayed once more.
+    if checkpoint is not None and not (plain and checkpoint < every):
         chunk = jax.checkpoint(chunk)  # pyright: ignore[reportPrivateImportUsage]
     records = None
+    if save is not None:
+        first = save(state, jnp.asarray(start, jnp.int32))
+        records = _put(_blank(first, whole + 1, state), _alone(first), 0)
+
+    # In place: stacked by the scan, records would be copied to go behind the first one.
+    def turn(carry, k):
+        *carry, records = carry
+        state, finished = chunk(carry, k)
+        if save is not None:
+            made = save(state, start + head + (k + 1) * every)
+            records = _put(records, _alone(made), k + 1)
+        return (state, finished, records), None
+
     # A scan of no turns would be traced and compiled all the same.
-    if whole or save is not None:
+    if whole:
         numbers = jnp.arange(whole, dtype=jnp.int32)
-        (state, finished), records = lax.scan(chunk, (state, finished), numbers)
+        carry = (state, finished, records)
+        state, finished, records = lax.scan(turn, carry, numbers)[0]
     if rest:
         go = lambda s: _steps(step, s, stop - rest, rest, checkpoint)  # noqa: E731
         state = go(state) if done is None else lax.cond(finished, keep, go, state)
@@ -217,6 +233,15 @@ def _blank(shapes: PyTree, count: int, state: PyTree) -> PyTree:
     return jax.tree.map(blank, shapes)
 
 
+def _put(records: PyTree, made: PyTree, at: int | Int[Array, ""]) -> PyTree:
+    write = partial(lax.dynamic_update_slice_in_dim, start_index=at, axis=0)
+    return jax.tree.map(write, records, made)
+
+
+def _alone(record: PyTree) -> PyTree:
+    return jax.tree.map(lambda x: jnp.asarray(x)[None], record)
+
+
 def parts_of(stop: int, every: int, *, plain: bool) -> tuple[int, int]:
     """Returns the number of whole chunks and of steps after them."""
     # Where nothing happens after a chunk, one for all needs no second copy of it.
@@ -253,15 +278,11 @@ def record(
     shapes = jax.eval_shape(one, state, jnp.zeros((), jnp.int32))[1]
     records = _blank(shapes, stop, state)
 
-    def put(records, made, at):
-        write = partial(lax.dynamic_update_slice_in_dim, start_index=at, axis=0)
-        return jax.tree.map(write, records, made)
-
     # In place: stacked by the inner loop, records would be copied by the outer one.
     def in_place(carry, n):
         state, records = carry
         state, made = one(state, n)
-        return (state, put(records, jax.tree.map(lambda x: x[None], made), n)), None
+        return (state, _put(records, _alone(made), n)), None
 
     def attempt(carry, first, count, finished):
         numbers = first + jnp.arange(count, dtype=jnp.int32)
@@ -273,7 +294,7 @@ def record(
         go = lambda s: lax.scan(one, s, numbers)  # noqa: E731
         skip = lambda s: (s, _blank(shapes, count, s))  # noqa: E731
         state, made = lax.cond(finished, skip, go, state)
-        return (state, put(records, made, first)), kept
+        return (state, _put(records, made, first)), kept
 
     def chunk(carry, k):
         before, finished = carry

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from physax.grid import Cubic, CubicHermite, Linear
 from physax.particles import (
     RK2,
     RK4,
@@ -17,6 +18,8 @@ from physax.particles import (
     StochasticHeun,
     track,
 )
+
+from . import flows
 
 
 pytestmark = pytest.mark.x64
@@ -60,6 +63,25 @@ def test_order_where_the_velocity_depends_on_time(solver):
     steps = 200 if solver.order == 1 else 40
     order = observed_order(growing, seeds, exact, end, solver, steps)
     assert abs(order - solver.order) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("method", "least", "most"),
+    [(Linear(), 1.95, 2.05), (Cubic(), 3.9, 4.1), (CubicHermite(), 3.0, 4.0)],
+    ids=["linear", "cubic", "hermite"],
+)
+def test_order_of_the_whole_under_refinement_of_the_grid(method, least, most):
+    # Nodes, instants and steps grow together.
+    seeds, last = flows.seeds(100), 4.0
+    exact = track(flows.gyre, seeds, [0, last], steps=320).positions[-1]
+    errors = []
+    for cells in (32, 64):
+        field = flows.gridded_gyre(
+            cells + 1, cells + 1, last, method=method, time_method=method
+        )
+        found = track(field, seeds, [0, last], steps=2 * cells).positions[-1]
+        errors.append(jnp.sqrt(jnp.mean((found - exact) ** 2)))
+    assert least < np.log2(errors[0] / errors[1]) < most
 
 
 PATHS, FINEST = 4000, 256

@@ -64,6 +64,7 @@ def test_particles_begin_when_they_are_released():
     # Released with the last time, a particle has not begun.
     assert tracks.status.tolist() == [0, 0, 0, waiting, waiting, 0]
     assert tracks.moving()[:, 2].tolist() == [False, False, True]
+    assert tracks.waiting()[:, 2].tolist() == [True, True, False]
 
 
 def test_particles_are_released_backward_in_time_too():

@@ -1,12 +1,10 @@
 """The command `physax track config`: a template of the YAML file, and its check."""
 
 import argparse
-from pathlib import Path
 
 from .._checks import ArgumentError
-from ..io import check_writable
-from ..io._whole_file import whole_file
 from ._exit import ExitCode
+from ._template import write_template
 from ._track_settings import read_settings
 
 
@@ -62,12 +60,5 @@ def run_config(options: argparse.Namespace) -> ExitCode:
         read_settings(options.check)
         print(f"{options.check}: valid settings")
         return ExitCode.DONE
-    if options.output is None:
-        print(TEMPLATE, end="")
-        return ExitCode.DONE
-    path = Path(options.output)
-    check_writable(path.parent)
-    with whole_file(path) as file:
-        file.write(TEMPLATE.encode())
-    print(path)
+    write_template(TEMPLATE, options.output)
     return ExitCode.DONE

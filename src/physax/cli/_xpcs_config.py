@@ -1,11 +1,9 @@
 """The command `physax xpcs config`: templates of YAML files, and their check."""
 
 import argparse
-from pathlib import Path
 
-from ..io import check_writable
-from ..io._whole_file import whole_file
 from ._exit import ExitCode
+from ._template import write_template
 from ._xpcs_settings import LAMINAR, read_settings
 
 
@@ -89,15 +87,7 @@ def run_config(options: argparse.Namespace) -> ExitCode:
         settings = read_settings(options.check)
         print(f"{options.check}: valid settings of the mode {settings.mode}")
         return ExitCode.DONE
-    text = template(options.mode)
-    if options.output is None:
-        print(text, end="")
-        return ExitCode.DONE
-    path = Path(options.output)
-    check_writable(path.parent)
-    with whole_file(path) as file:
-        file.write(text.encode())
-    print(path)
+    write_template(template(options.mode), options.output)
     return ExitCode.DONE
 
 

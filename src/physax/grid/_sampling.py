@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Num
 
 from .._checks import ArgumentError, as_array
+from .._gather import gather
 from ._field import Field
 from ._grid import Grid
 
@@ -322,7 +323,7 @@ def _contract(
     # on CPUs, for 8 samples as for 64.
     for corner in product(*(range(len(weights)) for _, weights in stencils)):
         at = [stencil[0][node] for stencil, node in zip(stencils, corner, strict=True)]
-        sample_value = values.at[(..., *at)].get(mode="promise_in_bounds")
+        sample_value = gather(values, ..., *at)
         for (_, weights), node in zip(stencils, corner, strict=True):
             sample_value = weights[node] * sample_value
         total = total + sample_value

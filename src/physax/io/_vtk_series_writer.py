@@ -4,6 +4,7 @@ import html
 import math
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from .._checks import ArgumentError
@@ -103,7 +104,7 @@ class VTKSeriesWriter:
                 f"series, but is {time:g}."
             )
         name = f"{self.folder.name}_{self._number:06d}{SUFFIXES[data.kind]}"
-        write_vtk(self.folder / name, _at(time, data), compress=self._compress)
+        write_vtk(self.folder / name, replace(data, time=time), compress=self._compress)
         self._entries.append((time, f"{self.folder.name}/{name}"))
         self._number += 1
         self._list()
@@ -152,19 +153,6 @@ class VTKSeriesWriter:
 
 def _ahead(step: float, direction: float) -> bool:
     return step * direction > 0 if direction else step != 0
-
-
-def _at(time: float, data: VTKData) -> VTKData:
-    return VTKData(
-        data.kind,
-        data.points,
-        data.axes,
-        data.cells,
-        data.point_data,
-        data.cell_data,
-        data.field_data,
-        time,
-    )
 
 
 def write_vtk_tracks(path: str | os.PathLike, tracks: Tracks) -> None:

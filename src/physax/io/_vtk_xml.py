@@ -1,5 +1,6 @@
 """VTK's XML files: `.vti`, `.vtr`, `.vts`, `.vtu` and `.vtp`."""
 
+import dataclasses
 import math
 import re
 from collections.abc import Callable, Collection
@@ -93,16 +94,7 @@ def time_of(field: dict[str, np.ndarray]) -> float | None:
 
 def with_field(data: VTKData, field: dict[str, np.ndarray]) -> VTKData:
     """Returns the data with field data and the time in them."""
-    return VTKData(
-        data.kind,
-        data.points,
-        data.axes,
-        data.cells,
-        data.point_data,
-        data.cell_data,
-        field,
-        time_of(field),
-    )
+    return dataclasses.replace(data, field_data=field, time=time_of(field))
 
 
 def extent_of(element: Element, name: str) -> Extent:

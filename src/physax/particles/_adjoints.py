@@ -11,10 +11,11 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from .._checks import ArgumentError
-from .._loop import iterate
+from .._loop import divisor_near, iterate
 from ._gridded import GriddedField
 from ._march import Problem, advance, enter
 from ._motions import AbstractMotion, WithVariables
+from ._schedule import Schedule
 from ._solvers import AbstractRungeKutta
 from ._state import Particles
 
@@ -59,7 +60,8 @@ class Checkpointed(AbstractAdjoint):
     `FieldAdjoint`.
 
     Attributes:
-        every: Steps between kept states; the root of the number of steps by default.
+        every: Steps between kept states; by default about the root of all steps. There
+            is one at each recorded time.
     """
 
     every: int | None = eqx.field(static=True, default=None)
@@ -81,12 +83,17 @@ def _run(problem: Problem, seeds, release, numbers, checkpoint: int | None = Non
         0,
         schedule.steps,
         every=schedule.every,
-        checkpoint=checkpoint or max(isqrt(schedule.every), 1),
+        checkpoint=checkpoint or _replayed(schedule),
         save=lambda particles, n: particles.y,
     )
     if schedule.rows is not None:
-        rows = rows[np.asarray(schedule.rows)]
-    return particles, jnp.concatenate([begin.y[None], rows])
+        rows = rows[np.append(0, np.asarray(schedule.rows) + 1)]
+    return particles, rows
+
+
+def _replayed(schedule: Schedule) -> int:
+    """Returns a number of steps for which few states are kept and few made again."""
+    return divisor_near(schedule.every, min(isqrt(schedule.steps), schedule.every))
 
 
 class FieldAdjoint(AbstractAdjoint):

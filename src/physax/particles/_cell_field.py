@@ -9,6 +9,7 @@ import scipy.sparse
 from jaxtyping import Array, ArrayLike, Float, Num
 
 from .._checks import ArgumentError, as_array
+from .._gather import gather
 from ..grid import AbstractInterpolation, AbstractOutside, Linear
 from ._fields import AbstractField, Look
 from ._gridded import Leave
@@ -95,17 +96,17 @@ class CellField(AbstractField):
     def look(self, t, x, memory):
         check_place(x, self.mesh.ndim)
         simplex, found = locate(self.mesh, x, memory)
-        element = self.mesh.owner.at[simplex].get(mode="promise_in_bounds")
+        element = gather(self.mesh.owner, simplex)
         if self.constant:
             value, status = self.instants.blend(
-                t, lambda instant: self.values[(*instant, element)]
+                t, lambda instant: gather(self.values, *instant, element)
             )
             return Look(value, simplex, left_where(~found, status))
-        largest = self.mesh.largest.at[element].get(mode="promise_in_bounds")
+        largest = gather(self.mesh.largest, element)
         weights = self.mesh.weights(x, largest)
 
         def at(instant):
-            corners = self.values.at[(*instant, element)].get(mode="promise_in_bounds")
+            corners = gather(self.values, *instant, element)
             return weighted(weights, list(corners), found)
 
         value, status = self.instants.blend(t, at)

@@ -5,10 +5,12 @@ from functools import reduce
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from .._checks import ArgumentError, as_array
+from .._gather import gather
 from ..grid import AbstractInterpolation, AbstractOutside, Field, Fill, Linear
 from ._axis import Axis, Stencil, make_axis
 from ._fields import AbstractField, Components, Look, always
@@ -135,9 +137,13 @@ class GriddedField(AbstractField):
         return self.times.low, self.times.high
 
     def look(self, t, x, memory):
-        stencils, status = self.stencils(t, x)
-        value = self._block(stencils) if self.at_once else self._total(stencils)
-        return Look(self._filled(value, stencils), memory, status)
+        if x.shape != (len(self.axes),):
+            raise ArgumentError(
+                f"Positions must have {len(self.axes)} coordinates, one for each axis "
+                f"of the field, but have shape {x.shape}."
+            )
+        status = self.stencils(t, x)[1]
+        return Look(_value(self, t, x), memory, status)
 
     def stencils(
         self, t: Float[Array, ""], x: Float[Array, " ndim"]
@@ -148,48 +154,50 @@ class GriddedField(AbstractField):
             t: The time.
             x: The position.
         """
-        if x.shape != (len(self.axes),):
-            raise ArgumentError(
-                f"Positions must have {len(self.axes)} coordinates, one for each axis "
-                f"of the field, but have shape {x.shape}."
-            )
-        found, status = [], jnp.asarray(_ALIVE, jnp.int32)
-        for axis, at in zip(self.axes, x, strict=True):
-            found.append(axis.stencil(at, self.method))
-            if _ends(self.outside):
-                left = jnp.asarray(int(ParticleStatus.LEFT_DATA), jnp.int32)
-                status = jnp.where(found[-1].inside, status, left)
-        if self.times is not None:
-            found.insert(0, self.times.stencil(t, self.time_method))
-            if _ends(self.time_outside):
-                left = jnp.asarray(int(ParticleStatus.LEFT_TIME), jnp.int32)
-                status = jnp.where(found[0].inside, status, left)
+        found = [axis.stencil(at, method) for axis, at, method in self._along(t, x)]
+        status = jnp.asarray(_ALIVE, jnp.int32)
+        if _ends(self.outside):
+            left = jnp.asarray(int(ParticleStatus.LEFT_DATA), jnp.int32)
+            for stencil in found[-len(self.axes) :]:
+                status = jnp.where(stencil.inside, status, left)
+        if self.times is not None and _ends(self.time_outside):
+            left = jnp.asarray(int(ParticleStatus.LEFT_TIME), jnp.int32)
+            status = jnp.where(found[0].inside, status, left)
         return found, status
 
-    def _total(
+    def _along(self, t, x) -> list[tuple[Axis, Array, AbstractInterpolation]]:
+        """Returns time and each axis, the coordinate along it, and the method."""
+        along = [(axis, at, self.method) for axis, at in zip(self.axes, x, strict=True)]
+        if self.times is None:
+            return along
+        return [(self.times, t, self.time_method), *along]
+
+    def samples(
         self, stencils: list[Stencil], at: tuple[Int[Array, ""], ...] = ()
-    ) -> Num[Array, "..."]:
-        """Sums the samples of a block times their weights, axis by axis."""
+    ) -> Any:
+        """Returns the samples of a block, in lists of lists axis by axis.
+
+        Args:
+            stencils: The samples along time and each axis.
+            at: Their numbers along the first axes.
+        """
+        if self.at_once:
+            index = jnp.ix_(*(jnp.stack(s.indices) for s in stencils))
+            return gather(self.values, *index)
         if len(at) == len(stencils):
             # A gather for each sample: one gather of the whole block takes 5 times
             # longer on CPUs. The components lie side by side for the same reason.
-            return self.values.at[at].get(mode="promise_in_bounds")
-        stencil = stencils[len(at)]
-        parts = [
-            weight * self._total(stencils, (*at, index))
-            for index, weight in zip(stencil.indices, stencil.weights, strict=True)
-        ]
-        return sum(parts[1:], parts[0])
+            return gather(self.values, *at)
+        indices = stencils[len(at)].indices
+        return [self.samples(stencils, (*at, index)) for index in indices]
 
-    def _block(self, stencils: list[Stencil]) -> Num[Array, "..."]:
-        index = jnp.ix_(*(jnp.stack(s.indices) for s in stencils))
-        value = self.values.at[index].get(mode="promise_in_bounds")
-        for stencil in stencils:
-            value = jnp.tensordot(jnp.stack(stencil.weights), value, 1)
-        return value
+    def filled(self, value: Any, stencils: list[Stencil]) -> Any:
+        """Puts constants where the place or the time is outside.
 
-    def _filled(self, value: Any, stencils: list[Stencil]) -> Any:
-        """Puts constants where the place or the time is outside."""
+        Args:
+            value: The value.
+            stencils: The samples along time and each axis.
+        """
         in_space = stencils[-len(self.axes) :]
         if isinstance(self.outside, Fill):
             inside = reduce(jnp.logical_and, [s.inside for s in in_space])
@@ -197,6 +205,57 @@ class GriddedField(AbstractField):
         if isinstance(self.time_outside, Fill):
             value = self.time_outside.finish(value, stencils[0].inside)
         return value
+
+
+def _plain(field: GriddedField, t: Float[Array, ""], x: Float[Array, " ndim"]) -> Any:
+    stencils, _ = field.stencils(t, x)
+    weights = [stencil.weights for stencil in stencils]
+    return field.filled(_total(field.samples(stencils), weights), stencils)
+
+
+_value = eqx.filter_custom_jvp(_plain)
+
+
+@_value.def_jvp
+def _value_jvp(primals, tangents):
+    """Takes the slope along each coordinate, all that reverse mode then has to keep.
+
+    Of the sum of samples it would keep all samples and weights around the place, which
+    is several times slower.
+    """
+    (field, t, x), (field_dot, t_dot, x_dot) = primals, tangents
+    stencils, _ = field.stencils(t, x)
+    weights, samples = [s.weights for s in stencils], field.samples(stencils)
+    value = _total(samples, weights)
+    dots = [] if field.times is None else [t_dot]
+    dots += [None] * len(field.axes) if x_dot is None else list(x_dot)
+    change = jnp.zeros_like(value)
+    along = zip(field._along(t, x), dots, strict=True)
+    for number, ((axis, at, method), dot) in enumerate(along):
+        if dot is not None:
+            weigh = lambda y, a=axis, m=method: a.stencil(y, m).weights  # noqa: E731
+            slopes = jax.jvp(weigh, (at,), (jnp.ones_like(at),))[1]
+            turned = [*weights[:number], slopes, *weights[number + 1 :]]
+            change += _total(samples, turned) * dot
+    finish = lambda value: field.filled(value, stencils)  # noqa: E731
+    value, change = jax.jvp(finish, (value,), (change,))
+    if jax.tree.leaves(field_dot):
+        of_field = lambda field: _plain(field, t, x)  # noqa: E731
+        change += eqx.filter_jvp(of_field, (field,), (field_dot,))[1]
+    return value, change
+
+
+def _total(samples: Any, weights: list) -> Num[Array, "..."]:
+    """Sums the samples of a block times their weights, axis by axis."""
+    if not isinstance(samples, list):
+        for axis in weights:
+            samples = jnp.tensordot(jnp.stack(axis), samples, 1)
+        return samples
+    parts = [
+        weight * (_total(more, weights[1:]) if weights[1:] else more)
+        for weight, more in zip(weights[0], samples, strict=True)
+    ]
+    return sum(parts[1:], parts[0])
 
 
 def _ends(outside: AbstractOutside | Leave | None) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
 from .._checks import ArgumentError
+from .._gather import gather
 from ._hash_grid import HashGrid, make_hash_grid
 from ._simplex_rows import element_centres, neighbours, simplex_rows
 from ._simplices import FLAT, POLYHEDRON, SOLID, split
@@ -217,13 +218,13 @@ class Mesh(eqx.Module):
             other = weights[k] * heights[k]
             face = jnp.where(other < depth, k, face)
             depth = jnp.minimum(depth, other)
-        return depth, self.links.at[simplex, face].get(mode="promise_in_bounds")
+        return depth, gather(self.links, simplex, face)
 
     def _row(
         self, simplex: Int[Array, ""], first: int, count: int
     ) -> list[Float[Array, ""]]:
         rows = jax.lax.stop_gradient(self.rows)
-        row = rows.at[simplex].get(mode="promise_in_bounds")
+        row = gather(rows, simplex)
         return [row[first + k] for k in range(count)]
 
 

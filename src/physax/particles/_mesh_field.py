@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
 from .._checks import as_array
+from .._gather import gather
 from ..grid import AbstractInterpolation, AbstractOutside, Linear
 from ._fields import AbstractField, Look
 from ._gridded import Leave
@@ -86,13 +87,10 @@ class MeshField(AbstractField):
         simplex, found = locate(self.mesh, x, memory)
         n = self.mesh.ndim
         weights = self.mesh.weights(x, simplex)
-        corners = self.mesh.links.at[simplex].get(mode="promise_in_bounds")[n + 1 :]
+        corners = gather(self.mesh.links, simplex)[n + 1 :]
 
         def at(instant):
-            values = [
-                self.values.at[(*instant, corner)].get(mode="promise_in_bounds")
-                for corner in corners
-            ]
+            values = [gather(self.values, *instant, corner) for corner in corners]
             return weighted(weights, values, found)
 
         value, status = self.instants.blend(t, at)

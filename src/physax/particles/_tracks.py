@@ -43,12 +43,19 @@ class Tracks(eqx.Module):
         """Which particles still move at the last time."""
         return self.status == ParticleStatus.ALIVE
 
+    def waiting(self) -> Bool[Array, "times particles"]:
+        """Which particles had not been released at each time."""
+        sign = self._sign()
+        return (self.entries == 0) & (sign * self.times[:, None] < sign * self.since)
+
     def moving(self) -> Bool[Array, "times particles"]:
         """Which particles had been released and had not ended at each time."""
-        sign = jnp.where(self.times[-1] >= self.times[0], 1, -1)
-        times = sign * self.times[:, None]
-        waiting = (self.entries == 0) & (times < sign * self.since)
-        return ~waiting & ~(times > sign * self.ended)
+        sign = self._sign()
+        past = sign * self.times[:, None] > sign * self.ended
+        return ~self.waiting() & ~past
+
+    def _sign(self) -> Int[Array, ""]:
+        return jnp.where(self.times[-1] >= self.times[0], 1, -1)
 
     def counts(self) -> dict[str, int]:
         """Returns how many particles have each status, by its name."""

@@ -63,7 +63,7 @@ def animate_tracks(
         draw_land(axes, chart, land)
     times = np.asarray(tracks.times, float)
     unit = readable_time(times)
-    moving, waiting = np.asarray(tracks.moving()), _waiting(tracks)
+    moving, waiting = np.asarray(tracks.moving()), np.asarray(tracks.waiting())
     colours = np.array([STATUS_COLOURS[s] for s in STATUS_COLOURS])
     final = colours[np.asarray(tracks.status)]
     lines = LineCollection([], linewidths=0.6, colors="tab:blue", alpha=0.6)
@@ -88,14 +88,6 @@ def animate_tracks(
             )
             writer.grab_frame()
     return path
-
-
-def _waiting(tracks: Tracks) -> np.ndarray:
-    """Returns which particles had not been released at each time."""
-    times = np.asarray(tracks.times)[:, None]
-    sign = 1 if times[-1] >= times[0] else -1
-    never = np.asarray(tracks.entries) == 0
-    return never & (sign * times < sign * np.asarray(tracks.since))
 
 
 def _writer(path: Path, rate: int) -> AbstractMovieWriter:
