@@ -4,7 +4,8 @@
 7,500 particles through a gridded flow by the classical Runge-Kutta method, in float32
 on the CPU (`peers/_tracks_data.py`). Each tool runs in a process of its own, in turn;
 the first call of each compiles. Then come figures that are ours alone: all steps
-recorded, a million particles, walls, diffrax, and gradients.
+recorded, a million particles, walls, diffrax, the same flow on tetrahedra, and
+gradients.
 """
 
 import time
@@ -16,12 +17,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.spatial import Delaunay
 
 from physax.particles import (
     Box,
     Diffrax,
     FieldAdjoint,
     Inlet,
+    Mesh,
+    MeshField,
     Outlet,
     Reflect,
     classical_runge_kutta,
@@ -32,7 +36,7 @@ from physax.runtime import memory
 from ._command import Command
 from ._physax_tracks import field
 from ._rows import CHECK, MISSING, OURS, Row, console, ours_version, ranked, report
-from .peers._tracks_data import DT, seeds
+from .peers._tracks_data import DT, axes, seeds
 from .peers._worker import interleaved, opened
 
 
@@ -43,6 +47,8 @@ MODULES = {
 }
 SPEED = "Mparticle-steps/s"
 RATIO = "x"
+# Of the mean edge of a tetrahedron, at the mean speed in a step.
+COURANT = 0.1
 
 
 def compared(steps: int, tools: Sequence[str], rounds: int) -> list[Row]:
@@ -130,6 +136,38 @@ def ours_alone(rounds: int, steps: int, many: int) -> list[Row]:
     return [*rows, Row(case, OURS, ours_version(), rate, SPEED, runs=rounds)]
 
 
+def tetrahedra(rounds: int, steps: int, nodes: int, counts: Sequence[int]) -> list[Row]:
+    """Measures the same flow, given at the nodes of an unstructured mesh."""
+    box = np.stack(np.meshgrid(*[[0, 1]] * 3), -1).reshape(-1, 3)
+    inner = np.random.default_rng(0).uniform(size=(nodes - len(box), 3))
+    points = np.concatenate([box, inner])
+    cells = Delaunay(points).simplices
+    mesh, flow, times = (
+        Mesh(points, {"tetrahedron": cells}, orient=True),
+        field(),
+        axes()[0],
+    )
+    sampled = jax.vmap(jax.vmap(flow, (None, 0)), (0, None))
+    values = sampled(jnp.asarray(times, jnp.float32), mesh.points)
+    along = points[cells] - np.roll(points[cells], 1, axis=1)
+    edge = np.linalg.norm(along, axis=-1).mean()
+    dt = COURANT * edge / float(jnp.linalg.norm(values, axis=-1).mean())
+    on_mesh, rows = MeshField(mesh, values, times), []
+    for count in counts:
+        at = jnp.asarray(seeds(count))
+        follow = partial(track, seeds=at, times=[0, steps * dt], steps=steps)
+        run = lambda follow=follow: follow(on_mesh).positions  # noqa: E731
+        case = f"{len(at):,} particles, {steps} steps, {mesh.elements:,} tetrahedra"
+        rate = len(at) * steps / in_turn({case: run}, rounds)[case] / 1e6
+        away = jnp.linalg.norm(run()[-1] - follow(flow).positions[-1], axis=-1)
+        away = float(jnp.mean(away))
+        rows += [
+            Row(case, OURS, ours_version(), rate, SPEED, runs=rounds),
+            Row(f"{case}: off from the grid", OURS, ours_version(), away, CHECK),
+        ]
+    return rows
+
+
 def gradients(rounds: int, steps: int) -> list[Row]:
     """Measures derivatives of a sum over the last places of 1,000 particles."""
     flow = field()
@@ -168,6 +206,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows = compared(20 if quick else 100, [OURS, *options.peers], options.rounds)
     rows += ours_alone(
         options.rounds, 50 if quick else 1500, 10_000 if quick else 10**6
+    )
+    counts = [7500] if quick else [7500, 100_000]
+    rows += tetrahedra(
+        options.rounds, 20 if quick else 100, 1500 if quick else 15_000, counts
     )
     rows += gradients(options.rounds, 20 if quick else 300)
     report(rows, "particles, float32", options.json)

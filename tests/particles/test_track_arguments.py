@@ -17,12 +17,15 @@ from physax.particles import (
     GriddedField,
     Inlet,
     Leave,
+    MaxeyRiley,
     Outlet,
     ParticleStatus,
     Variable,
+    run,
     track,
 )
 from physax.particles._track import prepare
+from physax.runtime import MemoryLimitError
 
 
 X64 = jnp.result_type(float) == jnp.float64
@@ -240,3 +243,17 @@ def test_arguments_of_another_kind_are_refused(changed, message):
 def test_fields_that_make_no_sense_are_refused(make, message):
     with pytest.raises(ArgumentError, match=message):
         make()
+
+
+@pytest.mark.parametrize("follow", [track, run])
+def test_records_that_cannot_fit_are_refused_before_they_are_made(follow):
+    seeds, times = jnp.zeros((10**6, 2)), np.arange(10**6)
+    size = seeds.dtype.itemsize
+    needs = f"tracks must fit into .*, but needs {2 * size} TB"
+    with pytest.raises(MemoryLimitError, match=needs):
+        follow(rotation, seeds, times)
+    # Of each particle also its own velocity and a variable.
+    motion = MaxeyRiley(rotation, response_time=1.0)
+    age = {"age": Variable(lambda t, x, value: 1.0)}
+    with pytest.raises(MemoryLimitError, match=f"needs {5 * size} TB"):
+        follow(motion, seeds, times, variables=age)

@@ -173,19 +173,21 @@ class SnapshotSeries:
     def __len__(self) -> int:
         return self._parts[0].variable.count
 
-    def __call__(self, i: int) -> np.ndarray:
+    def __call__(self, number: int) -> np.ndarray:
         """Reads one instant.
 
         Args:
-            i: Its number, from 0.
+            number: Which, from 0.
 
         Returns:
             The samples, of shape `[*nodes, components]`, in m/s, and 0 where the file
             has none: on land.
         """
-        if not 0 <= i < len(self):
-            raise ArgumentError(f"`i` must be one of {len(self)} instants, but is {i}.")
-        return fill_land(self.read(i, i + 1)[0], self.axes, trailing=1)[0]
+        if not 0 <= number < len(self):
+            raise ArgumentError(
+                f"`number` must be one of {len(self)} instants, but is {number}."
+            )
+        return fill_land(self.read(number, number + 1)[0], self.axes, trailing=1)[0]
 
     def land(self) -> Land | None:
         """Reads the first instant, and returns where it has no data."""

@@ -71,17 +71,14 @@ from ._ftle import (
     ftle as ftle,
     ftle_on_grid as ftle_on_grid,
 )
-from ._gridded import (
-    GriddedField as GriddedField,
-    Leave as Leave,
-    from_fields as from_fields,
-)
+from ._gridded import GriddedField as GriddedField, from_fields as from_fields
 from ._inlets import (
     AbstractPlacement as AbstractPlacement,
     FluxWeighted as FluxWeighted,
     Pattern as Pattern,
     Uniform as Uniform,
 )
+from ._instants import Leave as Leave
 from ._kde import (
     AbstractBandwidth as AbstractBandwidth,
     ScottRule as ScottRule,

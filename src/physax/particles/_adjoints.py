@@ -256,14 +256,15 @@ def _shares(motion: AbstractMotion, asked: PyTree, shares: Array) -> PyTree:
 
 
 def _reading_at_once(field: GriddedField) -> GriddedField:
+    instants = field.instants
     return GriddedField(
         field.values,
         field.axes,
-        field.times,
+        instants.axis,
         method=field.method,
-        time_method=field.time_method,
+        time_method=instants.method,
         outside=field.outside,
-        time_outside=field.time_outside,
+        time_outside=instants.outside,
         at_once=True,
     )
 

@@ -12,6 +12,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from .._checks import ArgumentError, as_array, at_once
 from ..grid import AbstractInterpolation
+from ._numbers import check_numbers
 from ._state import bounded
 
 
@@ -177,6 +178,7 @@ def make_axis(
             f"`{name}` must be known when the field is made, but is traced. Make the "
             "field outside `jit` and pass it in."
         )
+    check_numbers(positions, name)
     host = np.asarray(positions, float)
     dtype = as_array(positions).dtype
     _check_positions(host, name)

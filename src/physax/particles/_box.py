@@ -120,7 +120,8 @@ class Box(AbstractBoundary):
 
     Attributes:
         low: Low corner, in the unit of positions.
-        high: High corner.
+        high: High corner. Where the two are traced and out of order, all particles end
+            with the status `NOT_FINITE`.
         faces: One face for all, or for each axis one face or a pair (low, high).
 
     Raises:
@@ -268,8 +269,9 @@ class Box(AbstractBoundary):
             else:
                 at, flip = _one_side(lower, at, at < low, low, flip)
                 at, flip = _one_side(upper, at, at > high, high, flip)
-            # Rounding must not leave a particle outside by a digit.
-            kept.append(bounded(at, low, high))
+            # Rounding must not leave a particle outside by a digit. Corners that were
+            # traced may be out of order.
+            kept.append(jnp.where(size > 0, bounded(at, low, high), jnp.nan))
             flips.append(flip)
         return jnp.stack(kept), jnp.stack(flips)
 

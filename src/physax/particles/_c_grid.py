@@ -11,8 +11,7 @@ from .._checks import ArgumentError, as_array
 from ..grid import AbstractInterpolation, AbstractOutside, Clamp, Linear
 from ._axis import Axis, Stencil, make_axis
 from ._fields import AbstractField, Look
-from ._gridded import Leave
-from ._instants import Instants, check_place, make_instants
+from ._instants import Instants, Leave, check_place, make_instants
 from ._status import ParticleStatus
 
 

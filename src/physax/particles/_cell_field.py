@@ -12,8 +12,14 @@ from .._checks import ArgumentError, as_array
 from .._gather import gather
 from ..grid import AbstractInterpolation, AbstractOutside, Linear
 from ._fields import AbstractField, Look
-from ._gridded import Leave
-from ._instants import Instants, check_place, check_values, left_where, make_instants
+from ._instants import (
+    Instants,
+    Leave,
+    check_place,
+    check_values,
+    left_where,
+    make_instants,
+)
 from ._locate import locate
 from ._mesh import Mesh
 from ._mesh_field import weighted

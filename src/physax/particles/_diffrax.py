@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .._checks import ArgumentError
 from .._status import RunError, Status
-from ._gridded import GriddedField
+from ._instants import Instants
 from ._march import Problem, enter
 from ._motions import AbstractMotion
 from ._state import Particles, code
@@ -116,9 +116,9 @@ class Diffrax(eqx.Module):
 
 def _instants(motion: AbstractMotion) -> Float[Array, " instants"] | None:
     """Returns the times at which fields that are linear in time have kinks."""
-    gridded = lambda x: isinstance(x, GriddedField)  # noqa: E731
-    fields = jax.tree.leaves(motion, is_leaf=gridded)
-    axes = [x.times for x in fields if gridded(x) and x.times is not None]
+    known = lambda x: isinstance(x, Instants)  # noqa: E731
+    found = jax.tree.leaves(motion, is_leaf=known)
+    axes = [x.axis for x in found if known(x) and x.axis is not None]
     inner = [axis.positions() for axis in axes if axis.period is None]
     return jnp.sort(jnp.concatenate(inner)) if inner else None
 

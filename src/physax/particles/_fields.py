@@ -109,11 +109,50 @@ def as_field(velocity: Any, name: str = "velocity") -> AbstractField:
     if isinstance(velocity, AbstractField):
         return velocity
     if not callable(velocity) or isinstance(velocity, type):
+        remedy = "Arrays on a grid become a field by `GriddedField`."
+        if isinstance(velocity, type):
+            remedy = "Did you forget to call it?"
         raise ArgumentError(
             f"`{name}` must be a field or a function of time and place, `u(t, x)`, but "
-            f"is {velocity!r}. Arrays on a grid become a field by `GriddedField`."
+            f"is {velocity!r}. {remedy}"
         )
     return Everywhere(velocity)
+
+
+def _as_fields(parts: Any) -> tuple[AbstractField, ...]:
+    """Returns several velocities as fields."""
+    if not isinstance(parts, Sequence):
+        raise ArgumentError(
+            "`parts` must be a list of fields or functions, as `[u, v]`, but is a "
+            f"{type(parts).__name__}."
+        )
+    return tuple(as_field(part, f"parts[{n}]") for n, part in enumerate(parts))
+
+
+def check_components(
+    value: Num[Array, "..."],
+    x: Float[Array, " ndim"],
+    name: str,
+    *,
+    scalar: bool = False,
+) -> None:
+    """Refuses a vector that has not one component for each coordinate.
+
+    Args:
+        value: The vector.
+        x: A position.
+        name: What to call it in messages.
+        scalar: Whether one number for all axes will do.
+
+    Raises:
+        ArgumentError: If it has another shape.
+    """
+    if value.shape != x.shape and not (scalar and value.shape == ()):
+        wanted = "one number, or one for" if scalar else "one number for"
+        raise ArgumentError(
+            f"{name} must be {wanted} each of {x.size} coordinates, but has shape "
+            f"{value.shape}."
+        )
 
 
 def _look_at_all(parts, t, x, memory) -> Look:
@@ -143,9 +182,7 @@ class Components(AbstractField):
         parts: Scalar fields, or callables `s(t, x)`.
     """
 
-    parts: tuple[AbstractField, ...] = eqx.field(
-        converter=lambda parts: tuple(as_field(part, "parts") for part in parts)
-    )
+    parts: tuple[AbstractField, ...] = eqx.field(converter=_as_fields)
 
     def start(self, x):
         return [part.start(x) for part in self.parts]
@@ -162,12 +199,10 @@ class Sum(AbstractField):
     """The sum of fields, each with its own grid or formula.
 
     Attributes:
-        parts: Fields, or callables `u(t, x)`.
+        parts: Fields, or callables `u(t, x)`, of the same number of components.
     """
 
-    parts: tuple[AbstractField, ...] = eqx.field(
-        converter=lambda parts: tuple(as_field(part, "parts") for part in parts)
-    )
+    parts: tuple[AbstractField, ...] = eqx.field(converter=_as_fields)
 
     def __check_init__(self):
         if not self.parts:
@@ -178,6 +213,11 @@ class Sum(AbstractField):
 
     def look(self, t, x, memory):
         seen = _look_at_all(self.parts, t, x, memory)
+        shapes = [value.shape for value in seen.value]
+        if len(set(shapes)) > 1:
+            raise ArgumentError(
+                f"`parts` must return values of one shape, but return {shapes}."
+            )
         value = sum(seen.value[1:], seen.value[0])
         return Look(value, seen.memory, seen.status)
 

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Complex, Float, Int, Num
 
-from .._checks import as_array, at_once, positive
+from .._checks import ArgumentError, as_array, at_once, positive
 from ..grid import CubicHermite
 from ..units import EPSILON_0
-from ._fields import AbstractField, Look, always, as_field
+from ._fields import AbstractField, Look, always, as_field, check_components
 from ._gridded import GriddedField
 from ._state import code
 from ._status import ParticleStatus
@@ -50,6 +50,30 @@ class AbstractForce(eqx.Module):
         return jnp.where(seen.status == code(ParticleStatus.ALIVE), seen.value, jnp.nan)
 
 
+def as_forces(forces: Any) -> tuple[Any, ...]:
+    """Returns several forces.
+
+    Args:
+        forces: Forces, or callables `F(t, x, v)`.
+
+    Raises:
+        ArgumentError: If they are no sequence, or one is neither.
+    """
+    if not isinstance(forces, Sequence):
+        raise ArgumentError(
+            "`forces` must be a list of forces or functions, as `[force]`, but is a "
+            f"{type(forces).__name__}."
+        )
+    for number, force in enumerate(forces):
+        if not callable(force) or isinstance(force, type):
+            asked = " Did you forget to call it?" if isinstance(force, type) else ""
+            raise ArgumentError(
+                f"`forces[{number}]` must be a force or a function `F(t, x, v)`, but "
+                f"is {force!r}.{asked}"
+            )
+    return tuple(forces)
+
+
 def total_force(
     forces: Sequence[Any],
     t: Float[Array, ""],
@@ -65,12 +89,15 @@ def total_force(
         v: The velocity of the particle.
     """
     total, status = jnp.zeros_like(x), code(ParticleStatus.ALIVE)
-    for force in forces:
+    for number, force in enumerate(forces):
         if isinstance(force, AbstractForce):
             seen = force.look(t, x, v)
-            total, status = total + seen.value, jnp.maximum(status, seen.status)
+            pull, status = seen.value, jnp.maximum(status, seen.status)
         else:
-            total = total + force(t, x, v)
+            pull = jnp.asarray(force(t, x, v))
+        name = f"What `forces[{number}]` returns"
+        check_components(pull, x, name, scalar=True)
+        total = total + pull
     return total.astype(x.dtype), status
 
 
@@ -103,8 +130,9 @@ class Gravity(AbstractForce):
 
     def look(self, t, x, v):
         del t, v
+        check_components(self.acceleration, x, "`acceleration`")
         weight = (self.mass * self.acceleration).astype(x.dtype)
-        return Look(jnp.broadcast_to(weight, x.shape), (), code(ParticleStatus.ALIVE))
+        return Look(weight, (), code(ParticleStatus.ALIVE))
 
     def span(self):
         return always()
@@ -128,6 +156,7 @@ class StokesDrag(AbstractForce):
 
     def look(self, t, x, v):
         seen = self.velocity.look(t, x, self.velocity.start(x))
+        check_components(seen.value, x, "What the `velocity` of a drag returns")
         return Look(self.coefficient * (seen.value - v), (), seen.status)
 
     def span(self):

@@ -13,16 +13,13 @@ from .._checks import ArgumentError, as_array
 from .._gather import gather
 from ..grid import AbstractInterpolation, AbstractOutside, Field, Fill, Linear
 from ._axis import Axis, Stencil, make_axis
-from ._fields import AbstractField, Components, Look, always
+from ._fields import AbstractField, Components, Look
+from ._instants import Instants, Leave, make_instants
 from ._status import ParticleStatus
 
 
 _LINEAR = Linear()
 _ALIVE = int(ParticleStatus.ALIVE)
-
-
-class Leave(eqx.Module):
-    """Outside the data particles end, with the status `LEFT_DATA` or `LEFT_TIME`."""
 
 
 class GriddedField(AbstractField):
@@ -39,23 +36,24 @@ class GriddedField(AbstractField):
     Attributes:
         values: The samples, of shape `[times, *nodes, *components]`, or
             `[*nodes, *components]` of a steady field. A velocity has one axis of
-            components, a scalar none.
+            components, a scalar none. They may be NaN where no particle goes. A step
+            that reads such a sample, be its weight 0, is not made: the particle ends
+            with the status `NOT_FINITE`, and its derivatives with it.
         axes: For each axis of space the positions of the nodes, increasing. With
             `periods` given, for each axis the length after which the field repeats, or
             `None`.
-        times: The instants, increasing; `None` for a steady field. With `time_period`
-            given, the time after which the field repeats.
+        instants: Of `times`, increasing, `None` for a steady field. With `time_period`
+            given, the time after which the field repeats. `time_method` interpolates.
+            `time_outside` is what the field is before the first and after the last:
+            `Clamp()` takes the nearest instant, `Fill(value)` a constant, `Leave()`
+            ends the particle with the status `LEFT_TIME`. So does `None`, the default,
+            but where times are known beforehand it makes them an error.
         method: The interpolation in space.
-        time_method: The interpolation in time.
         outside: What the field is beyond its ends in space: `Leave()`, the default,
             ends the particle with the status `LEFT_DATA`; `Clamp()` takes the nearest
             value on the surface, `Fill(value)` a constant.
         at_once: Whether samples are read by one gather instead of one for each. That is
             slower, but its transpose, a scatter, goes through the values once.
-        time_outside: What it is before the first and after the last instant: `Clamp()`
-            takes the nearest instant, `Fill(value)` a constant, `Leave()` ends the
-            particle with the status `LEFT_TIME`. So does `None`, the default, but where
-            times are known beforehand it makes them an error.
 
     Raises:
         ArgumentError: If an axis does not increase, or the shape of the values does not
@@ -64,11 +62,9 @@ class GriddedField(AbstractField):
 
     values: Num[Array, "..."] = eqx.field(converter=as_array)
     axes: tuple[Axis, ...]
-    times: Axis | None
+    instants: Instants
     method: AbstractInterpolation
-    time_method: AbstractInterpolation
     outside: AbstractOutside | Leave | None
-    time_outside: AbstractOutside | Leave | None
     at_once: bool = eqx.field(static=True)
 
     def __init__(
@@ -96,20 +92,17 @@ class GriddedField(AbstractField):
             make_axis(nodes, f"axes[{number}]", period=size)
             for number, (nodes, size) in enumerate(zip(axes, sizes, strict=True))
         )
-        if times is None and time_period is not None:
-            raise ArgumentError(
-                f"`times` must be given with `time_period`, which is {time_period:g}."
-            )
-        self.times = (
-            None if times is None else make_axis(times, "times", period=time_period)
+        self.instants = make_instants(
+            times,
+            time_period=time_period,
+            time_method=time_method,
+            time_outside=time_outside,
         )
-        self.method, self.time_method = method, time_method
-        self.outside, self.time_outside = outside, time_outside
-        self.at_once = at_once
+        self.method, self.outside, self.at_once = method, outside, at_once
 
     def __check_init__(self):
         nodes = tuple(axis.count for axis in self.axes)
-        instants = () if self.times is None else (self.times.count,)
+        instants = self.instants.leading
         leading = (*instants, *nodes)
         if not 1 <= len(nodes) <= 3:
             raise ArgumentError(f"`axes` must be 1 to 3, but are {len(nodes)}.")
@@ -123,18 +116,14 @@ class GriddedField(AbstractField):
     @property
     def components(self) -> tuple[int, ...]:
         """Shape of the value at one place."""
-        return self.values.shape[len(self.axes) + (self.times is not None) :]
+        return self.values.shape[len(self.axes) + len(self.instants.leading) :]
 
     def start(self, x):
         del x
         return ()
 
     def span(self):
-        if self.times is None or self.times.period is not None:
-            return always()
-        if self.time_outside is not None:
-            return always()
-        return self.times.low, self.times.high
+        return self.instants.span()
 
     def look(self, t, x, memory):
         if x.shape != (len(self.axes),):
@@ -156,21 +145,20 @@ class GriddedField(AbstractField):
         """
         found = [axis.stencil(at, method) for axis, at, method in self._along(t, x)]
         status = jnp.asarray(_ALIVE, jnp.int32)
-        if _ends(self.outside):
+        if self.outside is None or isinstance(self.outside, Leave):
             left = jnp.asarray(int(ParticleStatus.LEFT_DATA), jnp.int32)
             for stencil in found[-len(self.axes) :]:
                 status = jnp.where(stencil.inside, status, left)
-        if self.times is not None and _ends(self.time_outside):
-            left = jnp.asarray(int(ParticleStatus.LEFT_TIME), jnp.int32)
-            status = jnp.where(found[0].inside, status, left)
+        if self.instants.axis is not None:
+            status = self.instants.status(status, found[0])
         return found, status
 
     def _along(self, t, x) -> list[tuple[Axis, Array, AbstractInterpolation]]:
         """Returns time and each axis, the coordinate along it, and the method."""
         along = [(axis, at, self.method) for axis, at in zip(self.axes, x, strict=True)]
-        if self.times is None:
+        if self.instants.axis is None:
             return along
-        return [(self.times, t, self.time_method), *along]
+        return [(self.instants.axis, t, self.instants.method), *along]
 
     def samples(
         self, stencils: list[Stencil], at: tuple[Int[Array, ""], ...] = ()
@@ -202,8 +190,8 @@ class GriddedField(AbstractField):
         if isinstance(self.outside, Fill):
             inside = reduce(jnp.logical_and, [s.inside for s in in_space])
             value = self.outside.finish(value, inside)
-        if isinstance(self.time_outside, Fill):
-            value = self.time_outside.finish(value, stencils[0].inside)
+        if self.instants.axis is not None:
+            value = self.instants.filled(value, stencils[0])
         return value
 
 
@@ -227,7 +215,7 @@ def _value_jvp(primals, tangents):
     stencils, _ = field.stencils(t, x)
     weights, samples = [s.weights for s in stencils], field.samples(stencils)
     value = _total(samples, weights)
-    dots = [] if field.times is None else [t_dot]
+    dots = [] if field.instants.axis is None else [t_dot]
     dots += [None] * len(field.axes) if x_dot is None else list(x_dot)
     change = jnp.zeros_like(value)
     along = zip(field._along(t, x), dots, strict=True)
@@ -236,7 +224,9 @@ def _value_jvp(primals, tangents):
             weigh = lambda y, a=axis, m=method: a.stencil(y, m).weights  # noqa: E731
             slopes = jax.jvp(weigh, (at,), (jnp.ones_like(at),))[1]
             turned = [*weights[:number], slopes, *weights[number + 1 :]]
-            change += _total(samples, turned) * dot
+            # The step that meets NaN is thrown away. In reverse its slopes would still
+            # spoil the derivatives of the steps before.
+            change += jnp.where(jnp.isfinite(value), _total(samples, turned), 0) * dot
     finish = lambda value: field.filled(value, stencils)  # noqa: E731
     value, change = jax.jvp(finish, (value,), (change,))
     if jax.tree.leaves(field_dot):
@@ -256,11 +246,6 @@ def _total(samples: Any, weights: list) -> Num[Array, "..."]:
         for weight, more in zip(weights[0], samples, strict=True)
     ]
     return sum(parts[1:], parts[0])
-
-
-def _ends(outside: AbstractOutside | Leave | None) -> bool:
-    """Whether a particle ends outside."""
-    return outside is None or isinstance(outside, Leave)
 
 
 def from_fields(

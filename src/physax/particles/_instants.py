@@ -1,6 +1,6 @@
 """The instants at which a field is known, and what it is between and beyond them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -9,13 +9,16 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, Num
 
 from .._checks import ArgumentError
 from ..grid import AbstractInterpolation, AbstractOutside, Fill, Linear
-from ._axis import Axis, make_axis
+from ._axis import Axis, Stencil, make_axis
 from ._fields import always
-from ._gridded import Leave
 from ._status import ParticleStatus
 
 
 _LINEAR = Linear()
+
+
+class Leave(eqx.Module):
+    """Outside the data particles end, with the status `LEFT_DATA` or `LEFT_TIME`."""
 
 
 class Instants(eqx.Module):
@@ -64,17 +67,35 @@ class Instants(eqx.Module):
             weight * look((index,))
             for index, weight in zip(stencil.indices, stencil.weights, strict=True)
         )
+        value = self.filled(jnp.asarray(value), stencil)
+        return value, self.status(status, stencil)
+
+    def filled(self, value: Num[Array, "..."], stencil: Stencil) -> Num[Array, "..."]:
+        """Puts the constant where the time is outside.
+
+        Args:
+            value: The value.
+            stencil: The instants around the time.
+        """
         if isinstance(self.outside, Fill):
-            value = self.outside.finish(jnp.asarray(value), stencil.inside)
-        elif self.outside is None or isinstance(self.outside, Leave):
-            status = jnp.where(
-                stencil.inside, status, jnp.asarray(int(ParticleStatus.LEFT_TIME))
-            ).astype(jnp.int32)
-        return jnp.asarray(value), status
+            return self.outside.finish(value, stencil.inside)
+        return value
+
+    def status(self, status: Int[Array, ""], stencil: Stencil) -> Int[Array, ""]:
+        """Returns `LEFT_TIME` where particles end outside, else the status.
+
+        Args:
+            status: The status so far.
+            stencil: The instants around the time.
+        """
+        if self.outside is None or isinstance(self.outside, Leave):
+            left = jnp.asarray(int(ParticleStatus.LEFT_TIME), status.dtype)
+            return jnp.where(stencil.inside, status, left)
+        return status
 
 
 def make_instants(
-    times: Float[ArrayLike, " times"] | None,
+    times: ArrayLike | Sequence | Axis | None,
     *,
     time_period: float | None = None,
     time_method: AbstractInterpolation = _LINEAR,

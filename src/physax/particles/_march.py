@@ -115,15 +115,20 @@ def advance(
     if problem.waits:
         t, h, going = _released(particles, t, h, going)
     trial = _trial(problem, particles, t, h, n, nudges)
+    sound = jnp.all(jnp.isfinite(trial.y), axis=-1)
     after = eqx.tree_at(
         lambda p: (p.y, p.memory, p.status),
         particles,
-        (trial.y, trial.memory, jnp.zeros_like(particles.status)),
+        (
+            # No wall is asked about a way that is infinite.
+            jnp.where(sound[:, None], trial.y, particles.y),
+            trial.memory,
+            jnp.zeros_like(particles.status),
+        ),
     )
-    for number, wall in enumerate(problem.walls):
-        face = sum(other.faces() for other in problem.walls[:number])
-        after = _meet(problem, wall, face, particles, after, t, h)
-    after = _failed(problem, particles, after, t, h)
+    for number in range(len(problem.walls)):
+        after = _meet(problem, number, particles, after, t, h)
+    after = _failed(problem, particles, after, t, h, sound)
     return select(going, after, particles), trial.stages
 
 
@@ -158,28 +163,37 @@ def _trial(problem: Problem, particles: Particles, t, h, n, nudges) -> Trial:
     return mapped(particles.number, t, h, particles.y, particles.memory)
 
 
-def _meet(problem: Problem, wall, face: int, before, after, t, h) -> Particles:
-    each = 0 if problem.waits else None
+def _meet(problem: Problem, number: int, before, after, t, h) -> Particles:
+    each, wall = 0 if problem.waits else None, problem.walls[number]
+    face = sum(other.faces() for other in problem.walls[:number])
 
     def one(before, after, t, h):
-        passage = Passage(t, h, problem.motion, face)
-        met = wall.meet(before, after, passage)
-        return select(after.status == code(ParticleStatus.ALIVE), met, after)
+        if number == 0:
+            return wall.meet(before, after, Passage(t, h, problem.motion, face))
+        # Who ended at another wall may have met this one on the way there.
+        going = after.status == code(ParticleStatus.ALIVE)
+        width = jnp.where(going, h, after.ended - t)
+        asked = eqx.tree_at(lambda p: p.status, after, code(ParticleStatus.ALIVE))
+        met = wall.meet(before, asked, Passage(t, width, problem.motion, face))
+        return select(going | (met.status != asked.status), met, after)
 
     return jax.vmap(one, in_axes=(0, 0, each, each))(before, after, t, h)
 
 
-def _failed(problem: Problem, before: Particles, after: Particles, t, h) -> Particles:
+def _failed(
+    problem: Problem, before: Particles, after: Particles, t, h, sound
+) -> Particles:
     """Stops particles where there are no data, or what is integrated is not finite."""
     # Asked once for a step, where it ends, and not at each stage: on CPUs that would
     # cost a quarter of the whole step.
     each = 0 if problem.waits else None
     rate = jax.vmap(problem.motion.rate, in_axes=(each, 0, 0))
     seen = rate(t + h, after.y, after.memory)
-    finite = jnp.all(jnp.isfinite(after.y), axis=-1)
-    lost = jnp.where(finite, seen.status, code(ParticleStatus.NOT_FINITE))
-    lost = jnp.where(after.status == code(ParticleStatus.ALIVE), lost, after.status)
+    going = after.status == code(ParticleStatus.ALIVE)
+    lost = jnp.where(going, seen.status, after.status)
+    finite = sound & jnp.all(jnp.isfinite(after.y), axis=-1)
+    lost = jnp.where(finite, lost, code(ParticleStatus.NOT_FINITE))
     ended = jnp.broadcast_to(t, before.ended.shape).astype(before.ended.dtype)
     stopped = eqx.tree_at(lambda p: (p.status, p.ended), before, (lost, ended))
-    going = eqx.tree_at(lambda p: p.memory, after, seen.memory)
-    return select(lost == after.status, going, stopped)
+    after = eqx.tree_at(lambda p: p.memory, after, seen.memory)
+    return select(lost == after.status, after, stopped)

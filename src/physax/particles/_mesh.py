@@ -13,6 +13,7 @@ from jaxtyping import Array, ArrayLike, Float, Int
 from .._checks import ArgumentError
 from .._gather import gather
 from ._hash_grid import HashGrid, make_hash_grid
+from ._numbers import check_numbers
 from ._simplex_rows import element_centres, neighbours, simplex_rows
 from ._simplices import FLAT, POLYHEDRON, SOLID, split
 
@@ -235,6 +236,7 @@ def _checked_points(points: ArrayLike) -> tuple[np.ndarray, float]:
             "`points` must be known when the mesh is made, but are traced. Make the "
             "mesh outside `jit` and pass it in."
         )
+    check_numbers(points, "points")
     given = np.asarray(points)
     host = given.astype(float)
     if host.ndim != 2 or host.shape[1] not in (2, 3):
@@ -251,12 +253,15 @@ def _checked_points(points: ArrayLike) -> tuple[np.ndarray, float]:
     return host, float(np.finfo(given.dtype if single else float).eps)
 
 
-def _checked_elements(
-    elements: Mapping[str, Any], points: np.ndarray
-) -> dict[str, Any]:
+def _checked_elements(elements: Any, points: np.ndarray) -> dict[str, Any]:
     kinds = FLAT if points.shape[1] == 2 else SOLID
     known = [*kinds, *([POLYHEDRON] if kinds is SOLID else [])]
     blocks: dict[str, Any] = {}
+    if not isinstance(elements, Mapping):
+        raise ArgumentError(
+            "`elements` must be given by kind, as `{'triangle': triangles}` of the "
+            f"kinds {', '.join(known)}, but are a {type(elements).__name__}."
+        )
     for kind, block in elements.items():
         if kind not in known:
             raise ArgumentError(
@@ -264,10 +269,11 @@ def _checked_elements(
                 f"the kinds {', '.join(known)}, but there are {kind!r}."
             )
         if kind == POLYHEDRON:
-            blocks[kind] = [[np.asarray(face, int) for face in one] for one in block]
+            blocks[kind] = _as_polyhedra(block)
             flat = [face for one in blocks[kind] for face in one]
             numbers = np.concatenate(flat) if flat else np.zeros(0, int)
         else:
+            check_numbers(block, f"elements[{kind!r}]")
             blocks[kind] = numbers = np.asarray(block)
             if numbers.ndim != 2 or numbers.shape[1] != kinds[kind]:
                 raise ArgumentError(
@@ -289,3 +295,19 @@ def _checked_elements(
     if not sum(len(block) for block in blocks.values()):
         raise ArgumentError("`elements` must hold at least one element, but has none.")
     return blocks
+
+
+def _as_polyhedra(block: Any) -> list[list[np.ndarray]]:
+    """Returns the node numbers of each face of each polyhedron."""
+    wanted = (
+        f"`elements[{POLYHEDRON!r}]` must be a list of polyhedra, each a list of "
+        "faces, each a list of node numbers, but "
+    )
+    try:
+        faces = [[np.asarray(face, int) for face in one] for one in block]
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{wanted}is not: {error}.") from error
+    for number, one in enumerate(faces):
+        if any(face.ndim != 1 for face in one):
+            raise ArgumentError(f"{wanted}a face of number {number} is not.")
+    return faces

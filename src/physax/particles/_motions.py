@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from .._checks import ArgumentError, as_array, positive
-from ._fields import AbstractField, Look, as_field
-from ._forces import span_of_forces, total_force
+from ._fields import AbstractField, Look, as_field, check_components
+from ._forces import as_forces, span_of_forces, total_force
 
 
 class Entry(NamedTuple):
@@ -101,7 +101,7 @@ class Overdamped(AbstractMotion):
 
     second_order: ClassVar[bool] = False
     velocity: AbstractField = eqx.field(converter=as_field)
-    forces: tuple[Force, ...] = eqx.field(converter=tuple)
+    forces: tuple[Force, ...] = eqx.field(converter=as_forces)
     mobility: Float[Array, ""] = eqx.field(converter=lambda x: positive(x, "mobility"))
 
     def enter(self, t, x):
@@ -110,6 +110,7 @@ class Overdamped(AbstractMotion):
 
     def rate(self, t, y, memory):
         seen = self.velocity.look(t, y, memory)
+        check_components(seen.value, y, "What `velocity` returns")
         pull, status = total_force(self.forces, t, y, seen.value)
         status = jnp.maximum(seen.status, status)
         return Look(seen.value + self.mobility * pull, seen.memory, status)
@@ -128,13 +129,22 @@ class Newtonian(AbstractMotion):
     """
 
     second_order: ClassVar[bool] = True
-    forces: tuple[Force, ...] = eqx.field(converter=tuple)
+    forces: tuple[Force, ...] = eqx.field(converter=as_forces)
     mass: Float[Array, ""] = eqx.field(converter=lambda x: positive(x, "mass"))
-    velocity: Callable[..., Any] | None = None
+    velocity: Any = None
+
+    def __check_init__(self):
+        if self.velocity is not None and not callable(self.velocity):
+            raise ArgumentError(
+                "`velocity` must be a function of time and place, `v(t, x)`, but is "
+                f"{self.velocity!r}."
+            )
 
     def enter(self, t, x):
         v = jnp.zeros_like(x) if self.velocity is None else self.velocity(t, x)
-        return Entry(jnp.concatenate([x, jnp.asarray(v, x.dtype)]), ())
+        v = jnp.asarray(v, x.dtype)
+        check_components(v, x, "What `velocity` returns")
+        return Entry(jnp.concatenate([x, v]), ())
 
     def rate(self, t, y, memory):
         x, v = jnp.split(y, 2)
@@ -178,14 +188,17 @@ class MaxeyRiley(AbstractMotion):
     density_ratio: Float[Array, ""] = eqx.field(
         converter=lambda x: positive(x, "density_ratio"), default=jnp.inf
     )
-    gravity: Float[Array, "..."] = eqx.field(converter=as_array, default=0.0)
+    gravity: Float[Array, " ndim"] | None = eqx.field(
+        converter=lambda g: None if g is None else as_array(g), default=None
+    )
     relative_velocity: Float[Array, "..."] = eqx.field(converter=as_array, default=0.0)
 
     def enter(self, t, x):
         seen = self.velocity.look(t, x, self.velocity.start(x))
-        return Entry(
-            jnp.concatenate([x, seen.value + self.relative_velocity]), seen.memory
-        )
+        check_components(seen.value, x, "What `velocity` returns")
+        more = self.relative_velocity
+        check_components(more, x, "`relative_velocity`", scalar=True)
+        return Entry(jnp.concatenate([x, seen.value + more]), seen.memory)
 
     def rate(self, t, y, memory):
         x, v = jnp.split(y, 2)
@@ -198,7 +211,10 @@ class MaxeyRiley(AbstractMotion):
         t = jnp.asarray(t, x.dtype)
         material = jax.jvp(flow, (t, x), (jnp.ones_like(t), u))[1]
         push = 1.5 * lightness * material - (v - u) / self.response_time
-        push = (push + (1 - lightness) * self.gravity) / (1 + lightness / 2)
+        if self.gravity is not None:
+            check_components(self.gravity, x, "`gravity`")
+            push = push + (1 - lightness) * self.gravity
+        push = push / (1 + lightness / 2)
         return Look(jnp.concatenate([v, push]), seen.memory, seen.status)
 
     def span(self):
@@ -213,8 +229,15 @@ class Variable(eqx.Module):
         initial: Its value when the particle begins.
     """
 
-    rate: Callable[..., Any]
+    rate: Any
     initial: Float[Array, ""] = eqx.field(converter=as_array, default=0.0)
+
+    def __check_init__(self):
+        if not callable(self.rate):
+            raise ArgumentError(
+                "`rate` must be a function `rate(t, x, value)`, but is "
+                f"{self.rate!r}. A constant one is `lambda t, x, value: 1.0`."
+            )
 
 
 class WithVariables(AbstractMotion):
@@ -239,14 +262,23 @@ class WithVariables(AbstractMotion):
         width = y.size - len(self.variables)
         seen = self.motion.rate(t, y[:width], memory)
         x = y[: width // 2 if self.second_order else width]
-        rates = [
-            jnp.asarray(variable.rate(t, x, value), y.dtype).reshape(1)
-            for variable, value in zip(self.variables, y[width:], strict=True)
-        ]
+        pairs = zip(self.variables, y[width:], strict=True)
+        rates = [_one(variable.rate(t, x, value), y.dtype) for variable, value in pairs]
         return Look(jnp.concatenate([seen.value, *rates]), seen.memory, seen.status)
 
     def span(self):
         return self.motion.span()
+
+
+def _one(rate: Any, dtype: Any) -> Float[Array, "1"]:
+    """Returns the derivative of a variable."""
+    rate = jnp.asarray(rate, dtype)
+    if rate.size != 1:
+        raise ArgumentError(
+            f"`rate` must return one number, but returns an array of shape {rate.shape}"
+            ". Each component may be a `Variable` of its own."
+        )
+    return rate.reshape(1)
 
 
 def as_motion(velocity: Any) -> AbstractMotion:

@@ -63,13 +63,13 @@ class Obstacle(AbstractBoundary):
 
     Ask obstacles before a box with periodic faces or an inlet: these move particles,
     and the way that an obstacle looks at must not lead across the whole domain. Bodies
-    that a particle may meet in the same step belong into one obstacle: of two, the one
-    that is asked first ends it, even where the other is nearer.
+    from which a particle may bounce in the same step belong into one obstacle.
 
     Attributes:
         distance: Callable `phi(x)` of one position: the signed distance to the surface,
-            negative inside the body. It may be less than the distance, not more; its
-            gradient must not vanish on the surface. A Module with parameters, or a
+            negative inside the body. It may be less than the distance, not more; on the
+            surface it must have a gradient that does not vanish. Elsewhere it may have
+            none, as `norm(x) - r` at the centre. A Module with parameters, or a
             function; unions are `minimum`, rooms have the sign turned.
         rule: `Reflect(...)` mirrors what is left of the way at the tangent plane, and
             turns the normal velocity around. With `Hold()` the rest of the way goes on
@@ -163,8 +163,10 @@ class Obstacle(AbstractBoundary):
         (place, rest, velocity), _ = lax.scan(leg, begin, length=self.bounces)
         if slides:
             place = place + rest
+        depth, slope = jax.jvp(phi, (place,), (jnp.ones_like(place),))
+        shift = jnp.where(jnp.isfinite(slope), 0, _beside(place, depth))
         for _ in range(_RETURNS):
-            place = _outside(phi, place)
+            place = _outside(phi, place, shift)
         return place, velocity
 
 
@@ -180,11 +182,13 @@ def first_hit(
         start: Where the way begins.
         move: The way.
     """
-    near = lax.stop_gradient(_search(phi, start, move))
+    near, value = lax.stop_gradient(_search(phi, start, move))
     found = near <= 1
     near = jnp.where(found, near, 0)
+    # Who meets nothing may stand where the distance has no slope.
+    begin = jnp.where(found, start, start + _beside(start, value))
     value, slope = jax.jvp(
-        lambda s: phi(start + s * move), (near,), (jnp.ones_like(near),)
+        lambda s: phi(begin + s * move), (near,), (jnp.ones_like(near),)
     )
     # Only the value needs to be differentiated: it is zero, but for rounding, which a
     # way along the surface would blow up.
@@ -193,7 +197,7 @@ def first_hit(
     steep = slope < -(jnp.finfo(move.dtype).eps ** 0.5) * size
     part = near - jnp.where(steep, value / jnp.where(steep, slope, -1), 0)
     part = jnp.where(found, part, 1)
-    at = start + jnp.where(found, part, 0) * move
+    at = begin + jnp.where(found, part, 0) * move
     normal = jax.grad(phi)(at)
     square = jnp.sum(normal**2)
     normal = normal / jnp.sqrt(jnp.where(square > 0, square, 1))
@@ -230,8 +234,11 @@ class _Search(NamedTuple):
         return (self.value <= 0) & ((self.slope < 0) | self.outside)
 
 
-def _search(phi, start, move) -> Float[Array, ""]:
-    """Returns at which part of the way it first meets the surface, 2 for nowhere."""
+def _search(phi, start, move) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Returns at which part of the way it first meets the surface, 2 for nowhere.
+
+    And the distance where the way begins.
+    """
     # Whatever `phi` depends on: a loop of unknown length has no derivative.
     phi, constants = jax.closure_convert(phi, start)
     constants = [lax.stop_gradient(x) for x in constants]
@@ -285,12 +292,19 @@ def _search(phi, start, move) -> Float[Array, ""]:
 
     bracket = (jnp.zeros((), jnp.int32), last.low, last.part)
     _, low, high = lax.while_loop(halving, halve, bracket)
-    return jnp.where(last.entered & (size > 0), (low + high) / 2, 2)
+    part = jnp.where(last.entered & (size > 0), (low + high) / 2, 2)
+    return part, begin.value
 
 
-def _outside(phi, place: Float[Array, " ndim"]) -> Float[Array, " ndim"]:
-    """Returns the nearest place that is not in the body."""
-    depth, normal = jax.value_and_grad(phi)(place)
+def _beside(place: Float[Array, " ndim"], depth: Float[Array, ""]) -> Float[Array, ""]:
+    """Returns how far away a place is that rounding tells from this one."""
+    size = jnp.maximum(jnp.max(jnp.abs(place)), jnp.abs(depth))
+    return lax.stop_gradient(8 * jnp.finfo(place.dtype).eps * size)
+
+
+def _outside(phi, place: Float[Array, " ndim"], shift) -> Float[Array, " ndim"]:
+    """Returns the nearest place that is not in the body, as seen from beside."""
+    depth, normal = jax.value_and_grad(phi)(place + shift)
     square = jnp.sum(normal**2)
     inside = (depth < 0) & (square > 0)
     lift = jnp.where(inside, depth / jnp.where(square > 0, square, 1), 0)

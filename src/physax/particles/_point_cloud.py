@@ -10,8 +10,14 @@ from jaxtyping import Array, ArrayLike, Float, Num
 from .._checks import ArgumentError, as_array
 from ..grid import AbstractInterpolation, AbstractOutside, Linear
 from ._fields import AbstractField, Look
-from ._gridded import Leave
-from ._instants import Instants, check_place, check_values, left_where, make_instants
+from ._instants import (
+    Instants,
+    Leave,
+    check_place,
+    check_values,
+    left_where,
+    make_instants,
+)
 from ._kd_tree import KDTree, make_kd_tree
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
 from .._checks import ArgumentError, as_array
+from ._numbers import check_numbers
 from ._seed_checks import check_seeds, in_default_precision
 
 
@@ -32,6 +33,7 @@ def release_repeatedly(
             used.
     """
     seeds = check_seeds(seeds)
+    check_numbers(times, "times")
     times = in_default_precision(
         np.asarray(times, float) if isinstance(times, Sequence) else as_array(times)
     )

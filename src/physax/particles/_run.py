@@ -33,6 +33,7 @@ from ._motions import (
     WithVariables,
     check_width,
 )
+from ._run_checks import check_mesh
 from ._state import Particles
 from ._track import longer, prepare, refuse_outside, to_tracks, width_of
 from ._tracks import Tracks
@@ -127,6 +128,7 @@ def run(
     if unknown:
         raise ArgumentError(f"`run` takes {sorted(given)}, but was given {unknown}.")
     given |= options
+    check_mesh(mesh)
     windows = velocity if isinstance(velocity, Windows) else None
     field = velocity if windows is None else windows.field(0)
     span = None if windows is None else (windows.times[0], windows.times[-1])

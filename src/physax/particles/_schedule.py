@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from .._checks import ArgumentError, as_array
+from ._numbers import check_numbers
 
 
 class Schedule(eqx.Module):
@@ -51,6 +52,27 @@ class Schedule(eqx.Module):
         return self.starts[span] + k.astype(width.dtype) * width, width
 
 
+def as_count(x: Any, name: str) -> int:
+    """Returns a whole number of at least 1.
+
+    Args:
+        x: The number, of any kind.
+        name: What the caller calls it.
+
+    Raises:
+        ArgumentError: If it is none.
+    """
+    try:
+        count = index(x)
+    except TypeError as error:
+        raise ArgumentError(
+            f"`{name}` must be a whole number, but is {x!r}."
+        ) from error
+    if count < 1:
+        raise ArgumentError(f"`{name}` must be at least 1, but is {count}.")
+    return count
+
+
 def plan_steps(
     times: ArrayLike | Sequence,
     dt: Num[ArrayLike, ""] | None,
@@ -70,15 +92,14 @@ def plan_steps(
         ArgumentError: If the three contradict each other, or times do not increase or
             decrease strictly.
     """
-    if steps is not None:
-        try:
-            steps = index(steps)
-        except TypeError as error:
+    steps = None if steps is None else as_count(steps, "steps")
+    check_numbers(times, "times")
+    if dt is not None:
+        check_numbers(dt, "dt")
+        if np.shape(dt):
             raise ArgumentError(
-                f"`steps` must be a whole number, but is {steps!r}."
-            ) from error
-    if steps is not None and steps < 1:
-        raise ArgumentError(f"`steps` must be at least 1, but is {steps}.")
+                f"`dt` must be one number, but has shape {np.shape(dt)}."
+            )
     known = not any(isinstance(x, jax.core.Tracer) for x in (times, dt))
     array = as_array(times)
     if array.ndim != 1 or array.size < 2:

@@ -11,7 +11,8 @@ from .._checks import ArgumentError, as_array, check
 from ..grid import Clamp, Linear
 from ._axis import Stencil
 from ._fields import AbstractField, Look
-from ._gridded import GriddedField, Leave
+from ._gridded import GriddedField
+from ._instants import Leave
 
 
 def _slip(x: ArrayLike) -> Array:

@@ -80,6 +80,31 @@ class RK4ThreeEighths(AbstractRungeKutta):
     order: ClassVar[int] = 4
 
 
+def moved(
+    y: Float[Array, "..."], h: Float[Array, "..."], slope: Float[Array, "..."]
+) -> Float[Array, "..."]:
+    """Returns `y + h slope`; NaN, without a derivative, where the slope is not finite.
+
+    Args:
+        y: The state.
+        h: The length of the step.
+        slope: The derivative of the state by time.
+    """
+    return jnp.where(jnp.isfinite(slope), y + h * finite(slope), jnp.nan)
+
+
+def finite(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Returns `x`, with 0 where it is not finite.
+
+    A step that fails is thrown away. Places that are not finite on its way would give
+    NaN to the derivatives of what all particles share.
+
+    Args:
+        x: Numbers.
+    """
+    return jnp.where(jnp.isfinite(x), x, 0)
+
+
 def runge_kutta_step(
     solver: AbstractRungeKutta,
     rate: Rate,
@@ -122,12 +147,13 @@ def runge_kutta_step(
         def stage(carry, row):
             slope, total, memory = carry
             c, b, nudge = row
-            slope, memory, asked = look(y + (c * wide) * slope, c, memory, nudge)
+            at = y + (c * wide) * finite(slope)
+            slope, memory, asked = look(at, c, memory, nudge)
             return (slope, total + b * slope, memory), asked
 
         zero = jnp.zeros_like(y)
         carry, asked = lax.scan(stage, (zero, zero, memory), rows)
-        return Trial(y + wide * carry[1], carry[2], asked)
+        return Trial(moved(y, wide, carry[1]), carry[2], asked)
 
     stages = len(solver.b)
     lower = np.array([[*row, *(0.0,) * (stages - len(row))] for row in solver.a])
@@ -135,11 +161,12 @@ def runge_kutta_step(
     def full_stage(carry, row):
         slopes, memory = carry
         (c, _, nudge), weights, i = row
-        at = y + wide * jnp.tensordot(weights, slopes, 1)
+        at = y + wide * jnp.tensordot(weights, finite(slopes), 1)
         slope, memory, asked = look(at, c, memory, nudge)
         return (slopes.at[i].set(slope), memory), asked
 
     slopes = jnp.zeros((stages, *y.shape), y.dtype)
     table = (rows, jnp.asarray(lower, y.dtype), jnp.arange(stages))
     (slopes, memory), asked = lax.scan(full_stage, (slopes, memory), table)
-    return Trial(y + wide * jnp.tensordot(rows[1], slopes, 1), memory, asked)
+    total = jnp.tensordot(rows[1], slopes, 1)
+    return Trial(moved(y, wide, total), memory, asked)

@@ -8,9 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import at_least
+from .._checks import ArgumentError, at_least
+from ._fields import check_components
 from ._motions import AbstractMotion
-from ._solvers import Trial
+from ._numbers import check_numbers
+from ._solvers import Trial, finite, moved
 
 
 class Diffusivity(eqx.Module):
@@ -23,13 +25,32 @@ class Diffusivity(eqx.Module):
     value: Float[Array, "..."] = eqx.field(converter=at_least("diffusivity", 0.0))
 
 
-def as_diffusivity(diffusivity: Any) -> Any:
+def as_diffusivity(diffusivity: Any, ndim: int) -> Any:
     """Returns what was given if it is a function of place, else a `Diffusivity`.
 
     Args:
         diffusivity: A number, one for each axis, or a callable `K(t, x)`.
+        ndim: Number of axes.
+
+    Raises:
+        ArgumentError: If it is none of them.
     """
-    return diffusivity if callable(diffusivity) else Diffusivity(diffusivity)
+    if isinstance(diffusivity, type):
+        raise ArgumentError(
+            "`diffusivity` must be a number, one for each axis, or a function "
+            f"`K(t, x)`, but is {diffusivity!r}."
+        )
+    if callable(diffusivity):
+        return diffusivity
+    if not isinstance(diffusivity, Diffusivity):
+        check_numbers(diffusivity, "diffusivity")
+        diffusivity = Diffusivity(diffusivity)
+    if diffusivity.value.shape not in ((), (ndim,)):
+        raise ArgumentError(
+            f"`diffusivity` must be one number, or one for each of {ndim} coordinates, "
+            f"but has shape {diffusivity.value.shape}."
+        )
+    return diffusivity
 
 
 class AbstractStochastic(eqx.Module):
@@ -72,7 +93,9 @@ def _local(diffusivity: Any, t, x) -> tuple[Array, Array]:
         return value, jnp.zeros_like(x)
 
     def along(x):
-        return jnp.broadcast_to(jnp.asarray(diffusivity(t, x), x.dtype), x.shape)
+        value = jnp.asarray(diffusivity(t, x), x.dtype)
+        check_components(value, x, "What `diffusivity` returns", scalar=True)
+        return jnp.broadcast_to(value, x.shape)
 
     return along(x), jnp.diagonal(jax.jacfwd(along)(x))
 
@@ -95,7 +118,7 @@ class EulerMaruyama(AbstractStochastic):
         seen = motion.rate(t, y, memory)
         value, slope = _local(diffusivity, t, y[: noise.size])
         move = slope * jnp.abs(h) + _spread(value, h) * noise
-        after = (y + h * seen.value).at[: noise.size].add(move)
+        after = moved(y, h, seen.value).at[: noise.size].add(move)
         return Trial(after, seen.memory)
 
 
@@ -111,7 +134,7 @@ class Milstein(AbstractStochastic):
         # Half of sigma times its slope is half the slope of K.
         move = slope * jnp.abs(h) + _spread(value, h) * noise
         move = move + 0.5 * slope * jnp.abs(h) * (noise**2 - 1)
-        after = (y + h * seen.value).at[: noise.size].add(move)
+        after = moved(y, h, seen.value).at[: noise.size].add(move)
         return Trial(after, seen.memory)
 
 
@@ -124,16 +147,16 @@ class StochasticHeun(AbstractStochastic):
     """
 
     def step(self, motion, diffusivity, t, h, y, memory, noise):
-        ndim = noise.size
+        ndim, zeros = noise.size, jnp.zeros_like(y)
 
         def slopes(t, y, memory):
             seen = motion.rate(t, y, memory)
             value, slope = _local(diffusivity, t, y[:ndim])
             # Of the drift grad K, Stratonovich's calculus brings one half by itself.
             move = slope * jnp.abs(h) / 2 + _spread(value, h) * noise
-            return seen, (h * seen.value).at[:ndim].add(move)
+            return seen, moved(zeros, h, seen.value).at[:ndim].add(move)
 
         seen, move = slopes(t, y, memory)
-        later, move_then = slopes(t + h, y + move, seen.memory)
+        later, move_then = slopes(t + h, y + finite(move), seen.memory)
         after = y + (move + move_then) / 2
         return Trial(after, later.memory)

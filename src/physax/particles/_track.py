@@ -1,7 +1,6 @@
 """Follows particles: one pure, differentiable function over all engines."""
 
 from collections.abc import Mapping, Sequence
-from operator import index
 from typing import Any
 
 import equinox as eqx
@@ -12,19 +11,29 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, ArrayLike, Float, Key, Num
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError
 from ..runtime import check_memory
-from ._adjoints import AbstractAdjoint, Checkpointed
+from ._adjoints import AbstractAdjoint
 from ._boundaries import AbstractBoundary
 from ._diffrax import Diffrax, check, raise_if_unfinished, solve
 from ._march import Problem, enter
 from ._motions import Variable, WithVariables, as_motion, check_width
-from ._schedule import Schedule, plan_steps
+from ._run_checks import (
+    as_adjoint,
+    as_release,
+    as_solver,
+    as_walls,
+    check_key,
+    check_mesh,
+    check_span,
+    check_variables,
+)
+from ._schedule import as_count, plan_steps
 from ._seed_checks import check_seeds
-from ._solvers import RK4, AbstractRungeKutta
+from ._solvers import AbstractRungeKutta
 from ._state import Particles
 from ._status import ParticleStatus
-from ._stochastic import AbstractStochastic, Milstein, as_diffusivity
+from ._stochastic import AbstractStochastic, as_diffusivity
 from ._tracks import Tracks
 
 
@@ -66,7 +75,8 @@ def track(
             from each recorded time to the next, or under `Diffrax` as many as the
             tolerances ask for.
         solver: `RK4()` by default, `Milstein()` with `diffusivity`; or `Diffrax(...)`.
-        boundary: Walls, asked in this order after each step.
+        boundary: Walls, asked in this order after each step. Of several that would end
+            a particle, the one that it meets first does.
         diffusivity: A number, one for each axis, or a callable `K(t, x)`, in m^2/s.
         key: What random numbers come from, needed by diffusion and random inlets. The
             same key gives the same tracks, on any number of devices.
@@ -87,6 +97,7 @@ def track(
         RunError: If diffrax needs more steps than it may make.
         MemoryLimitError: If the recorded positions do not fit into memory.
     """
+    check_mesh(mesh)
     problem, seeds, release = prepare(
         velocity,
         seeds,
@@ -101,7 +112,7 @@ def track(
         variables=variables,
     )
     count = 1 if mesh is None else mesh.size
-    adjoint = Checkpointed() if adjoint is None else adjoint
+    adjoint = as_adjoint(adjoint)
     adjoint.check(problem)
     rows = problem.schedule.times.size
     width = width_of(problem, seeds, variables)
@@ -116,9 +127,7 @@ def track(
         particles, records, good = _solve(problem, seeds, mesh, adaptive)
         raise_if_unfinished(good, problem.solver)
     else:
-        size = _BATCH if batch is None else index(batch)
-        if size < 1:
-            raise ArgumentError(f"`batch` must be at least 1, but is {size}.")
+        size = _BATCH if batch is None else as_count(batch, "batch")
         particles, records = _march(problem, adjoint, seeds, release, mesh, size)
     _refuse_seeds_outside(problem, particles, seeds, release)
     return to_tracks(problem, particles, records, variables)
@@ -191,11 +200,11 @@ def prepare(
     dt: Num[ArrayLike, ""] | None,
     steps: Any,
     solver: Any,
-    boundary: AbstractBoundary | Sequence[AbstractBoundary] | None,
+    boundary: Any,
     diffusivity: Any,
-    key: Key[Array, ""] | None,
+    key: Any,
     release: ArrayLike | Sequence | None,
-    variables: Mapping[str, Variable] | None,
+    variables: Any,
     span: tuple[Any, Any] | None = None,
 ) -> tuple[Problem, Float[Array, "particles ndim"], Float[Array, " particles"] | None]:
     """Checks the arguments of a run and gathers them.
@@ -205,46 +214,26 @@ def prepare(
     """
     seeds = check_seeds(seeds)
     schedule = plan_steps(times, dt, steps)
-    single = isinstance(boundary, AbstractBoundary)
-    walls = (boundary,) if single else tuple(boundary or ())
-    for wall in walls:
-        if not isinstance(wall, AbstractBoundary):
-            raise ArgumentError(
-                f"`boundary` must be a wall such as `Box(...)`, but is {wall!r}."
-            )
-        if not isinstance(seeds, jax.core.Tracer):
-            wall.check(seeds)
+    walls = as_walls(boundary, seeds)
     motion = as_motion(velocity)
+    check_variables(variables)
     if variables:
         motion = WithVariables(
             motion=motion,
             variables=tuple(variables.values()),
             second_order=motion.second_order,
         )
-    solver = _solver(solver, diffusivity)
+    solver = as_solver(solver, diffusivity)
     if diffusivity is not None:
-        diffusivity = as_diffusivity(diffusivity)
+        diffusivity = as_diffusivity(diffusivity, seeds.shape[1])
+    check_key(key)
     if key is None and (diffusivity is not None or any(w.is_random() for w in walls)):
         what = "a `diffusivity`" if diffusivity is not None else "a random inlet"
         raise ArgumentError(
             f"`key` must be given with {what}, as `jax.random.key(0)`, but is None."
         )
-    _check_span(motion.span() if span is None else span, schedule)
-    if release is not None:
-        release = as_array(release)
-        if release.shape != seeds.shape[:1]:
-            raise ArgumentError(
-                f"`release` must have one time for each of {seeds.shape[0]} seeds, but "
-                f"has shape {release.shape}."
-            )
-        if not isinstance(release, jax.core.Tracer):
-            wrong = np.flatnonzero(~np.isfinite(np.asarray(release)))
-            if wrong.size:
-                raise ArgumentError(
-                    "`release` must be finite, but entry "
-                    f"{wrong[0]} is {float(release[wrong[0]]):g}."
-                )
-            _check_release(np.asarray(release), schedule)
+    check_span(motion.span() if span is None else span, schedule)
+    release = as_release(release, seeds.shape[0], schedule)
     problem = Problem(
         motion,
         walls,
@@ -258,57 +247,6 @@ def prepare(
     if isinstance(solver, Diffrax):
         check(solver, problem)
     return problem, seeds, release
-
-
-def _check_release(release: np.ndarray, schedule: Schedule) -> None:
-    """Refuses releases before the first time, where that is known."""
-    if isinstance(schedule.times, jax.core.Tracer):
-        return
-    times = np.asarray(schedule.times)
-    early = (release - times[0]) * np.sign(times[-1] - times[0])
-    slack = 4 * np.finfo(times.dtype).eps * np.abs(times).max()
-    wrong = np.flatnonzero(early < -slack)
-    if wrong.size:
-        raise ArgumentError(
-            f"`release` must not come before the first of `times`, {times[0]:g} s, but "
-            f"entry {wrong[0]} is {release[wrong[0]]:g}. Begin `times` there."
-        )
-
-
-def _solver(solver: Any, diffusivity: Any) -> Any:
-    if solver is None:
-        return RK4() if diffusivity is None else Milstein()
-    if not isinstance(solver, (AbstractRungeKutta, AbstractStochastic, Diffrax)):
-        raise ArgumentError(
-            "`solver` must be `RK4()`, `Milstein()`, `Diffrax(...)` or alike, but is "
-            f"{solver!r}. Did you forget to call it?"
-        )
-    if isinstance(solver, AbstractStochastic) and diffusivity is None:
-        raise ArgumentError(
-            f"`diffusivity` must be given with {type(solver).__name__}(), but is None."
-        )
-    if not isinstance(solver, AbstractStochastic) and diffusivity is not None:
-        raise ArgumentError(
-            "`solver` must be `EulerMaruyama()`, `Milstein()` or `StochasticHeun()` "
-            f"with a `diffusivity`, but is {type(solver).__name__}."
-        )
-    return solver
-
-
-def _check_span(span: tuple[Any, Any], schedule: Schedule) -> None:
-    """Refuses times without data where both are known."""
-    if any(isinstance(x, jax.core.Tracer) for x in (*span, schedule.times)):
-        return
-    low, high = (float(x) for x in span)
-    times = np.asarray(schedule.times)
-    first, last = float(times.min()), float(times.max())
-    slack = 4 * np.finfo(times.dtype).eps * max(abs(first), abs(last))
-    if first < low - slack or last > high + slack:
-        raise ArgumentError(
-            f"`times` must lie within those of the data, {low:g} to {high:g} s, but "
-            f"reach from {first:g} to {last:g} s. To go beyond, make the field with "
-            "`time_outside=Clamp()` or a `time_period`."
-        )
 
 
 @eqx.filter_jit

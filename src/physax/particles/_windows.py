@@ -1,9 +1,11 @@
 """Fields whose snapshots do not fit into memory: a few of them at a time."""
 
+import math
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, Protocol, runtime_checkable
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -11,6 +13,10 @@ from jaxtyping import Array, Float
 from .._checks import ArgumentError
 from ._axis import Axis
 from ._fields import AbstractField
+
+
+# Bytes: JAX takes over an array that begins at such an address, on CPUs, as it is.
+_ALIGNMENT = 64
 
 
 @runtime_checkable
@@ -45,7 +51,8 @@ class Span(NamedTuple):
 class Windows:
     """A field of which only a window of snapshots is in memory, for `run`.
 
-    While particles move through one window a thread reads the next.
+    While particles move through one window a thread reads the next. What two windows
+    that follow each other share is read once.
 
     Attributes:
         series: What reads the snapshots, such as `io.SnapshotSeries`.
@@ -90,6 +97,7 @@ class Windows:
         self._reader = ThreadPoolExecutor(1, "snapshots")
         self._ahead: dict[int, Future] = {}
         self._here: tuple[int, AbstractField] | None = None
+        self._latest: dict[int, np.ndarray] = {}
         self.reads = 0
 
     def field(self, start: int) -> AbstractField:
@@ -99,9 +107,8 @@ class Windows:
             start: Number of its first snapshot.
         """
         if self._here is None or self._here[0] != start:
-            future = self._ahead.pop(start, None)
-            field = self._read(start) if future is None else future.result()
-            self._here = start, field
+            self.prefetch(start)
+            self._here = start, self._ahead.pop(start).result()
         return self._here[1]
 
     def prefetch(self, start: int) -> None:
@@ -111,14 +118,11 @@ class Windows:
             start: Number of its first snapshot.
         """
         # One window ahead and no more: memory is why we are here.
-        if not self._ahead:
-            self._ahead[start] = self._reader.submit(self._read, start)
+        if start not in self._ahead:
+            self._ahead = {start: self._reader.submit(self._read, start)}
 
     def _read(self, start: int) -> AbstractField:
-        numbers = range(start, start + self.size)
-        values = np.stack([self.series(number) for number in numbers])
-        self.reads += self.size
-        stacked = jnp.asarray(values)
+        stacked = jax.device_put(self._stack(start))
         # Of the times, which may need more digits than the values.
         dtype = jnp.result_type(float)
         times = self.times[start : start + self.size]
@@ -133,6 +137,28 @@ class Windows:
             count=self.size,
         )
         return self.make(stacked, axis)
+
+    def _stack(self, start: int) -> Float[np.ndarray, "size ..."]:
+        """Reads the snapshots of a window that the last one has not."""
+        numbers = range(start, start + self.size)
+        known = {n: self._latest[n] for n in numbers if n in self._latest}
+        self._latest = {}
+
+        def snapshot(number):
+            if number in known:
+                return known.pop(number)
+            self.reads += 1
+            return self.series(number)
+
+        first = snapshot(start)
+        values = _aligned((self.size, *first.shape), first.dtype)
+        values[0] = first
+        del first
+        for place, number in enumerate(numbers[1:], start=1):
+            # Unlike an assignment it refuses another shape.
+            np.stack([snapshot(number)], out=values[place : place + 1])
+        self._latest = dict(zip(numbers, values, strict=True))
+        return values
 
     def spans(self, starts: np.ndarray, ends: np.ndarray) -> list[Span]:
         """Divides steps among windows.
@@ -177,3 +203,12 @@ class Windows:
             spans.append(Span(n, run, start))
             n = run
         return spans
+
+
+def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Returns an empty array that JAX takes over without a copy."""
+    kind = jax.dtypes.canonicalize_dtype(dtype.newbyteorder("="))
+    size = math.prod(shape) * kind.itemsize
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    begin = -memory.ctypes.data % _ALIGNMENT
+    return memory[begin : begin + size].view(kind).reshape(shape)

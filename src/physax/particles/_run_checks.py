@@ -1,0 +1,247 @@
+"""Whether the arguments of a run are of the right kind and fit to each other."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+from jaxtyping import Array, Float
+
+from .._checks import ArgumentError, as_array
+from ._adjoints import AbstractAdjoint, Checkpointed
+from ._boundaries import AbstractBoundary
+from ._box import AbstractFace
+from ._diffrax import Diffrax
+from ._motions import Variable
+from ._numbers import check_numbers
+from ._schedule import Schedule
+from ._solvers import RK4, AbstractRungeKutta
+from ._stochastic import AbstractStochastic, Milstein
+
+
+def _forgotten(x: Any) -> str:
+    """Asks about a class where an object is wanted."""
+    return " Did you forget to call it?" if isinstance(x, type) else ""
+
+
+def check_mesh(mesh: Any) -> None:
+    """Refuses what is no mesh of devices.
+
+    Args:
+        mesh: A mesh, or `None`.
+
+    Raises:
+        ArgumentError: If it is neither.
+    """
+    if mesh is not None and not isinstance(mesh, Mesh):
+        raise ArgumentError(
+            "`mesh` must be a mesh of devices, as `physax.runtime.mesh(4)`, but is "
+            f"{mesh!r}."
+        )
+
+
+def check_key(key: Any) -> None:
+    """Refuses what is no key of random numbers.
+
+    Args:
+        key: A key, or `None`.
+
+    Raises:
+        ArgumentError: If it is neither, or there are several.
+    """
+    if key is None:
+        return
+    if not isinstance(key, jax.Array) or not jnp.issubdtype(
+        key.dtype, jax.dtypes.prng_key
+    ):
+        what = f"an array of {key.dtype}" if isinstance(key, jax.Array) else repr(key)
+        raise ArgumentError(
+            f"`key` must be a key, as `jax.random.key(0)`, but is {what}."
+        )
+    if key.shape:
+        raise ArgumentError(
+            f"`key` must be one key, as `jax.random.key(0)`, but has shape {key.shape}."
+        )
+
+
+def as_walls(
+    boundary: Any, seeds: Float[Array, "particles ndim"]
+) -> tuple[AbstractBoundary, ...]:
+    """Returns the walls of a run.
+
+    Args:
+        boundary: A wall, several, or `None`.
+        seeds: Where the particles begin.
+
+    Raises:
+        ArgumentError: If one is no wall, or no particle may begin at a seed.
+    """
+    several = isinstance(boundary, Sequence)
+    walls = tuple(boundary) if several else () if boundary is None else (boundary,)
+    for wall in walls:
+        if not isinstance(wall, AbstractBoundary):
+            face = isinstance(wall, AbstractFace) or (
+                isinstance(wall, type) and issubclass(wall, AbstractFace)
+            )
+            remedy = " It is a face: `Box(low, high, face)`." if face else ""
+            raise ArgumentError(
+                f"`boundary` must be a wall such as `Box(...)`, but is {wall!r}."
+                f"{remedy or _forgotten(wall)}"
+            )
+        if not isinstance(seeds, jax.core.Tracer):
+            wall.check(seeds)
+    return walls
+
+
+def as_adjoint(adjoint: Any) -> AbstractAdjoint:
+    """Returns how derivatives are taken.
+
+    Args:
+        adjoint: An adjoint, or `None`.
+
+    Raises:
+        ArgumentError: If it is neither.
+    """
+    if adjoint is None:
+        return Checkpointed()
+    if not isinstance(adjoint, AbstractAdjoint):
+        raise ArgumentError(
+            "`adjoint` must be `Checkpointed()` or `FieldAdjoint()`, but is "
+            f"{adjoint!r}.{_forgotten(adjoint)}"
+        )
+    return adjoint
+
+
+def as_solver(solver: Any, diffusivity: Any) -> Any:
+    """Returns how steps are made.
+
+    Args:
+        solver: A solver, or `None`.
+        diffusivity: What was given, `None` for none.
+
+    Raises:
+        ArgumentError: If it is none, or does not fit to the diffusivity.
+    """
+    if solver is None:
+        return RK4() if diffusivity is None else Milstein()
+    if not isinstance(solver, (AbstractRungeKutta, AbstractStochastic, Diffrax)):
+        raise ArgumentError(
+            "`solver` must be `RK4()`, `Milstein()`, `Diffrax(...)` or alike, but is "
+            f"{solver!r}.{_forgotten(solver)}"
+        )
+    if isinstance(solver, AbstractStochastic) and diffusivity is None:
+        raise ArgumentError(
+            f"`diffusivity` must be given with {type(solver).__name__}(), but is None."
+        )
+    if not isinstance(solver, AbstractStochastic) and diffusivity is not None:
+        raise ArgumentError(
+            "`solver` must be `EulerMaruyama()`, `Milstein()` or `StochasticHeun()` "
+            f"with a `diffusivity`, but is {type(solver).__name__}."
+        )
+    return solver
+
+
+def check_variables(variables: Any) -> None:
+    """Refuses what are no variables by name.
+
+    Args:
+        variables: The variables, or `None`.
+
+    Raises:
+        ArgumentError: If one is no `Variable`, or does not begin with one number.
+    """
+    if variables is None:
+        return
+    if not isinstance(variables, Mapping):
+        raise ArgumentError(
+            "`variables` must be given by name, as `{'age': Variable(rate)}`, but are "
+            f"a {type(variables).__name__}."
+        )
+    for name, variable in variables.items():
+        if not isinstance(variable, Variable):
+            raise ArgumentError(
+                f"`variables[{name!r}]` must be a `Variable(rate)`, but is "
+                f"{variable!r}."
+            )
+        if variable.initial.shape:
+            raise ArgumentError(
+                f"`variables[{name!r}].initial` must be one number, but has shape "
+                f"{variable.initial.shape}."
+            )
+
+
+def check_span(span: tuple[Any, Any], schedule: Schedule) -> None:
+    """Refuses times without data where both are known.
+
+    Args:
+        span: The first and the last time of the data.
+        schedule: The steps.
+
+    Raises:
+        ArgumentError: If the steps reach beyond the data.
+    """
+    if any(isinstance(x, jax.core.Tracer) for x in (*span, schedule.times)):
+        return
+    low, high = (float(x) for x in span)
+    times = np.asarray(schedule.times)
+    first, last = float(times.min()), float(times.max())
+    slack = 4 * np.finfo(times.dtype).eps * max(abs(first), abs(last))
+    if first < low - slack or last > high + slack:
+        raise ArgumentError(
+            f"`times` must lie within those of the data, {low:g} to {high:g} s, but "
+            f"reach from {first:g} to {last:g} s. To go beyond, make the field with "
+            "`time_outside=Clamp()` or a `time_period`."
+        )
+
+
+def as_release(
+    release: Any, count: int, schedule: Schedule
+) -> Float[Array, " particles"] | None:
+    """Returns when particles begin.
+
+    Args:
+        release: The times, or `None`.
+        count: Number of particles.
+        schedule: The steps.
+
+    Raises:
+        ArgumentError: If they are not as many as particles, not finite, or before the
+            first recorded time.
+    """
+    if release is None:
+        return None
+    check_numbers(release, "release")
+    release = as_array(release)
+    if release.shape != (count,):
+        raise ArgumentError(
+            f"`release` must have one time for each of {count} seeds, but has shape "
+            f"{release.shape}."
+        )
+    if isinstance(release, jax.core.Tracer):
+        return release
+    wrong = np.flatnonzero(~np.isfinite(np.asarray(release)))
+    if wrong.size:
+        raise ArgumentError(
+            "`release` must be finite, but entry "
+            f"{wrong[0]} is {float(release[wrong[0]]):g}."
+        )
+    _check_begin(np.asarray(release), schedule)
+    return release
+
+
+def _check_begin(release: np.ndarray, schedule: Schedule) -> None:
+    """Refuses releases before the first time, where that is known."""
+    if isinstance(schedule.times, jax.core.Tracer):
+        return
+    times = np.asarray(schedule.times)
+    early = (release - times[0]) * np.sign(times[-1] - times[0])
+    slack = 4 * np.finfo(times.dtype).eps * np.abs(times).max()
+    wrong = np.flatnonzero(early < -slack)
+    if wrong.size:
+        raise ArgumentError(
+            f"`release` must not come before the first of `times`, {times[0]:g} s, but "
+            f"entry {wrong[0]} is {release[wrong[0]]:g}. Begin `times` there."
+        )
