@@ -258,7 +258,7 @@ def test_a_series_reads_one_instant_at_a_time(tmp_path):
             assert np.array_equal(series(i), whole[i])
         assert series.land().mask.sum() == 1
         assert np.isnan(series.read(1, 2)[0, 0, -1, 0])
-        with pytest.raises(ArgumentError, match="`i` must be one of 3 instants"):
+        with pytest.raises(ArgumentError, match="`number` must be one of 3 instants"):
             series(3)
     save(staggered(9, 8, east=False), tmp_path / "b.nc")
     with pytest.raises(ArgumentError, match="A staggered grid is read by"):
