@@ -76,6 +76,7 @@ bench: $(STAMP)
 	$(PY) -m benchmarks.fit --json benchmarks/results/fit.json
 	$(PY) -m benchmarks.xpcs --json benchmarks/results/xpcs.json
 	$(PY) -m benchmarks.particles --json benchmarks/results/particles.json
+	$(PY) -m benchmarks.particle_windows --json benchmarks/results/particle_windows.json
 
 profile-nlsq: $(STAMP)
 	$(PY) -m examples.nlsq_demo --profile profile/nlsq

@@ -142,11 +142,8 @@ def tetrahedra(rounds: int, steps: int, nodes: int, counts: Sequence[int]) -> li
     inner = np.random.default_rng(0).uniform(size=(nodes - len(box), 3))
     points = np.concatenate([box, inner])
     cells = Delaunay(points).simplices
-    mesh, flow, times = (
-        Mesh(points, {"tetrahedron": cells}, orient=True),
-        field(),
-        axes()[0],
-    )
+    mesh = Mesh(points, {"tetrahedron": cells}, orient=True)
+    flow, times = field(), axes()[0]
     sampled = jax.vmap(jax.vmap(flow, (None, 0)), (0, None))
     values = sampled(jnp.asarray(times, jnp.float32), mesh.points)
     along = points[cells] - np.roll(points[cells], 1, axis=1)
@@ -207,10 +204,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows += ours_alone(
         options.rounds, 50 if quick else 1500, 10_000 if quick else 10**6
     )
-    counts = [7500] if quick else [7500, 100_000]
-    rows += tetrahedra(
-        options.rounds, 20 if quick else 100, 1500 if quick else 15_000, counts
-    )
+    few, some = (20, 1500, [7500]), (100, 15_000, [7500, 100_000])
+    rows += tetrahedra(options.rounds, *(few if quick else some))
     rows += gradients(options.rounds, 20 if quick else 300)
     report(rows, "particles, float32", options.json)
 
