@@ -317,3 +317,13 @@ def test_windows_end_where_the_whole_series_does(tmp_path):
     assert min(windows.peak_mb, whole.peak_mb) > 10
     # The times of windows are rounded apart from those of the whole series.
     assert off.value < 1e-5
+
+
+def test_stored_windows_keep_to_their_limit():
+    rows = _rows.read(RESULTS / "particle_windows.json")
+    windows, whole, _, off, limit, refused = rows
+    assert windows.peak_mb < limit.value
+    assert whole.peak_mb > 2 * limit.value
+    assert windows.ratio_to_best_peer >= 0.7
+    assert off.value < 1e-4
+    assert refused.version == _rows.MISSING

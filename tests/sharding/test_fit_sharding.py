@@ -32,9 +32,14 @@ def nearly_dependent(p, data):
 def test_any_mesh_agrees_with_one_device(function):
     problem = LeastSquares(function, np.ones(3), (X, Y))
     expected = least_squares(problem)
+    # Each residual is rounded as its largest term is (23,000 where the columns nearly
+    # cancel). Where all COUNT are rounded one way, as other code may do, parameters
+    # move by sqrt(COUNT) of that rounding over the noise, in standard errors.
+    terms = 4 * float(jnp.max(jnp.abs(expected.values)))
+    rounding = np.finfo(float).eps * terms * np.sqrt(COUNT) / 0.05
     for sizes in ((2,), (8,), (2, 4)):
         found = least_squares(problem, mesh=runtime.mesh(*sizes))
         assert found.count == COUNT
-        close = 1e-9 * expected.standard_errors
+        close = max(1e-9, rounding) * expected.standard_errors
         assert jnp.all(jnp.abs(found.values - expected.values) <= close)
         assert np.allclose(found.covariance, expected.covariance, rtol=1e-7)
