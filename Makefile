@@ -73,6 +73,7 @@ check: $(STAMP)
 bench: $(STAMP)
 	$(PY) -m benchmarks.fdtd --json benchmarks/results/fdtd.json
 	$(PY) -m benchmarks.gradient --json benchmarks/results/gradient.json
+	$(PY) -m benchmarks.graph --json benchmarks/results/graph.json
 	$(PY) -m benchmarks.fit --json benchmarks/results/fit.json
 	$(PY) -m benchmarks.xpcs --json benchmarks/results/xpcs.json
 	$(PY) -m benchmarks.particles --json benchmarks/results/particles.json

@@ -26,6 +26,7 @@ ONE_PRECISION = {
     "f32": [
         "cli",
         "docs",
+        "graph",
         "grid/test_block.py",
         "grid/test_edges.py",
         "grid/test_field.py",

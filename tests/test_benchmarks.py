@@ -9,7 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from benchmarks import _physax_windows, _rows, compare, gradient, particle_windows
+from benchmarks import (
+    _physax_windows,
+    _rows,
+    compare,
+    gradient,
+    graph,
+    particle_windows,
+)
 from benchmarks._cpml_cases import CASES, COURANT, LAYERS, nodes, reflection
 from benchmarks._rows import Row
 from benchmarks.fdtd import fraction_of_bare, speed, throughput
@@ -327,3 +334,16 @@ def test_stored_windows_keep_to_their_limit():
     assert windows.ratio_to_best_peer >= 0.7
     assert off.value < 1e-4
     assert refused.version == _rows.MISSING
+
+
+@pytest.mark.slow
+def test_graphs_are_compared_call_by_call():
+    rows = [
+        *graph.overhead(rounds=1, calls=3),
+        *graph.composition([3], rounds=1),
+        *graph.compilation(2, rounds=1),
+    ]
+    assert [row.tool for row in rows].count("physax") == 6
+    assert all(row.value is not None and row.value > 0 for row in rows)
+    ratios = [row.ratio_to_best_peer for row in rows if row.tool == "physax"]
+    assert ratios.count(None) == 1

@@ -16,6 +16,7 @@ _SUBPACKAGES = (
     "design",
     "em",
     "fit",
+    "graph",
     "grid",
     "io",
     "particles",

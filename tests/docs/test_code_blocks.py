@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
-QUICK = ["docs/particles.md", "docs/runtime.md", "docs/xpcs-data.md"]
+QUICK = ["docs/graph.md", "docs/particles.md", "docs/runtime.md", "docs/xpcs-data.md"]
 SLOW = [
     "README.md",
     "docs/coming-from-beamz.md",

@@ -3,7 +3,7 @@ import pytest
 from jax.sharding import AxisType
 
 from physax._checks import ArgumentError
-from physax.runtime import devices, mesh
+from physax.runtime import _mesh, best_device, devices, mesh
 
 
 def test_default_mesh_holds_all_devices():
@@ -44,3 +44,31 @@ def test_devices_are_described():
     assert len(found) == len(jax.devices())
     assert found[0].platform == jax.devices()[0].platform
     assert found[0].index == 0
+
+
+class Fake:
+    def __init__(self, platform, stats):
+        self.platform = platform
+        self._stats = stats
+
+    def memory_stats(self):
+        return self._stats
+
+
+def test_the_best_device_is_an_accelerator_with_free_memory():
+    cpu = Fake("cpu", None)
+    full = Fake("gpu", {"bytes_limit": 80, "bytes_in_use": 70})
+    small = Fake("gpu", {"bytes_limit": 40, "bytes_in_use": 10})
+    silent = Fake("tpu", None)
+    assert _mesh.merit_order([cpu, full, small, silent]) == [small, full, silent, cpu]
+
+
+def test_the_best_device_is_one_of_those_given():
+    found = jax.devices()
+    assert best_device() in found
+    assert best_device(found[-1:]) == found[-1]
+
+
+def test_no_device_is_refused():
+    with pytest.raises(ArgumentError, match="`among` must hold at least one device"):
+        best_device([])

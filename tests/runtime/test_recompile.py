@@ -29,7 +29,10 @@ def test_guard_names_what_compiled():
 
     x = jnp.ones(3)
     with (
-        pytest.raises(RecompileError, match=r"at most 0 .* compiled 1: jit\(named\)"),
+        pytest.raises(
+            RecompileError,
+            match=r"at most 0 .* compiled 1: jit\(named\). Call .* `watched",
+        ),
         no_recompile(),
     ):
         jax.jit(named)(x)

@@ -11,6 +11,7 @@ import physax
 from .._checks import PhysaxError
 from ._exit import ExitCode
 from ._info import add_info_command
+from ._launch import add_launch_command
 from ._machine import DeviceError
 from ._track import add_track_command
 from ._xpcs import add_xpcs_command
@@ -67,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     add_info_command(commands)
+    add_launch_command(commands)
     add_track_command(commands)
     add_xpcs_command(commands)
     return parser

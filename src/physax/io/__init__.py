@@ -18,6 +18,7 @@ from ._gds import (
     MissingPackageError as MissingPackageError,
     read_gds as read_gds,
 )
+from ._graph_file import load_graph as load_graph, save_graph as save_graph
 from ._netcdf_time import Epoch as Epoch
 from ._npz import load_npz as load_npz, save_npz as save_npz
 from ._read_g2 import read_g2 as read_g2

@@ -7,6 +7,7 @@ from ._animate import animate as animate
 from ._convergence import convergence as convergence
 from ._corner import corner as corner
 from ._field import field as field
+from ._graph import graph as graph
 from ._mode import mode as mode
 from ._one_time import g2 as g2
 from ._parameters import (

@@ -1,6 +1,7 @@
 """Devices, precision, compilation, measuring, checkpoints, and the host loop."""
 
 from .._status import RunError as RunError, Status as Status, raise_for as raise_for
+from ._accumulate import accumulate as accumulate
 from ._benchmark import Benchmark as Benchmark, benchmark as benchmark
 from ._checkpoint_file import (
     Checkpoint as Checkpoint,
@@ -27,6 +28,20 @@ from ._drive import (
     drive as drive,
 )
 from ._fingerprint import Fingerprint as Fingerprint, fingerprint as fingerprint
+from ._initialize import (
+    COORDINATOR as COORDINATOR,
+    PROCESS as PROCESS,
+    PROCESSES as PROCESSES,
+    Processes as Processes,
+    ProcessesError as ProcessesError,
+    check_same as check_same,
+    initialize as initialize,
+)
+from ._live_arrays import (
+    ArrayGroup as ArrayGroup,
+    LiveArrays as LiveArrays,
+    live_arrays as live_arrays,
+)
 from ._memory import (
     AvailableMemory as AvailableMemory,
     MemoryLimitError as MemoryLimitError,
@@ -35,13 +50,35 @@ from ._memory import (
     check_memory as check_memory,
     memory as memory,
 )
-from ._mesh import DeviceInfo as DeviceInfo, devices as devices, mesh as mesh
+from ._mesh import (
+    DeviceInfo as DeviceInfo,
+    best_device as best_device,
+    devices as devices,
+    mesh as mesh,
+)
+from ._pipeline import pipeline as pipeline
+from ._placement import (
+    place as place,
+    propose as propose,
+    round_up as round_up,
+    shardings as shardings,
+)
 from ._precision import (
     Precision as Precision,
     PrecisionError as PrecisionError,
+    cast_floating as cast_floating,
     require_x64 as require_x64,
 )
+from ._precision_error import (
+    PrecisionDeviation as PrecisionDeviation,
+    precision_error as precision_error,
+)
 from ._profile import profile as profile
+from ._profile_summary import (
+    ProfileRow as ProfileRow,
+    ProfileSummary as ProfileSummary,
+    profile_summary as profile_summary,
+)
 from ._progress import Progress as Progress
 from ._recompile import (
     CompileCount as CompileCount,
@@ -49,12 +86,18 @@ from ._recompile import (
     count_compiles as count_compiles,
     no_recompile as no_recompile,
 )
+from ._remat import (
+    RematCost as RematCost,
+    explain_remat as explain_remat,
+    remat as remat,
+)
 from ._state_arrays import pack_state as pack_state, unpack_state as unpack_state
 from ._watch import (
     all_finite as all_finite,
     bounded as bounded,
     locate_fault as locate_fault,
 )
+from ._watched import watched as watched
 from ._writer_lock import (
     CheckpointLockError as CheckpointLockError,
     writer_lock as writer_lock,

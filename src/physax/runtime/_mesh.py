@@ -1,6 +1,8 @@
 """Devices, and meshes of them."""
 
 import math
+from collections.abc import Sequence
+from contextlib import suppress
 
 import equinox as eqx
 import jax
@@ -44,6 +46,47 @@ def devices() -> tuple[DeviceInfo, ...]:
         )
 
     return tuple(describe(device) for device in jax.devices())
+
+
+def best_device(among: Sequence | None = None) -> jax.Device:
+    """Chooses the device with the most free memory, an accelerator before a CPU.
+
+    Args:
+        among: The devices to choose from; by default all of this process, of every
+            platform that it can use.
+
+    Returns:
+        The device. Where the memory of several is equal or unknown, the first.
+
+    Raises:
+        ArgumentError: If there is none to choose from.
+    """
+    candidates = _local_devices() if among is None else among
+    if not candidates:
+        raise ArgumentError("`among` must hold at least one device, but is empty.")
+
+    return merit_order(candidates)[0]
+
+
+def merit_order(candidates: Sequence) -> list:
+    """Sorts devices: accelerators before CPUs, then by free memory, most first."""
+
+    def merit(device) -> tuple[bool, int]:
+        stats = device.memory_stats() or {}
+        free = stats.get("bytes_limit", 0) - stats.get("bytes_in_use", 0)
+        return device.platform != "cpu", free
+
+    return sorted(candidates, key=merit, reverse=True)
+
+
+def _local_devices() -> list[jax.Device]:
+    found = []
+    for platform in ("gpu", "tpu", "cpu"):
+        # JAX says that a platform is absent, or that JAX_PLATFORMS excludes it, in no
+        # other way.
+        with suppress(RuntimeError):
+            found += jax.local_devices(backend=platform)
+    return found or jax.local_devices()
 
 
 def mesh(*sizes: int, **named: int) -> Mesh:

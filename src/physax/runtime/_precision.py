@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from .._checks import ArgumentError
 
@@ -46,12 +47,7 @@ class Precision(eqx.Module):
             "accumulate": self.accumulate,
         }
         for field, name in named.items():
-            if name not in _DTYPES:
-                raise PrecisionError(
-                    f"`{field}` must be one of {', '.join(_DTYPES)}, but is {name}."
-                )
-            if name == "float64":
-                require_x64(f"`{field}`")
+            _check_name(field, name)
         if jnp.finfo(self.accumulate).eps > jnp.finfo(self.compute).eps:
             raise ArgumentError(
                 f"`accumulate` must be at least as precise as `compute`, "
@@ -78,6 +74,45 @@ class Precision(eqx.Module):
         """The complex dtype whose parts are at least as precise as `accumulate`."""
         wide = self.accumulate == "float64"
         return jnp.dtype("complex128" if wide else "complex64")
+
+
+def cast_floating(tree: PyTree, dtype: str | np.dtype | type) -> PyTree:
+    """Casts the floating point arrays of a tree.
+
+    Args:
+        tree: Any pytree. Complex arrays become `complex128` if `dtype` is float64,
+            otherwise `complex64`: there are no smaller ones. What is neither real nor
+            complex floating point, Python numbers included, stays as it is.
+        dtype: One of `"bfloat16"`, `"float16"`, `"float32"`, `"float64"`, such as
+            `precision.compute`.
+
+    Returns:
+        The tree, with its arrays cast. Gradients pass through.
+
+    Raises:
+        PrecisionError: If the type is unknown, or is float64 while JAX has it off.
+    """
+    name = _name(dtype)
+    _check_name("dtype", name)
+    complex_name = "complex128" if name == "float64" else "complex64"
+
+    def cast(leaf):
+        array = isinstance(leaf, jax.Array | np.ndarray)
+        if not array or not jnp.issubdtype(leaf.dtype, jnp.inexact):
+            return leaf
+        wide = jnp.issubdtype(leaf.dtype, jnp.complexfloating)
+        return jnp.asarray(leaf).astype(complex_name if wide else name)
+
+    return jax.tree.map(cast, tree)
+
+
+def _check_name(what: str, name: str) -> None:
+    if name not in _DTYPES:
+        raise PrecisionError(
+            f"`{what}` must be one of {', '.join(_DTYPES)}, but is {name}."
+        )
+    if name == "float64":
+        require_x64(f"`{what}`")
 
 
 def require_x64(what: str) -> None:

@@ -15,8 +15,8 @@ def profile(folder: str | os.PathLike) -> Iterator[Path]:
     Block on the results inside, otherwise the trace ends before the work does.
 
     Args:
-        folder: Where the trace goes; made if it is not there. Look at it with
-            TensorBoard or XProf.
+        folder: Where the trace goes; made if it is not there. Read it with
+            `profile_summary`, TensorBoard or XProf.
 
     Yields:
         The folder.

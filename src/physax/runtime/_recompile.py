@@ -10,6 +10,14 @@ from .._checks import ArgumentError, PhysaxError
 
 # Fires once for each program handed to XLA, also where the persistent cache has it.
 _COMPILED = "/jax/core/compile/backend_compile_duration"
+# Ours, to every count that is open.
+_EXPLAINED = "/physax/compile_explained"
+
+
+_REMEDY = (
+    "Call the function as `watched(function)` to see which argument changed; Python "
+    "floats in static fields and weakly typed numbers are the usual reasons."
+)
 
 
 class RecompileError(PhysaxError, RuntimeError):
@@ -22,11 +30,14 @@ class CompileCount:
     Attributes:
         names: The compiled functions in order, `"jit(f)"`.
         seconds: What compiling each of them took.
+        reasons: Why functions under `watched` compiled: sentences that name the
+            function, and the arguments that changed.
     """
 
     def __init__(self):
         self.names: list[str] = []
         self.seconds: list[float] = []
+        self.reasons: list[str] = []
 
     def __len__(self) -> int:
         return len(self.names)
@@ -47,12 +58,19 @@ def count_compiles() -> Iterator[CompileCount]:
         if event == _COMPILED:
             count.names.append(str(kwargs.get("fun_name", "?")))
             count.seconds.append(duration_secs)
+        elif event == _EXPLAINED:
+            count.reasons.append(str(kwargs["reason"]))
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
         yield count
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
+
+
+def tell_reason(reason: str, seconds: float) -> None:
+    """Tells all open counts why something compiled."""
+    jax.monitoring.record_event_duration_secs(_EXPLAINED, seconds, reason=reason)
 
 
 @contextmanager
@@ -68,7 +86,7 @@ def no_recompile(allow: int = 0) -> Iterator[CompileCount]:
     Raises:
         ArgumentError: If `allow` is negative.
         RecompileError: At the end of the block, if it compiled more. The message names
-            the functions.
+            the functions, and for those under `watched` the arguments that changed.
     """
     if allow < 0:
         raise ArgumentError(f"`allow` must be at least 0, but is {allow}.")
@@ -77,7 +95,6 @@ def no_recompile(allow: int = 0) -> Iterator[CompileCount]:
     if len(count) > allow:
         raise RecompileError(
             f"The block must compile at most {allow} programs, but compiled "
-            f"{len(count)}: {', '.join(count.names)}. Set `jax_log_compiles` or "
-            "`jax_explain_cache_misses` to see which argument changed; Python floats "
-            "in static fields and weakly typed numbers are the usual reasons."
+            f"{len(count)}: {', '.join(count.names)}. "
+            + (" ".join(count.reasons) or _REMEDY)
         )

@@ -1,0 +1,226 @@
+"""How a program runs: names and shapes checked while it is traced, at no cost later."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import export
+from jax.sharding import PartitionSpec
+from jax.tree_util import PyTreeDef
+
+from .._checks import PhysaxError
+from ._assembly import Assembly
+from ._backend import Backend
+from ._block import GraphError
+from ._structs import agree, struct_text
+
+
+class NotFiniteError(PhysaxError, FloatingPointError):
+    """A node gave NaN or infinity."""
+
+
+class Source(eqx.Module):
+    """What a program runs, apart from arrays.
+
+    Attributes:
+        rest: The built blocks without their arrays.
+        tree: How their arrays are nested.
+        names: The name of each of these arrays.
+        given: The inputs that were made parameters or constants.
+        structs: The shape of each input.
+        layout: How wires are cut.
+        backend: Where and how it runs.
+    """
+
+    rest: Assembly
+    tree: PyTreeDef = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
+    given: tuple[str, ...] = eqx.field(static=True)
+    structs: dict[str, Any]
+    layout: dict[str, PartitionSpec]
+    backend: Backend
+
+
+def evaluator(source: Source) -> tuple[Callable, Callable]:
+    """Makes the two functions that a program runs by.
+
+    Args:
+        source: What it runs.
+
+    Returns:
+        One that takes parameters, constants and inputs and returns the outputs, and one
+        that takes cotangents of the outputs too and returns gradients with them.
+    """
+
+    def forward(params, constants, inputs):
+        return _run(source, params, constants, inputs)
+
+    def pull_back(params, constants, inputs, cotangents):
+        def run(params):
+            return _run(source, params, constants, inputs)
+
+        outputs, pull, finite = jax.vjp(run, params, has_aux=True)
+        (gradients,) = pull(_cotangents(outputs, cotangents))
+        if source.backend.debug:
+            finite |= {
+                f"gradient {number:06d} the gradient by {name} came": _all_finite(g)
+                for number, (name, g) in enumerate(gradients.items())
+            }
+        return (outputs, gradients), finite
+
+    backend = source.backend
+    return _entry(forward, backend), _entry(pull_back, backend)
+
+
+def _entry(function: Callable, backend: Backend) -> Callable:
+    if not backend.debug:
+        # Nothing stands between the caller and the compiled function.
+        return backend.jit(lambda *arguments: function(*arguments)[0])
+    checked = backend.jit(function)
+
+    def run(*arguments):
+        outputs, finite = checked(*arguments)
+        for what, good in finite.items():
+            if not good:
+                shown = what.removeprefix("gradient ").partition(" ")[2]
+                raise NotFiniteError(
+                    f"All values must be finite, but {shown} with NaN or infinity; "
+                    "what runs before it is finite."
+                )
+        return outputs
+
+    return run
+
+
+def _run(source, params, constants, inputs) -> tuple[dict[str, Any], dict[str, Any]]:
+    _check_names("inputs", inputs, source.structs)
+    arrays = {**params, **jax.lax.stop_gradient(constants)}
+    _check_names("params", arrays, (*source.names, *source.given))
+    finite: dict[str, Any] = {}
+
+    def watch(node, wire, value):
+        if wire in source.layout:
+            place = source.backend.placement(wire, value.shape, source.layout[wire])
+            value = jax.lax.with_sharding_constraint(value, place)
+        if source.backend.debug:
+            # JAX sorts dicts by their keys.
+            shape = struct_text(_struct(value))
+            what = f"{len(finite):06d} `{node}` writes {wire}:{shape}"
+            finite[what] = _all_finite(value)
+        return value
+
+    wires = {name: arrays[name] for name in source.given}
+    sizes: dict[str, tuple[int, str]] = {}
+    for wire, value in inputs.items():
+        value = _checked(wire, value, source.structs[wire], sizes)
+        wires[wire] = watch("input", wire, value)
+    leaves = [arrays[name] for name in source.names]
+    built = eqx.combine(jax.tree.unflatten(source.tree, leaves), source.rest)
+    outputs = built.run(wires, watch)
+    return dict(zip(built.outputs, outputs, strict=True)), finite
+
+
+def _check_names(argument: str, given: Mapping[str, Any], wanted: Any) -> None:
+    missing = [name for name in wanted if name not in given]
+    unknown = [name for name in given if name not in wanted]
+    if missing or unknown:
+        raise GraphError(
+            f"`{argument}` must hold {', '.join(wanted) or 'nothing'}, but "
+            + "; ".join(
+                f"{', '.join(names)} {what}"
+                for names, what in ((missing, "is missing"), (unknown, "is unknown"))
+                if names
+            )
+            + "."
+        )
+
+
+def _struct(value: Any) -> Any:
+    return eqx.filter_eval_shape(lambda: value)
+
+
+def _checked(wire: str, value: Any, struct: Any, sizes: dict) -> Any:
+    """The input with the dtype that is declared, if it has the declared shape."""
+
+    def cast(leaf, wanted):
+        leaf = jnp.asarray(leaf)
+        kinds = (jnp.floating, jnp.complexfloating, jnp.integer)
+        same = any(
+            jnp.issubdtype(leaf.dtype, kind) and jnp.issubdtype(wanted.dtype, kind)
+            for kind in kinds
+        )
+        whole = jnp.issubdtype(leaf.dtype, jnp.integer)
+        widened = whole and jnp.issubdtype(wanted.dtype, jnp.inexact)
+        return leaf.astype(wanted.dtype) if same or widened else leaf
+
+    if jax.tree.structure(value) == jax.tree.structure(struct):
+        value = jax.tree.map(cast, value, struct)
+    found = _struct(value)
+    if not agree(found, struct):
+        raise GraphError(
+            f"The input `{wire}` must have shape {struct_text(struct)}, but has "
+            f"{struct_text(found)}."
+        )
+    pairs = zip(jax.tree.leaves(found), jax.tree.leaves(struct), strict=True)
+    for have, want in pairs:
+        for size, symbol in zip(have.shape, want.shape, strict=True):
+            if not export.is_symbolic_dim(symbol):
+                continue
+            known, other = sizes.setdefault(str(symbol), (size, wire))
+            if known != size:
+                raise GraphError(
+                    f"{symbol} must stand for one size, but is {known} in the input "
+                    f"`{other}` and {size} in `{wire}`."
+                )
+    return value
+
+
+def _cotangents(outputs: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = [wire for wire in given if wire not in outputs]
+    if unknown:
+        raise GraphError(
+            f"`output_gradients` must name outputs, {', '.join(outputs)}, but got "
+            f"{', '.join(unknown)}."
+        )
+
+    def zero(value):
+        if jnp.issubdtype(value.dtype, jnp.inexact):
+            return jnp.zeros_like(value)
+        return np.zeros(value.shape, jax.dtypes.float0)
+
+    def cotangent(wire, value, gradient):
+        if not jnp.issubdtype(value.dtype, jnp.inexact):
+            raise GraphError(
+                f"`output_gradients` must name outputs of real or complex numbers, but "
+                f"`{wire}` is {struct_text(_struct(value))}."
+            )
+        gradient = jnp.asarray(gradient)
+        if gradient.shape != value.shape:
+            raise GraphError(
+                f"The gradient by `{wire}` must have its shape, "
+                f"{struct_text(_struct(value))}, but has "
+                f"{struct_text(_struct(gradient))}."
+            )
+        return gradient.astype(value.dtype)
+
+    return {
+        wire: jax.tree.map(zero, value)
+        if wire not in given
+        else jax.tree.map(
+            lambda v, g, wire=wire: cotangent(wire, v, g), value, given[wire]
+        )
+        for wire, value in outputs.items()
+    }
+
+
+def _all_finite(value: Any) -> Any:
+    leaves = [
+        leaf
+        for leaf in jax.tree.leaves(value)
+        if eqx.is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.inexact)
+    ]
+    good = [jnp.all(jnp.isfinite(leaf)) for leaf in leaves]
+    return jnp.all(jnp.stack(good)) if good else jnp.array(True)

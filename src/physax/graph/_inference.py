@@ -1,0 +1,100 @@
+"""Which shapes follow from those of the inputs: blocks are traced, never run."""
+
+import functools
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.random as jr
+from jax.tree_util import PyTreeDef
+
+from ._block import AbstractBlock, Connection, GraphError, results_of
+from ._structs import struct_text
+
+
+def inferred(nodes: Iterable[Connection], structs: Mapping[str, Any]) -> dict:
+    """Returns the shapes of all wires that follow from some.
+
+    Args:
+        nodes: The nodes, each after those that it reads.
+        structs: Known wires.
+
+    Returns:
+        `structs` and what follows.
+
+    Raises:
+        GraphError: If a block refuses its inputs.
+    """
+    structs = dict(structs)
+    names: dict[str, Connection] = {}
+    for node in nodes:
+        infer(node, structs, names.setdefault(node.name, node))
+    return structs
+
+
+def infer(node: Connection, structs: dict[str, Any], first: Connection) -> None:
+    """Adds the outputs of a node to the known wires, if its inputs are known.
+
+    Args:
+        node: The node.
+        structs: Known wires; extended.
+        first: The first node of its name, whose parameters it uses.
+
+    Raises:
+        GraphError: If the block refuses its inputs.
+    """
+    if any(wire not in structs for wire in (*node.inputs, *first.inputs)):
+        return
+    inputs = tuple(structs[wire] for wire in node.inputs)
+    built = tuple(structs[wire] for wire in first.inputs)
+    try:
+        outputs = _outputs(first.block, built, inputs)
+    except GraphError as error:
+        raise GraphError(f"{described(node, structs)}: {error}") from None
+    except (TypeError, ValueError, IndexError, KeyError, AttributeError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise GraphError(f"{described(node, structs)}: {reason}") from error
+    structs.update(zip(node.outputs, outputs, strict=True))
+
+
+def _outputs(block: AbstractBlock, built: tuple, inputs: tuple) -> tuple:
+    leaves, tree = jax.tree.flatten((block, built, inputs))
+    try:
+        # Networks repeat layers.
+        return _traced(tree, tuple(leaves))
+    except TypeError as error:
+        if "unhashable" not in str(error):
+            raise
+    return _traced.__wrapped__(tree, tuple(leaves))
+
+
+@functools.lru_cache(maxsize=4096)
+def _traced(tree: PyTreeDef, leaves: tuple) -> tuple:
+    block, built, inputs = jax.tree.unflatten(tree, leaves)
+
+    def run(values):
+        function = block.build(jr.key(0), *built)
+        return results_of(function(*values), block.results, block.label)
+
+    return eqx.filter_eval_shape(run, inputs)
+
+
+def described(node: Connection, structs: Mapping[str, Any]) -> str:
+    """Shows a node with its terminals, wires and shapes on one line.
+
+    Args:
+        node: The node.
+        structs: Known wires.
+
+    Returns:
+        As in `mm(a=x:[3,4], b=y:[5,6]) -> z:?`.
+    """
+    reads = ", ".join(
+        f"{terminal}={wire}:{struct_text(structs.get(wire))}"
+        for terminal, wire in zip(node.block.terminals, node.inputs, strict=True)
+    )
+    writes = ", ".join(
+        f"{wire}:{struct_text(structs.get(wire))}" for wire in node.outputs
+    )
+    return f"{node.name}({reads}) -> {writes}"

@@ -1,0 +1,221 @@
+"""Operations: functions, modules and names as blocks."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ._block import AbstractBlock, GraphError
+
+
+_REGISTERED: dict[str, Callable] = {}
+_LIBRARIES = (jnp, jax.nn, jax.lax)
+
+# What a file may ask for besides registered operations: these map arrays to arrays.
+_SAVED = frozenset(
+    """
+    abs add all any angle arccos arcsin arctan arctan2 argmax argmin average bitwise_and
+    bitwise_not bitwise_or bitwise_xor broadcast_to cbrt ceil celu clip concat conj
+    convolve cos cosh cross cumprod cumsum deg2rad diag diagonal diff divide dot einsum
+    elu equal exp exp2 expand_dims expm1 flip floor floor_divide gelu glu greater
+    greater_equal hard_tanh hypot imag inner kron leaky_relu less less_equal log log10
+    log1p log2 log_sigmoid log_softmax logaddexp logical_and logical_not logical_or
+    logsumexp matmul matrix_transpose max maximum mean median min minimum mish mod
+    moveaxis multiply nan_to_num negative not_equal one_hot outer pad positive power
+    prod rad2deg ravel real reciprocal relu relu6 repeat reshape roll round rsqrt selu
+    sigmoid sign silu sin sinc sinh soft_sign softmax softplus sort sqrt square squeeze
+    stack standardize std stop_gradient subtract sum swapaxes swish take tan tanh
+    tensordot tile trace transpose tril triu true_divide var vdot vecdot where
+    """.split()
+)
+
+
+class Operation(AbstractBlock):
+    """A function, or a module whose arrays exist already; made by `op`.
+
+    Attributes:
+        function: What is called with the inputs.
+        label: What a node is called unless it gets a name.
+        terminals: Names of the inputs.
+        results: Names of the outputs.
+        trainable: Whether the arrays of the module are parameters.
+        source: The name by which it was asked for, and the options; None for a function
+            that has no registered name, which can't be saved.
+
+    Raises:
+        GraphError: If two terminals or results have one name.
+    """
+
+    function: Callable
+    label: str = eqx.field(static=True)
+    terminals: tuple[str, ...] = eqx.field(static=True)
+    results: tuple[str, ...] = eqx.field(static=True, default=("output",))
+    trainable: bool = eqx.field(static=True, default=True)
+    source: tuple[str, tuple[tuple[str, Any], ...]] | None = eqx.field(
+        static=True, default=None
+    )
+
+    def __check_init__(self):
+        if not self.results:
+            raise GraphError(f"`{self.label}` must have a result, but has none.")
+        names = (*self.terminals, *self.results)
+        if double := sorted({name for name in names if names.count(name) > 1}):
+            raise GraphError(
+                f"`{self.label}` must have terminals and results of different names, "
+                f"but {', '.join(double)} stands twice. Name them by `inputs` and "
+                "`outputs`."
+            )
+
+    def build(self, key, *inputs):
+        """Returns the function itself."""
+        del key, inputs
+        return self.function
+
+
+def register_op(name: str) -> Callable[[Callable], Callable]:
+    """Makes a function available by name, ahead of JAX's own functions.
+
+    Used as a decorator: `@register_op("gelu")`.
+
+    Args:
+        name: The name, a Python identifier.
+
+    Returns:
+        What takes the function and returns it unchanged.
+
+    Raises:
+        GraphError: If the name is no identifier, or is taken by another function.
+    """
+    if not name.isidentifier():
+        raise GraphError(f"`name` must be a Python identifier, but is {name!r}.")
+
+    def register(function: Callable) -> Callable:
+        if _REGISTERED.get(name, function) is not function:
+            raise GraphError(
+                f"An operation must be registered once, but {name!r} already is, as "
+                f"{_REGISTERED[name]!r}. Choose another name."
+            )
+        _REGISTERED[name] = function
+        return function
+
+    return register
+
+
+def saved_operation(name: str) -> None:
+    """Refuses an operation that a file may not ask for.
+
+    Args:
+        name: The operation.
+
+    Raises:
+        GraphError: If it was not registered, and is not among those of JAX that map
+            arrays to arrays.
+    """
+    if name not in _REGISTERED and name not in _SAVED:
+        raise GraphError(
+            f"A saved graph must have operations that are registered, or that map "
+            f"arrays to arrays, but {name!r} is neither. Register it by `register_op` "
+            "beforehand."
+        )
+
+
+def operation_named(name: str) -> Callable:
+    """Returns the function that a name stands for.
+
+    Args:
+        name: A registered operation, or else a function of `jax.numpy`, `jax.nn` or
+            `jax.lax`.
+
+    Returns:
+        The function.
+
+    Raises:
+        GraphError: If it is none of these.
+    """
+    places = [_REGISTERED.get(name)]
+    if not name.startswith("_"):
+        places += [getattr(library, name, None) for library in _LIBRARIES]
+    for found in places:
+        if callable(found) and not isinstance(found, type):
+            return found
+    raise GraphError(
+        f"An operation must be registered by `register_op`, or be a function of "
+        f"jax.numpy, jax.nn or jax.lax, but {name!r} is not."
+    )
+
+
+def op(
+    function: str | Callable,
+    *,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] = ("output",),
+    label: str | None = None,
+    trainable: bool = True,
+    **options: Any,
+) -> Operation:
+    """Makes a block of a function, a module, or the name of an operation.
+
+    A solver is one too: `op(simulate_device, outputs=("s11", "s21"))`. A wire may carry
+    a pytree, such as the result of a solver.
+
+    Args:
+        function: A function of arrays; a module with `__call__`, whose arrays become
+            parameters; or the name of an operation, as in `op("tanh")`.
+        inputs: Names of the terminals; by default those of the arguments that have no
+            default value.
+        outputs: Names of the results. A function of several returns a tuple or a dict.
+        label: What a node is called unless it gets a name; by default the name of the
+            function.
+        trainable: Whether the arrays of a module are parameters rather than constants.
+        **options: Keyword arguments that the function gets, as in `op("sum", axis=0)`.
+
+    Returns:
+        The block.
+
+    Raises:
+        GraphError: If the name is unknown, or the names of arguments can't be found.
+    """
+    called = getattr(function, "__name__", type(function).__name__.lower())
+    source = None
+    if isinstance(function, str):
+        fixed = (
+            (name, tuple(value) if isinstance(value, list) else value)
+            for name, value in sorted(options.items())
+        )
+        called, source = function, (function, tuple(fixed))
+        function = operation_named(function)
+    names = tuple(inputs) if inputs is not None else _arguments(function, called)
+    names = tuple(name for name in names if name not in options)
+    if options:
+        function = eqx.Partial(function, **options)
+    if not called.isidentifier():
+        called = "function"
+    return Operation(
+        function=function,
+        label=label or called,
+        terminals=names,
+        results=tuple(outputs),
+        trainable=trainable,
+        source=source,
+    )
+
+
+def _arguments(function: Callable, called: str) -> tuple[str, ...]:
+    if isinstance(function, jnp.ufunc):
+        return ("x", "y")[: function.nin]
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        raise GraphError(
+            f"`inputs` must name the terminals of `{called}`, whose arguments Python "
+            "does not tell."
+        ) from None
+    return tuple(
+        parameter.name
+        for parameter in parameters
+        if parameter.kind in kinds and parameter.default is parameter.empty
+    )

@@ -1,0 +1,137 @@
+"""Multilayer perceptrons, and the features that let them follow fine detail."""
+
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, Key
+
+from ._block import AbstractBlock, GraphError
+from ._layer import Batched
+from ._operation import operation_named
+
+
+class MLP(AbstractBlock):
+    """A multilayer perceptron over the last axis.
+
+    Attributes:
+        input_size: Size of the last axis of the input.
+        hidden_sizes: Sizes of the hidden layers.
+        output_size: Size of the last axis of the output.
+        activation: Name of the operation between two layers.
+        label: What a node is called unless it gets a name.
+        terminals: `("input",)`.
+        results: `("output",)`.
+        trainable: Whether its arrays are parameters.
+
+    Raises:
+        GraphError: If a size is not positive, or the operation is unknown.
+    """
+
+    input_size: int = eqx.field(static=True)
+    hidden_sizes: tuple[int, ...] = eqx.field(static=True, converter=tuple)
+    output_size: int = eqx.field(static=True)
+    activation: str = eqx.field(static=True, default="gelu")
+    label: str = eqx.field(static=True, default="mlp")
+    terminals: tuple[str, ...] = eqx.field(static=True, default=("input",))
+    results: tuple[str, ...] = eqx.field(static=True, default=("output",))
+    trainable: bool = eqx.field(static=True, default=True)
+
+    def __check_init__(self):
+        sizes = (self.input_size, *self.hidden_sizes, self.output_size)
+        if min(sizes) < 1:
+            raise GraphError(f"Sizes must be at least 1, but are {sizes}.")
+        operation_named(self.activation)
+
+    def build(self, key, *inputs):
+        """Draws the weights as `equinox.nn.Linear` does."""
+        (struct,) = inputs
+        if not struct.ndim or struct.shape[-1] != self.input_size:
+            raise GraphError(
+                f"The last axis of the input must have size {self.input_size}, but the "
+                f"shape is {struct.shape}."
+            )
+        sizes = (self.input_size, *self.hidden_sizes, self.output_size)
+        keys = jr.split(key, len(sizes) - 1)
+        layers = [
+            eqx.nn.Linear(n, m, key=k)
+            for n, m, k in zip(sizes, sizes[1:], keys, strict=False)
+        ]
+        return Batched(Perceptron(layers, operation_named(self.activation)), 1)
+
+
+class Perceptron(eqx.Module):
+    """Layers with an activation between each two.
+
+    Attributes:
+        layers: The layers.
+        activation: What is applied after all but the last.
+    """
+
+    layers: Sequence[Callable]
+    activation: Callable
+
+    def __call__(self, input: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        """Applies the layers in turn."""
+        for layer in self.layers[:-1]:
+            input = self.activation(layer(input))
+        return self.layers[-1](input)
+
+
+class FourierFeatures(AbstractBlock):
+    r"""Random waves of the last axis: $\cos 2\pi B x$ and $\sin 2\pi B x$.
+
+    In front of a perceptron of coordinates they let it follow detail as fine as
+    1 / `scale`. $B$ is drawn from a normal distribution and not trained. Reference:
+    Tancik et al., *Fourier Features Let Networks Learn High Frequency Functions in Low
+    Dimensional Domains*, NeurIPS (2020).
+
+    Attributes:
+        count: Number of waves; the output has twice this size.
+        scale: Standard deviation of the wave numbers, in periods per unit of $x$.
+        label: What a node is called unless it gets a name.
+        terminals: `("input",)`.
+        results: `("output",)`.
+        trainable: Whether $B$ is a parameter.
+
+    Raises:
+        GraphError: If `count` or `scale` is not positive.
+    """
+
+    count: int = eqx.field(static=True)
+    scale: float = eqx.field(static=True, default=1.0)
+    label: str = eqx.field(static=True, default="fourier")
+    terminals: tuple[str, ...] = eqx.field(static=True, default=("input",))
+    results: tuple[str, ...] = eqx.field(static=True, default=("output",))
+    trainable: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self):
+        if self.count < 1 or not self.scale > 0:
+            raise GraphError(
+                "`count` and `scale` must be positive, but are "
+                f"{self.count} and {self.scale}."
+            )
+
+    def build(self, key: Key[Array, ""], *inputs: jax.ShapeDtypeStruct) -> "Waves":
+        """Draws the wave numbers."""
+        shape = (self.count, inputs[0].shape[-1])
+        return Waves(self.scale * jr.normal(key, shape))
+
+
+class Waves(eqx.Module):
+    """Waves of given wave numbers.
+
+    Attributes:
+        numbers: Periods per unit of each coordinate.
+    """
+
+    numbers: Float[Array, "waves coordinates"]
+
+    def __call__(
+        self, input: Float[Array, "*batch coordinates"]
+    ) -> Float[Array, "*batch features"]:
+        """Evaluates them."""
+        phase = 2 * jnp.pi * input @ self.numbers.T
+        return jnp.concat([jnp.cos(phase), jnp.sin(phase)], axis=-1)

@@ -1,0 +1,161 @@
+"""Compiled graphs."""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import equinox as eqx
+from jax.sharding import PartitionSpec
+from jaxtyping import Array, ArrayLike, Inexact, Key, PyTree, Shaped
+
+from ..runtime import propose
+from ._backend import Backend
+from ._block import GraphError
+from ._summary import table
+from ._wiring import Wiring
+
+
+Parameters: TypeAlias = dict[str, Inexact[Array, "..."]]
+Constants: TypeAlias = dict[str, Shaped[Array, "..."]]
+
+
+class Program(eqx.Module):
+    """A compiled graph; made by `compile`.
+
+    A pytree: it may be called, differentiated, batched and compiled as any Equinox
+    module. `evaluate` is the fast way in from Python; its parameters are a dict that
+    optax and checkpoints take as it is.
+
+    Attributes:
+        params: The parameters by name, such as `linear.weight`.
+        constants: Arrays that are not trained, by name.
+        inputs: The wires to be given.
+        outputs: The wires that are returned.
+        backend: Where and how it runs.
+        wiring: The nodes that it runs, with all shapes.
+        forward: Takes parameters, constants and inputs; returns the outputs.
+        pull_back: Takes these and `output_gradients`; returns the outputs and the
+            gradients.
+        draw: Draws parameters and constants from a key.
+    """
+
+    params: Parameters
+    constants: Constants
+    inputs: tuple[str, ...] = eqx.field(static=True)
+    outputs: tuple[str, ...] = eqx.field(static=True)
+    backend: Backend = eqx.field(static=True)
+    wiring: Wiring = eqx.field(static=True)
+    forward: Callable = eqx.field(static=True)
+    pull_back: Callable = eqx.field(static=True)
+    draw: Callable = eqx.field(static=True)
+
+    def __call__(self, **inputs: PyTree[ArrayLike]) -> dict[str, PyTree[Array]]:
+        """Evaluates the outputs with the parameters of the program itself.
+
+        Args:
+            **inputs: The value of each input.
+
+        Returns:
+            The value of each output.
+
+        Raises:
+            GraphError: If an input is missing, unknown or of another shape.
+        """
+        return self.forward(self.params, self.constants, inputs)
+
+    @property
+    def evaluate(self) -> Callable[..., Any]:
+        """Evaluates the outputs, and gradients by the parameters if asked for.
+
+        Called as `evaluate(params, inputs, output_gradients=None)`:
+
+        - `params` are the parameters, as in `Program.params`;
+        - `inputs` holds the value of each input;
+        - `output_gradients` holds the derivative of what is to be minimised by each
+          output: an array of its shape, or True for 1 by a scalar. An output that is
+          not named counts as 0. For complex outputs the convention is `jax.vjp`'s.
+
+        It returns a dict with the value of each output; with `output_gradients`, this
+        and the gradients, a dict such as `params`. It raises a `GraphError` if a name
+        is missing or unknown or a shape another, and a `NotFiniteError` if the backend
+        is to debug and a node gives NaN or infinity.
+        """
+        # A method of an Equinox module is a module that is made at each access, which
+        # takes longer than a small program runs.
+        return functools.partial(
+            _evaluate, self.forward, self.pull_back, self.constants
+        )
+
+    def randomize_params(self, key: Key[Array, ""]) -> Parameters:
+        """Draws parameters anew.
+
+        Args:
+            key: Where they come from.
+
+        Returns:
+            The parameters. Arrays that were given rather than drawn keep their values.
+        """
+        drawn, _ = self.draw(key)
+        return {**self.params, **drawn}
+
+    def init(self, key: Key[Array, ""]) -> "Program":
+        """Draws parameters and all other random arrays anew.
+
+        Args:
+            key: Where they come from.
+
+        Returns:
+            The program with them.
+        """
+        params, constants = self.draw(key)
+        fresh = ({**self.params, **params}, {**self.constants, **constants})
+        return eqx.tree_at(lambda p: (p.params, p.constants), self, fresh)
+
+    def split(self) -> tuple[Parameters, "Program"]:
+        """Separates the parameters.
+
+        Returns:
+            The parameters, and the program without them, whose `evaluate` takes them.
+        """
+        return self.params, eqx.tree_at(lambda p: p.params, self, {})
+
+    def propose_shardings(self) -> dict[str, PartitionSpec]:
+        """Proposes how to cut each parameter over the mesh of the backend.
+
+        Returns:
+            A layout for each parameter, largest axes cut first, as `shard_params` of
+            `compile` takes them.
+
+        Raises:
+            GraphError: If the backend has no mesh.
+        """
+        if self.backend.mesh is None:
+            raise GraphError(
+                "`propose_shardings` needs a mesh, but the backend has none. Give "
+                "`Backend(mesh=...)`."
+            )
+        return propose(self.params, self.backend.mesh)
+
+    def summary(self, depth: int = 1) -> str:
+        """Shows the nodes with their wires, shapes and numbers of parameters.
+
+        Args:
+            depth: Down to which level nested graphs are opened.
+
+        Returns:
+            A table.
+        """
+        return table(self.wiring, depth=depth, arrays=self.params)
+
+
+def _evaluate(
+    forward: Callable,
+    pull_back: Callable,
+    constants: Constants,
+    params: Parameters,
+    inputs: Mapping[str, PyTree[ArrayLike]],
+    output_gradients: Mapping[str, PyTree[ArrayLike]] | None = None,
+) -> Any:
+    if output_gradients is None:
+        return forward(params, constants, inputs)
+    return pull_back(params, constants, inputs, output_gradients)

@@ -1,0 +1,109 @@
+"""Shapes of wires: integers, symbols, and how messages show them."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import ShapeDtypeStruct, export
+
+from ._block import GraphError
+
+
+# One for all graphs, so that they can be joined: a symbol means one size everywhere.
+_SCOPE = export.SymbolicScope()
+
+
+def struct_of(wire: str, given: Any, dtype: np.dtype) -> Any:
+    """Returns what is known of a wire from what was declared.
+
+    Args:
+        wire: Its name, for the message.
+        given: A shape, whose sizes are integers, symbols such as `"b"` or expressions
+            such as `"2*n"`; or a `jax.ShapeDtypeStruct`, an array, or a pytree of
+            these.
+        dtype: Of a shape that comes without one.
+
+    Returns:
+        A `jax.ShapeDtypeStruct`, or a pytree of them.
+
+    Raises:
+        GraphError: If a size is neither.
+    """
+    if not isinstance(given, (tuple, list)) or any(map(_has_shape, given)):
+        if isinstance(given, (str, int)):
+            raise GraphError(
+                f"The shape of `{wire}` must be a tuple such as ('b', 64), but is "
+                f"{given!r}."
+            )
+        return eqx.filter_eval_shape(lambda: given)
+    sizes = []
+    for size in given:
+        if isinstance(size, str):
+            try:
+                (size,) = export.symbolic_shape(size, scope=_SCOPE)
+            except ValueError as error:
+                raise GraphError(
+                    f"A size of `{wire}` must be an integer, a symbol or an expression "
+                    f"of them, but is {size!r}: {error}"
+                ) from None
+        elif not export.is_symbolic_dim(size) and not (
+            isinstance(size, (int, np.integer)) and size >= 0
+        ):
+            raise GraphError(
+                f"A size of `{wire}` must be an integer of at least 0 or a symbol such "
+                f"as 'b', but is {size!r}."
+            )
+        sizes.append(size)
+    return ShapeDtypeStruct(tuple(sizes), dtype)
+
+
+def _has_shape(given: Any) -> bool:
+    return isinstance(given, (ShapeDtypeStruct, jax.Array, np.ndarray, np.generic))
+
+
+def is_symbolic(struct: Any) -> bool:
+    """Whether a size of a wire, or of any leaf of a pytree, is a symbol."""
+    return any(
+        export.is_symbolic_dim(size)
+        for leaf in jax.tree.leaves(struct)
+        if _has_shape(leaf)
+        for size in leaf.shape
+    )
+
+
+def agree(found: Any, wanted: Any) -> bool:
+    """Whether a value of one struct may stand where another one is declared.
+
+    Symbols that are declared stand for any size here; `bind` sees that each stands for
+    one.
+    """
+    mine, tree = jax.tree.flatten(found)
+    other, other_tree = jax.tree.flatten(wanted)
+    if tree != other_tree:
+        return False
+    return all(
+        a.ndim == b.ndim
+        and a.dtype == b.dtype
+        and all(
+            export.is_symbolic_dim(q) or export.is_symbolic_dim(p) or p == q
+            for p, q in zip(a.shape, b.shape, strict=True)
+        )
+        for a, b in zip(mine, other, strict=True)
+        if _has_shape(a) and _has_shape(b)
+    )
+
+
+def struct_text(struct: Any) -> str:
+    """Shows a struct: `[b,64]`, with its dtype where that is not float32 or float64."""
+    if struct is None:
+        return "?"
+    if not _has_shape(struct):
+        leaves = [leaf for leaf in jax.tree.leaves(struct) if _has_shape(leaf)]
+        shown = ", ".join(struct_text(leaf) for leaf in leaves[:4])
+        more = ", ..." if len(leaves) > 4 else ""
+        return f"{type(struct).__name__}({shown}{more})"
+    sizes = f"[{','.join(map(str, struct.shape))}]"
+    usual = struct.dtype == jnp.result_type(float)
+    return sizes if usual else f"{sizes} {struct.dtype}"
