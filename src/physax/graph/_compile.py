@@ -72,7 +72,7 @@ def compile(
             fit.
         ArgumentError: If a layout does not fit the mesh.
     """
-    graph = graph if isinstance(graph, Graph) else Graph() | graph  # pyright: ignore[reportCallIssue]
+    graph = graph if isinstance(graph, Graph) else Graph() | graph
     backend = backend or Backend()
     if jit is not None:
         backend = backend.with_jit(jit)

@@ -37,9 +37,27 @@ class Graph(AbstractBlock):
         trainable: Whether its arrays are parameters, where its blocks say so.
     """
 
-    wiring: Wiring = eqx.field(static=True, default=Wiring())
-    label: str = eqx.field(static=True, default="graph")
-    trainable: bool = eqx.field(static=True, default=True)
+    wiring: Wiring = eqx.field(static=True)
+    label: str = eqx.field(static=True)
+    trainable: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        wiring: Wiring | None = None,
+        *,
+        label: str = "graph",
+        trainable: bool = True,
+    ):
+        """Makes a graph, by default an empty one.
+
+        Args:
+            wiring: The nodes and the wires between them.
+            label: What a node is called unless it gets a name.
+            trainable: Whether its arrays are parameters, where its blocks say so.
+        """
+        self.wiring = Wiring() if wiring is None else wiring
+        self.label = label
+        self.trainable = trainable
 
     @property
     def terminals(self) -> tuple[str, ...]:
@@ -143,9 +161,7 @@ class Graph(AbstractBlock):
         return self._with(renamed(self.wiring, wires))
 
     def _with(self, wiring: Wiring) -> "Graph":
-        return Graph(  # pyright: ignore[reportCallIssue]
-            wiring=wiring, label=self.label, trainable=self.trainable
-        )
+        return Graph(wiring, label=self.label, trainable=self.trainable)
 
     def _check_known(self, verb, wires, known) -> None:
         for wire in wires:

@@ -153,9 +153,7 @@ def _struct(struct: Any, where: str) -> dict[str, Any]:
 
 
 def _made_graph(content: dict[str, Any]) -> Graph:
-    made = Graph(  # pyright: ignore[reportCallIssue]
-        label=content["label"], trainable=content["trainable"]
-    )
+    made = Graph(label=content["label"], trainable=content["trainable"])
     for node in content["nodes"]:
         block = _made_block(node["block"])
         wires = tuple(node["inputs"]), tuple(node["outputs"])
@@ -169,7 +167,7 @@ def _made_graph(content: dict[str, Any]) -> Graph:
 
 def _made_struct(sizes: list, dtype: str) -> ShapeDtypeStruct:
     # Any graph makes symbols of its own names.
-    known = Graph() | op("negative").connect(x="x")  # pyright: ignore[reportCallIssue]
+    known = Graph() | op("negative").connect(x="x")
     struct = known.with_shapes(x=tuple(sizes)).wiring.declared["x"]
     return ShapeDtypeStruct(struct.shape, dtype)
 

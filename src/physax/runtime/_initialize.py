@@ -173,8 +173,8 @@ def _join(
         raise ProcessesError(
             f"The {processes or 'processes of the job'} must meet at "
             f"{coordinator or 'the address that SLURM gives'} within {timeout:g} s, "
-            f"but did not: {str(error).splitlines()[0]} Call `initialize` before anything "
-            "else uses devices, and start all processes at about the same time."
+            f"but did not: {str(error).splitlines()[0]} Call `initialize` before "
+            "anything else uses devices, and start all processes at about one time."
         ) from error
 
 
