@@ -14,7 +14,13 @@ import pytest
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
-QUICK = ["docs/graph.md", "docs/particles.md", "docs/runtime.md", "docs/xpcs-data.md"]
+QUICK = [
+    "docs/clusters.md",
+    "docs/graph.md",
+    "docs/particles.md",
+    "docs/runtime.md",
+    "docs/xpcs-data.md",
+]
 SLOW = [
     "README.md",
     "docs/coming-from-beamz.md",

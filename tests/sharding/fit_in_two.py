@@ -1,15 +1,17 @@
-"""One of two processes that fit together: `fit_in_two RANK PORT`."""
+"""One of two processes that fit together."""
 
 import json
-import sys
 
 import jax
 
 
 jax.config.update("jax_enable_x64", True)
-jax.distributed.initialize(f"127.0.0.1:{sys.argv[2]}", 2, int(sys.argv[1]))
 
 from physax import runtime  # noqa: E402
+
+
+runtime.initialize()
+
 from physax.fit import least_squares  # noqa: E402
 from tests.fit.exponentials import problem  # noqa: E402
 

@@ -6,7 +6,7 @@ import pytest
 from physax import runtime
 from physax.fit import least_squares
 from tests.fit.exponentials import assert_same, problem
-from tests.sharding.two_processes import in_two
+from tests.sharding.processes import together
 
 
 pytestmark = pytest.mark.x64
@@ -24,7 +24,7 @@ def test_devices_agree(expected, devices):
 
 
 def test_two_processes_agree(expected):
-    first, second = in_two("tests.sharding.fit_in_two")
+    first, second = together("tests.sharding.fit_in_two")
     assert first == second
     values, covariance = first
     np.testing.assert_allclose(values, expected[0], rtol=1e-9)

@@ -9,7 +9,7 @@ from physax import runtime
 from physax.particles import Box, Inlet, Outlet, Reflect, run, track
 from physax.runtime import Checkpointing
 from tests.particles.flows import gridded_gyre, seeds
-from tests.sharding.two_processes import in_two
+from tests.sharding.processes import together
 
 
 COUNT = 21  # not a multiple of the devices
@@ -39,7 +39,7 @@ def test_any_mesh_gives_the_same_tracks():
 @pytest.mark.x64
 def test_two_processes_give_the_same_rows(tmp_path):
     expected = track(gridded_gyre(nodes=8), seeds(COUNT), TIMES, **OPTIONS)
-    in_two("tests.sharding.track_in_two", str(tmp_path / "rows.npy"))
+    together("tests.sharding.track_in_two", str(tmp_path / "rows.npy"))
     rows = np.load(tmp_path / "rows.npy")
     np.testing.assert_allclose(rows, expected.positions, rtol=0, atol=1e-12)
 

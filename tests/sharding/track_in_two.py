@@ -1,4 +1,4 @@
-"""One of two processes that track together: `track_in_two RANK PORT FILE`."""
+"""One of two processes that track together: `track_in_two FILE`."""
 
 import json
 import sys
@@ -9,16 +9,19 @@ import jax
 
 
 jax.config.update("jax_enable_x64", True)
-jax.distributed.initialize(f"127.0.0.1:{sys.argv[2]}", 2, int(sys.argv[1]))
 
 from physax import runtime  # noqa: E402
+
+
+runtime.initialize()
+
 from physax.io import TrackFile  # noqa: E402
 from physax.particles import run  # noqa: E402
 from tests.particles.flows import gridded_gyre, seeds  # noqa: E402
 from tests.sharding.test_particles_sharding import COUNT, OPTIONS, TIMES  # noqa: E402
 
 
-path = Path(sys.argv[3])
+path = Path(sys.argv[1])
 if jax.process_index() == 0:
     TrackFile(path, TIMES.size, COUNT, 2, "float64")
 while not path.exists():

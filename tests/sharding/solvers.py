@@ -1,0 +1,78 @@
+"""A simulation and a training, for one process or several."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from physax import em, graph, runtime
+from physax.grid import Grid, Layout
+
+
+CELL = 50e-9
+SHAPE = (64, 44)
+BESIDE = abs(np.arange(SHAPE[1])[None, :] - 21.5)
+GUIDE = np.where(BESIDE < 4, 6.0, 1.0) * np.ones(SHAPE)
+PORTS = {
+    "left": em.Port((16 * CELL, 22 * CELL), 28 * CELL, "+x", offset=3 * CELL),
+    "right": em.Port((48 * CELL, 22 * CELL), 28 * CELL, "-x", offset=3 * CELL),
+}
+PLACES = np.linspace(-1, 1, 48).reshape(16, 3)
+
+
+def transmitted(mesh):
+    """An S-parameter and its derivatives by the permittivity of a row of cells."""
+
+    def loss(row):
+        sim = em.Simulation(
+            Grid.uniform(SHAPE, CELL),
+            em.Medium(jnp.asarray(GUIDE).at[30].set(row)),
+            em.Boundaries.all(em.CPML(8)),
+            polarisation="Ez",
+            steps=200,
+        )
+        layout = Layout(mesh, x="x")
+        found = em.s_parameters(sim, PORTS, 1.55e-6, inputs=["left"], layout=layout)
+        return jnp.abs(found("right", "left")[0])
+
+    whole = jax.sharding.NamedSharding(mesh, jax.P())
+    run = jax.jit(jax.value_and_grad(loss), out_shardings=whole)
+    value, slope = run(jnp.asarray(GUIDE[30]))
+    return float(value), np.asarray(slope).tolist()
+
+
+def trained(mesh):
+    """The parameters of a network after some steps, its data cut over the devices."""
+    backend = graph.Backend("float64", mesh=mesh)
+    model = graph.Graph() | graph.MLP(3, (8,), 1, "tanh").connect(input="x", output="y")
+    model |= graph.op(lambda y, z: jnp.mean((y[:, 0] - z) ** 2), label="loss").connect(
+        y="y", z="z", output="loss"
+    )
+    cut = jax.P("x")
+    program = graph.compile(
+        model,
+        {"x": ("n", 3), "z": ("n",)},
+        jax.random.key(4),
+        backend,
+        shard={"x": cut, "z": cut},
+    )
+    optimiser = optax.adam(0.05)
+
+    @jax.jit
+    def step(params, state, inputs):
+        outputs, gradients = program.evaluate(params, inputs, {"loss": True})
+        updates, state = optimiser.update(gradients, state)
+        return optax.apply_updates(params, updates), state, outputs["loss"]
+
+    params, inputs = program.params, {"x": PLACES, "z": np.sin(PLACES.sum(1))}
+    state = optimiser.init(params)
+    for _ in range(20):
+        params, state, loss = step(params, state, inputs)
+    flat = np.concatenate([np.asarray(params[name]).ravel() for name in params])
+    return float(loss), flat.tolist()
+
+
+def results(count):
+    """Both, on a mesh of the first devices."""
+    mesh = runtime.mesh(count)
+    return [transmitted(mesh), trained(mesh)]
