@@ -21,9 +21,13 @@ def test_info_reports_versions_devices_and_positive_rates(capsys):
     assert report["benchmark"]["matmul_flop_per_s"] > 0
 
 
-def test_info_prints_tables_and_can_skip_the_benchmark(capsys):
+def test_info_prints_tables_and_can_skip_the_benchmark(capsys, monkeypatch):
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.375")
+    monkeypatch.delenv("XLA_PYTHON_CLIENT_PREALLOCATE", raising=False)
     assert main(["info", "--no-benchmark"]) == ExitCode.DONE
     out = capsys.readouterr().out
+    assert "0.375" in out
+    assert "not set: true" in out
     assert "Versions" in out
     assert str(jax.devices()[0]) in out
     assert "Quick benchmark" not in out

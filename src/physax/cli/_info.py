@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,16 @@ from rich.table import Table
 
 from ._exit import ExitCode
 from ._machine import Speed, devices, measure, memory, versions
+
+
+# What JAX and XLA read before a device is first used, and what holds otherwise.
+_VARIABLES = {
+    "JAX_PLATFORMS": "the fastest there is",
+    "JAX_COMPILATION_CACHE_DIR": "no cache",
+    "XLA_FLAGS": "none",
+    "XLA_PYTHON_CLIENT_PREALLOCATE": "true, a GPU's memory is taken at once",
+    "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.75 of a GPU's memory",
+}
 
 
 def add_info_command(commands: argparse._SubParsersAction) -> None:
@@ -42,6 +53,7 @@ def _report(found: list[jax.Device], speed: Speed | None) -> dict:
     report: dict = {
         "versions": versions(),
         "x64": _x64(),
+        "environment": {name: os.environ.get(name) for name in _VARIABLES},
         "devices": [
             {
                 "name": str(device),
@@ -77,13 +89,16 @@ def _tables(found: list[jax.Device], speed: Speed | None) -> list[Table]:
         )
     precision = "on" if _x64() else "off"
     hardware.caption = f"float64 is {precision} (JAX_ENABLE_X64)"
+    variables = Table("variable", "value", title="Environment, read at the start")
+    for name, otherwise in _VARIABLES.items():
+        variables.add_row(name, os.environ.get(name, f"not set: {otherwise}"))
     if speed is None:
-        return [packages, hardware]
+        return [packages, hardware, variables]
 
     rates = Table("measured", "rate", title=f"Quick benchmark on {speed.device}")
     rates.add_row("memory bandwidth", f"{speed.bandwidth / 1e9:.1f} GB/s")
     rates.add_row("float32 matrix product", f"{speed.matmul / 1e9:,.0f} Gflop/s")
-    return [packages, hardware, rates]
+    return [packages, hardware, variables, rates]
 
 
 def _x64() -> bool:
