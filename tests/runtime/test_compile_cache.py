@@ -1,5 +1,7 @@
 import os
 import stat
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -58,3 +60,54 @@ def test_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CacheFolderError, match="must be a folder"):
         enable_compile_cache(tmp_path / "file")
+
+
+SIMULATION = """
+import collections, sys
+import jax, jax.monitoring
+import jax.numpy as jnp
+
+count = collections.Counter()
+jax.monitoring.register_event_listener(lambda event, **_: count.update([event]))
+
+from physax import em
+from physax.grid import Grid
+from physax.runtime import enable_compile_cache
+
+enable_compile_cache(sys.argv[1])
+
+
+def energy(eps):
+    dipole = em.Dipole("Ez", (6e-7, 6e-7), em.GaussianPulse(2e14, 5e13))
+    sim = em.Simulation(
+        Grid.uniform((30, 30), 4e-8),
+        em.Medium(eps),
+        em.Boundaries.all(em.CPML(8)),
+        polarisation="Ez",
+        steps=40,
+        sources={"dipole": dipole},
+    )
+    return jnp.sum(em.simulate(sim).fields["Ez"] ** 2)
+
+
+jax.value_and_grad(energy)(jnp.full((30, 30), 2.0))
+print(*(count[f"/jax/compilation_cache/cache_{what}"] for what in ("misses", "hits")))
+"""
+
+
+@pytest.mark.slow
+def test_a_second_process_compiles_nothing(tmp_path):
+    def run():
+        paths = os.pathsep.join(sys.path)
+        done = subprocess.run(
+            [sys.executable, "-c", SIMULATION, str(tmp_path / "cache")],
+            env={**os.environ, "PYTHONPATH": paths},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return [int(word) for word in done.stdout.split()]
+
+    misses, _ = run()
+    assert misses > 5
+    assert run()[0] == 0
