@@ -74,7 +74,9 @@ def test_settings_of_a_file_are_followed(tmp_path, capsys):
 
 
 def test_options_overrule_settings(tmp_path, capsys):
-    path, _ = channel(tmp_path)
+    path, text = channel(tmp_path)
+    path.write_text(text.replace("record_every: 1,", "record_every: 1.08,").replace(
+        "duration_minutes: 0.25, ", ""))  # fmt: skip
     out = tmp_path / "out"
     line = ["track", "--config", str(path), "--output-dir", str(out), "-q"]
     more = ["--backward", "--days", "2.5e-5", "--no-figures"]
@@ -106,6 +108,9 @@ def test_the_template_is_valid_and_names_every_key(tmp_path, capsys):
         ("axes: [x, y]", "axes: [x, z]", "array 'z', but has u, v, x, y"),
         ("flow.npz", "none.npz", "There is no file"),
         ("[1, 1], [2, 2.5]", "[1, 1, 1], [2, 2.5]", "as many coordinates each"),
+        ("duration_minutes", "duration_weeks", "unknown key `duration_weeks`.*With a "
+         "unit it is `duration_seconds` or .*_minutes` or .*_hours` or .*_days`"),
+        ("axes: [x, y]", "axes: [x, y], u: u, v: none", "variable 'none', but there"),
         ("axes: [x, y]", "axes: [x, y], slip: 2", r"`slip` must lie in \[0, 1\]"),
     ],
 )  # fmt: skip
@@ -134,7 +139,11 @@ def test_faulty_settings_are_refused(tmp_path, capsys, old, new, message):
             ["track", "a.nc", "--output-dir", "o", "--check", "x"],
             "go with `physax track",
         ),
-        (["track", "config", "--check", "none.yaml"], "none.yaml"),
+        (["track", "config", "--check", "none.yaml"], "no file 'none.yaml'"),
+        (
+            ["track", "a.nc", "--output-dir", "o", "--config", "none.yml"],
+            "`--config`: There is no file 'none.yml'.",
+        ),
     ],
 )
 def test_faulty_lines_are_refused(tmp_path, capsys, monkeypatch, line, message):
@@ -142,6 +151,28 @@ def test_faulty_lines_are_refused(tmp_path, capsys, monkeypatch, line, message):
     assert main(line) == ExitCode.REFUSED
     assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_component_that_is_not_found_is_named_by_an_option(tmp_path, capsys):
+    path, _ = channel(tmp_path)
+    x, y = np.arange(0.0, 11), np.arange(0.0, 5)
+    np.savez(tmp_path / "flow.npz", x=x, y=y, u=np.ones((11, 5)))
+    line = ["track", "--config", str(path), "--output-dir", str(tmp_path / "out")]
+    assert main(line) == ExitCode.REFUSED
+    said = capsys.readouterr().err
+    assert "along y must be named, `--v NAME`: none does." in said
+    assert "=..." not in said
+
+
+def test_velocities_without_units_are_told(tmp_path, capsys):
+    path, text = channel(tmp_path)
+    line = ["track", "--config", str(path), "--output-dir", str(tmp_path / "out")]
+    assert main([*line, "--no-figures"]) == ExitCode.DONE
+    told = "u, v have no units in the file: taken to be in m/s, as `scale: 1`"
+    assert told in capsys.readouterr().out
+    path.write_text(text.replace("axes: [x, y]", "axes: [x, y], scale: 1"))
+    assert main([*line, "--no-figures"]) == ExitCode.DONE
+    assert "no units" not in capsys.readouterr().out
 
 
 def test_data_without_dates_or_sea_are_explained(tmp_path, capsys):

@@ -18,7 +18,7 @@ from physax.graph import (
     compile,
     op,
 )
-from physax.runtime import no_recompile
+from physax.runtime import memory, no_recompile
 
 
 KEY = jax.random.key(7)
@@ -289,3 +289,35 @@ def test_output_gradients_that_can_not_be():
         program.propose_shardings()
     with pytest.raises(GraphError, match="has no nodes"):
         compile(Graph())
+
+
+def test_less_is_kept_for_gradients_and_they_stay_the_same():
+    def deep(remat):
+        layer = Graph(label="layer") + Linear(64).connect(input="i", output="h")
+        layer = layer + "gelu" + "sin" + op("tanh").connect(output="o")
+        graph = Graph()
+        for number in range(32):
+            name = {"name": f"layer{number}"}
+            wire = f"h{number - 1}" if number else "x"
+            graph |= layer.connect(i=wire, o=f"h{number}", **name)
+        return compile(graph, {"x": (512, 64)}, KEY, remat=remat)
+
+    x = np.asarray(jax.random.normal(KEY, (512, 64)))
+    found, used = {}, {}
+    for policy in ("none", "dots_saveable", "nothing_saveable"):
+        program = deep(policy)
+        arguments = (program.params, {}, {"x": x}, {"h31": np.ones((512, 64), "f4")})
+        used[policy] = memory(program.pull_back, *arguments).temporary
+        found[policy] = program.pull_back(*arguments)[1]
+    for name, gradient in found["none"].items():
+        for policy, others in found.items():
+            assert jnp.allclose(others[name], gradient, rtol=1e-4, atol=1e-5), policy
+    # What each of the 32 layers would keep besides its input is gone: one array.
+    inputs = 32 * x.nbytes
+    assert used["none"] > used["dots_saveable"] > used["nothing_saveable"]
+    assert used["none"] > used["nothing_saveable"] + 0.9 * inputs
+
+
+def test_an_unknown_policy_is_refused():
+    with pytest.raises(ValueError, match="`policy` must be one of none"):
+        compile(network(), {"x": (12, 5)}, remat="some")(x=X)

@@ -135,7 +135,7 @@ WRONG = {
     ),
     "chaining to a part that is closed": (
         lambda: chain() + Linear(3).connect(input="h"),
-        ["`linear_1`", "open terminal", "input all read wires"],
+        ["`linear_1`", "open terminal", "its terminals, input, all read wires"],
     ),
     "dangling": (
         lambda: compile(Graph() | Linear(4).connect(input="x", output="y"), {}),
@@ -154,7 +154,7 @@ WRONG = {
             op(lambda a, b: a[:1] + b[:1], label="firsts"),
             {"a": ("n", 2), "b": ("n", 2)},
         ).evaluate({}, {"a": np.ones((3, 2)), "b": np.ones((4, 2))}),
-        ["n must stand for one size", "3 in the input `a`", "4 in `b`"],
+        ["n must stand for one size", "3 in `a`", "4 in `b`"],
     ),
     "an input of another shape": (
         lambda: compile(chain()).evaluate(

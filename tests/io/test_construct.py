@@ -146,7 +146,8 @@ FAULTS = {
     "nearest": (GOOD + "angle: [1]", r"unknown key `angle`.* you mean `angles`\?"),
     "inner": ("count: 1\nshape:\n  type: Ball\n  radios: 1",
               r"line 4: `shape` has the unknown key `radios`; .* `radius`\?"),
-    "unit": (GOOD + "angles_gradian: [1]", "unknown key `angles_gradian`"),
+    "unit": (GOOD + "angles_gradian: [1]", "unknown key `angles_gradian`; known are "
+             r".*\. With a unit it is `angles_degrees`\.$"),
     "missing": ("shape: {type: Ball}", "line 1: It must have the keys `count`, but"),
     "whole": (GOOD.replace("1", "1.5"),
               "line 2: `count` must be a whole number, but is 1.5"),

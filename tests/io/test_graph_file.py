@@ -8,6 +8,7 @@ import pytest
 from physax import io
 from physax.graph import (
     MLP,
+    Circuit,
     FourierFeatures,
     Graph,
     GraphError,
@@ -43,15 +44,19 @@ def test_a_graph_comes_back_with_the_same_numbers(tmp_path):
     graph, key = network(), jax.random.key(1)
     shapes = {"key": key}
     program = compile(graph, shapes, key, inference=True)
-    io.save_graph(tmp_path / "graph.npz", graph, program.params)
-    loaded, params = io.load_graph(tmp_path / "graph.npz")
+    path = tmp_path / "graph.npz"
+    io.save_graph(path, graph, program.params, program.constants)
+    loaded, params, constants = io.load_graph(path)
     assert loaded.terminals == graph.terminals
     assert loaded.results == graph.results
     assert str(loaded.wiring.declared["x"].shape) == "(2*b, 4)"
-    again = compile(loaded, shapes, key, inference=True)
+    # Another key: what was drawn comes from the file, constants too.
+    again = compile(loaded, shapes, jax.random.key(2), inference=True)
+    again = again.with_arrays(params, constants)
     inputs = {"x": X, "key": key}
     expected = program.evaluate(program.params, inputs)
     found = again.evaluate(params, inputs)
+    assert loaded.wiring.newest == graph.wiring.newest
     assert found.keys() == expected.keys()
     for wire, value in expected.items():
         assert jnp.array_equal(found[wire], value), wire
@@ -84,6 +89,19 @@ def set_block(**fields):
         (set_block(name="while_loop"), "'while_loop' is neither"),
         (set_block(kind="Layer", rank=1), "must be a layer of equinox.nn"),
         (lambda c: c["graph"].pop("exposed"), "no sound graph: 'exposed'"),
+        (lambda c: c.pop("schema"), "schema must be 1, but is None"),
+        (lambda c: c.update(params="hello"), "must be arrays by name"),
+        (lambda c: c["graph"].update(newest="z"), "No node writes .*'z'"),
+        (lambda c: c["graph"]["nodes"][0].update(inputs=[]), "no sound graph"),
+        (lambda c: c["graph"]["declared"].update(x=1), "no sound graph"),
+        (
+            set_block(kind="MLP", sizes=(2, 3, 1), activation="load"),
+            "'load' is neither",
+        ),
+        (
+            set_block(kind="Layer", name="MLP", rank=1, options={"activation": "save"}),
+            "'save' is neither",
+        ),
     ],
 )
 def test_a_file_that_asks_for_more_is_refused(tmp_path, change, message):
@@ -99,3 +117,29 @@ def test_functions_without_a_name_can_not_be_saved(tmp_path):
     with pytest.raises(GraphError, match="'while_loop' is neither"):
         io.save_graph(tmp_path / "graph.npz", Graph() | op("while_loop"))
     assert not list(tmp_path.iterdir())
+
+
+def test_nested_graphs_that_share_and_circuits_come_back(tmp_path):
+    inner = Graph() + Linear(3)
+    graph = Graph() | inner.connect(input="x", name="n", output="a")
+    graph |= inner.connect(input="y", name="n", output="b")
+    graph |= Circuit(("m",), {"m.a": "m.b"}, {"in": "m.c"}).connect(m="part")
+    io.save_graph(tmp_path / "graph.npz", graph)
+    loaded, _, _ = io.load_graph(tmp_path / "graph.npz")
+    program = compile(loaded, {"x": (2, 4), "y": (5, 4)}, discard=("circuit",))
+    assert sorted(program.params) == ["n.linear.bias", "n.linear.weight"]
+    assert loaded.wiring.nodes[-1].block.joins == (("m.a", "m.b"),)
+
+
+def test_what_has_no_text_can_not_be_saved(tmp_path):
+    path = tmp_path / "graph.npz"
+    keyed = Graph() | layer("Dropout").connect(input="x", key="key")
+    keyed = keyed.with_shapes(key=jax.eval_shape(lambda: jax.random.key(0)))
+    with pytest.raises(ValueError, match="`key` must be that of numbers"):
+        io.save_graph(path, keyed)
+    own = layer("MLP", out_size=1, width_size=2, depth=1, activation=jnp.tanh)
+    with pytest.raises(ValueError, match="option `activation` of `mlp` must be a"):
+        io.save_graph(path, Graph() | own)
+    program = compile(Linear(3), {"input": (2, 4)})
+    with pytest.raises(GraphError, match="linear.weight differ"):
+        program.with_arrays({"linear.bias": jnp.zeros(3)}, {})

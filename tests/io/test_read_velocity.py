@@ -147,10 +147,14 @@ def test_files_are_put_in_order_of_time(tmp_path):
         save(flow(times=np.array(times), units=units), tmp_path / f"p{number}.nc")
     field = read_velocity(str(tmp_path / "p*.nc"))
     assert np.allclose(field.times, np.array([0, 1, 4, 5]) * 86400)
-    with pytest.raises(
-        PhysaxFileError, match=r"must increase, .* snapshots 1 and 2 are"
-    ):
-        read_velocity([tmp_path / "p0.nc", tmp_path / "p0.nc"])
+    # The second begins before the first ends: it is named, and where the other lies.
+    save(flow(times=np.array([1.0, 2])), tmp_path / "q.nc")
+    clash = r"q.nc: .*must increase, .* snapshots 1 and 2 are .*, the former in .*p1.nc"
+    with pytest.raises(PhysaxFileError, match=clash):
+        read_velocity([tmp_path / "p1.nc", tmp_path / "q.nc", tmp_path / "p0.nc"])
+    back = save(flow(times=np.array([1.0, 0])), tmp_path / "back.nc")
+    with pytest.raises(PhysaxFileError, match=r"0 and 1 are at 0 and -86400 s\.$"):
+        read_velocity(back)
     some = read_velocity(str(tmp_path / "p*.nc"), snapshots=slice(1, 3))
     assert np.allclose(some.times, np.array([1, 4]) * 86400)
     assert read_velocity(tmp_path / "p0.nc", snapshots=slice(0, 1)).times is None
@@ -163,8 +167,11 @@ def test_components_may_lie_in_files_of_their_own(tmp_path):
     paths = [save(data[[name]], tmp_path / f"{name}.nc") for name in ("uo", "vo")]
     assert np.allclose(at(metres(read_velocity(paths)), 3.0, 15.0), [15, 1])
     later = flow(times=np.array([0.0, 2.0]))[["vo"]]
-    with pytest.raises(PhysaxFileError, match="'vo' must be at the same times as 'uo'"):
+    other = r"later.nc: 'vo' must be at the same times as 'uo'"
+    with pytest.raises(PhysaxFileError, match=other):
         read_velocity([paths[0], save(later, tmp_path / "later.nc")])
+    with pytest.raises(PhysaxFileError, match="It or the other file must have .*'wo'"):
+        read_velocity(paths, w="wo")
 
 
 def test_depths(tmp_path):
@@ -291,9 +298,22 @@ def test_units_of_speed(tmp_path):
     path = save(data, tmp_path / "a.nc")
     assert np.allclose(at(metres(read_velocity(path)), 0.0, 45.0), [0.45, 1])
     assert np.allclose(at(metres(read_velocity(path, scale=2.0)), 0.0, 45.0), [90, 2])
+    assert read_velocity(path).unitless == ("vo",)
+    assert read_velocity(path, scale=2.0).unitless == ()
     data["uo"].attrs["units"] = "furlong"
     with pytest.raises(ArgumentError, match="unit of 'uo' must be one of speed"):
         read_velocity(save(data, tmp_path / "b.nc"))
+
+
+def test_the_largest_speed_is_that_of_all_instants(tmp_path):
+    data = flow(times=np.array([0.0, 3.0, 7.0]))
+    data["uo"][0, 0, 0] = np.nan
+    data["uo"][1, 1, 1] = -700.0
+    assert np.allclose(read_velocity(save(data, tmp_path / "a.nc")).largest, [700, 1])
+    data["vo"] = data.vo * np.nan
+    largest = read_velocity(save(data, tmp_path / "b.nc")).largest
+    assert largest[0] == 700
+    assert np.isnan(largest[1])
 
 
 def test_faulty_files_are_refused(tmp_path):
@@ -327,7 +347,7 @@ def test_grids_that_cannot_be_understood_are_refused(tmp_path):
         read_velocity(save(wild, tmp_path / "a.nc"))
     more = flow().expand_dims(member=[1.0, 2.0])
     path = save(more, tmp_path / "b.nc")
-    with pytest.raises(PhysaxFileError, match=r"dimension 'member'. .*`select="):
+    with pytest.raises(PhysaxFileError, match=r"dimension 'member'. .* with `select`"):
         read_velocity(path)
     assert read_velocity(path, select={"member": 2.0}).spherical
     bent = flow().rename(lat="j", lon="i").drop_vars(["i", "j"])

@@ -134,6 +134,12 @@ def test_faulty_requests_are_refused(tmp_path):
     with pytest.raises(PhysaxFileError, match="must be a zarr store to be replaced"):
         write_tracks(tmp_path / "a.zarr", tracks())
     assert (tmp_path / "a.zarr" / "precious").exists()
+    for name in ("z.npz", "z.nc", "z.zarr"):
+        if name == "z.zarr":
+            pytest.importorskip("zarr")
+        with pytest.raises(FileNotFoundError, match=r"no folder '.*nodir'\. Make it"):
+            write_tracks(tmp_path / "nodir" / name, tracks())
+    assert not (tmp_path / "nodir").exists()
     with pytest.raises(ArgumentError, match="`date` must be as '1970"):
         Epoch("yesterday")
     with pytest.raises(FileNotFoundError):

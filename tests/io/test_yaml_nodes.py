@@ -95,8 +95,10 @@ def test_what_is_not_plain_data_is_refused(read, tmp_path, monkeypatch, name):
 
 
 def test_a_missing_file_is_missing(tmp_path):
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"There is no file '.*nowhere.yaml'"):
         read_yaml(tmp_path / "nowhere.yaml")
+    with pytest.raises(PhysaxFileError, match="must be a file, but is a folder"):
+        read_yaml(tmp_path)
 
 
 def test_damaged_files_are_read_or_refused(read):

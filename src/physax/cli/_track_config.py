@@ -22,22 +22,23 @@ velocity:
   axes: null  # of .h5 and .npz: names of the coordinates in order, such as [x, y]
   time: null  # of .h5 and .npz: name of the times, the first dimension
   select: null  # one place along other dimensions, such as {depth: 10.0}
-  scale: null  # what a number of the file is in m/s, where its units do not tell
+  scale: null  # what a number of the file is in m/s, where no units tell; else 1
   slip: null  # along land: 1 slides freely, 0 not at all
   period_days: null  # after which the flow repeats
   hold: false  # true: beyond the last instant the flow stays as it is
 
 # Where particles begin: Grid {low, high, shape}, Random {low, high, count, seed},
 # Gaussian {centre, spread, count, seed}, Line {start, stop, count}, Points {points},
-# such as {type: Grid, low: [-60, 20], high: [-20, 50], shape: [20, 15]}. Without it a
-# grid all over the data. What lies on land is left out.
+# such as {type: Grid, low: [-60, 20], high: [-20, 50], shape: [20, 15]}; longitude
+# comes before latitude. Without it a grid all over the data. What lies on land is left
+# out.
 seeds: null
 
 times:
   start_days: null  # since the first instant; backward the default is the last one
   duration_days: null  # 5 days on the globe, else what crosses the data
-  record_every_hours: null
-  step_minutes: null  # at most
+  record_every_hours: null  # a whole number of times in the duration
+  step_minutes: null  # at most; else from the highest speed, cells and instants
   backward: false
 
 solver: {type: RK4}  # or RK4ThreeEighths, RK2, Euler

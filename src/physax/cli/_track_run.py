@@ -4,21 +4,19 @@ import argparse
 import dataclasses
 import importlib.util
 import json
-import math
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .. import plot
 from .._checks import ArgumentError
 from ..grid import Clamp
-from ..io import check_writable
+from ..io import PhysaxFileError, check_writable
 from ..io._netcdf_open import list_files
 from ..io._read_velocity import StoredField, read_velocity
+from ..io._snapshot_series import UnnamedComponentError
 from ..io._whole_file import whole_file
 from ..io._write_tracks import write_tracks
 from ..particles import (
@@ -28,33 +26,14 @@ from ..particles import (
     ParticleStatus,
     Tracks,
     sample_along,
-    seed_grid,
     track,
 )
 from ..runtime import compile_quickly
 from ._exit import ExitCode
 from ._session import Talk, double_precision, limit_threads
-from ._track_settings import Settings, Timing, read_settings
-
-
-DAY = 86_400.0
-# Recorded times, where the settings do not say.
-_ROWS = 40
-# A step leads through this part of a cell at most, at the highest speed of the seeds.
-_PART = 0.25
-_MOST_STEPS = 100_000
-
-
-class Times(NamedTuple):
-    """The recorded times and the steps between them.
-
-    Attributes:
-        times: In seconds.
-        steps: In all.
-    """
-
-    times: np.ndarray
-    steps: int
+from ._track_seeds import place_seeds
+from ._track_settings import Settings, read_settings
+from ._track_times import DAY, Plan, plan_times
 
 
 def run_track(options: argparse.Namespace) -> ExitCode:
@@ -69,9 +48,9 @@ def run_track(options: argparse.Namespace) -> ExitCode:
         output = check_writable(options.output_dir)
         flow = _read(settings)
         talk.say(_description(flow, files))
-        seeds = _seeds(settings, flow)
-        plan = _times(settings.times, flow, seeds)
-        talk.detail(f"{plan.steps} steps, {plan.times.size} recorded times")
+        seeds = place_seeds(settings, flow)
+        plan = plan_times(settings.times, flow, settings.velocity.period)
+        talk.say(plan.sentence())
         walls = []
         if settings.coast == "strand" and flow.land is not None:
             walls = [Coast(flow.land)]
@@ -98,7 +77,12 @@ def _settings(options: argparse.Namespace) -> Settings:
     for name in ("check", "output"):
         if getattr(options, name) is not None:
             raise ArgumentError(f"`--{name}` must go with `physax track config`.")
-    settings = Settings() if options.config is None else read_settings(options.config)
+    settings = Settings()
+    if options.config is not None:
+        try:
+            settings = read_settings(options.config)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"`--config`: {error}") from error
     changes: dict[str, Any] = {
         name: getattr(options, name)
         for name in ("u", "v", "w")
@@ -129,19 +113,24 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 def _read(settings: Settings) -> StoredField:
     given = settings.velocity
-    return read_velocity(
-        given.files or [],
-        given.u,
-        given.v,
-        given.w,
-        axes=given.axes,
-        time=given.time,
-        select=given.select,
-        scale=given.scale,
-        slip=given.slip,
-        time_period=given.period,
-        time_outside=Clamp() if given.hold else None,
-    )
+    try:
+        return read_velocity(
+            given.files or [],
+            given.u,
+            given.v,
+            given.w,
+            axes=given.axes,
+            time=given.time,
+            select=given.select,
+            scale=given.scale,
+            slip=given.slip,
+            time_period=given.period,
+            time_outside=Clamp() if given.hold else None,
+        )
+    except UnnamedComponentError as error:
+        name = error.argument
+        reason = error.reason.replace(f"`{name}=...`", f"`--{name} NAME`")
+        raise PhysaxFileError(error.path, reason) from error
 
 
 def _description(flow: StoredField, files: list[Path]) -> str:
@@ -156,40 +145,14 @@ def _description(flow: StoredField, files: list[Path]) -> str:
         parts.append(f"{flow.times.size} instants{begin} over {span:g} days")
     names = ", ".join(path.name for path in files[:3])
     more = f" and {len(files) - 3} more" if len(files) > 3 else ""
-    return f"{names}{more}: " + ", ".join(parts)
-
-
-def _seeds(settings: Settings, flow: StoredField) -> jax.Array:
-    ndim = flow.low.size
-    if settings.seeds is None:
-        seeds = _everywhere(flow)
-    else:
-        seeds = settings.seeds.place()
-        if seeds.shape[1] != ndim:
-            raise ArgumentError(
-                f"`seeds` must have {ndim} coordinates, {', '.join(flow.names)}, but "
-                f"have {seeds.shape[1]}."
-            )
-    if flow.spherical and not flow.periodic[0]:
-        # West may be 350 in one place and -10 in another.
-        turns = jnp.floor((seeds[:, 0] - flow.low[0]) / 360)
-        seeds = seeds.at[:, 0].add(-360 * turns)
-    if flow.land is not None and settings.coast == "strand":
-        seeds = seeds[~np.asarray(flow.land.covers(seeds))]
-    if not len(seeds):
-        raise ArgumentError("`seeds` must lie at sea somewhere, but all are on land.")
-    return seeds
-
-
-def _everywhere(flow: StoredField) -> jax.Array:
-    """Seeds a grid all over the data."""
-    low, high = np.asarray(flow.low, float), np.asarray(flow.high, float)
-    extent = high - low
-    shape = [36, 17, 1][: low.size]
-    if extent[1] > extent[0]:
-        shape[:2] = shape[1::-1]
-    inset = extent / np.array([2 * n for n in shape])
-    return seed_grid(low + inset, high - inset, shape)
+    lines = [f"{names}{more}: " + ", ".join(parts)]
+    if flow.unitless:
+        have = "has" if len(flow.unitless) == 1 else "have"
+        lines.append(
+            f"{', '.join(flow.unitless)} {have} no units in the file: taken to be in "
+            "m/s, as `scale: 1`"
+        )
+    return "\n".join(lines)
 
 
 def _metres(flow: StoredField) -> AbstractField:
@@ -197,47 +160,7 @@ def _metres(flow: StoredField) -> AbstractField:
     return flow.field.velocity if isinstance(flow.field, OnSphere) else flow.field
 
 
-@eqx.filter_jit
-def _fastest(velocity: AbstractField, t, seeds):
-    speeds = jax.vmap(lambda x: jnp.abs(velocity(t, x)))(seeds)
-    return jnp.nanmax(speeds[:, :2], initial=0.0)
-
-
-def _times(timing: Timing, flow: StoredField, seeds: jax.Array) -> Times:
-    """Finds the times that are recorded and the steps between them."""
-    instants = np.zeros(1) if flow.times is None else np.asarray(flow.times, float)
-    sign = -1.0 if timing.backward else 1.0
-    begin = instants[-1] if timing.backward else instants[0]
-    begin = float(begin) if timing.start is None else timing.start
-    speed = float(_fastest(_metres(flow), jnp.asarray(begin), seeds))
-    size = np.asarray(flow.high - flow.low, float)[:2]
-    if flow.spherical:
-        size = np.radians(size) * float(flow.field.radius)  # pyright: ignore
-    duration = timing.duration
-    if duration is None:
-        duration = 5 * DAY if flow.spherical else float(size.max()) / (speed or 1.0)
-        if flow.times is not None and not _goes_on(flow):
-            room = instants[-1] - begin if sign > 0 else begin - instants[0]
-            duration = min(duration, room) if room > 0 else duration
-    every = timing.record_every or duration / _ROWS
-    rows = max(round(duration / every), 1)
-    every = duration / rows
-    step = timing.step
-    if step is None:
-        cells = np.array(flow.cells[:2], float)
-        step = _PART * float((size / cells).min()) / speed if speed > 0 else every
-    stride = max(math.ceil(every / step * (1 - 1e-9)), 1)
-    if timing.step is None:
-        stride = min(stride, max(_MOST_STEPS // rows, 1))
-    times = begin + sign * every * np.arange(rows + 1)
-    return Times(times, stride * rows)
-
-
-def _goes_on(flow: StoredField) -> bool:
-    return bool(np.isinf(float(flow.span()[1])))
-
-
-def _summary(flow: StoredField, found: Tracks, plan: Times) -> dict[str, Any]:
+def _summary(flow: StoredField, found: Tracks, plan: Plan) -> dict[str, Any]:
     speeds = np.asarray(jnp.linalg.norm(sample_along(_metres(flow), found), axis=-1))
     known = speeds[np.isfinite(speeds)]
     start = float(plan.times[0])

@@ -27,6 +27,8 @@ from ..particles import (
 
 
 Numbers = list[float]
+# A value printed with 8 digits must fit.
+_FIT = 1e-7
 _UNITS = {"seconds": 1.0, "minutes": 60.0, "hours": 3600.0, "days": 86_400.0}
 
 
@@ -160,7 +162,7 @@ class Timing:
     Attributes:
         start: Since the first instant; the first one, or backward the last, if `None`.
         duration: How long; found if `None`.
-        record_every: From one recorded time to the next.
+        record_every: From one recorded time to the next; divides `duration`.
         step: At most; found from the velocity if `None`.
         backward: Whether time runs backward.
     """
@@ -176,6 +178,27 @@ class Timing:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ArgumentError(f"`{name}` must be positive, but is {value:g} s.")
+        if self.duration is not None and self.record_every is not None:
+            _check_divides(self.record_every, self.duration)
+
+
+def _check_divides(every: float, duration: float) -> None:
+    """Refuses recorded times of which none is the last one."""
+    count = duration / every
+    if round(count) >= 1 and abs(count - round(count)) <= _FIT * count:
+        return
+    fitting = [unit for unit, worth in _UNITS.items() if worth < min(every, duration)]
+    unit = fitting[-1] if fitting else "seconds"
+    show = lambda x: f"{x / _UNITS[unit]:.8g} {unit}"  # noqa: E731
+    below = math.floor(count)
+    counts = [n for n in (below, below + 1) if n]
+    values = [show(duration / n) for n in counts]
+    lengths = [show(every * n) for n in counts]
+    raise ArgumentError(
+        f"`record_every` must divide `duration`, {show(duration)}, but is "
+        f"{show(every)}. What fits next is {' or '.join(values)}, or a `duration` of "
+        f"{' or '.join(lengths)}."
+    )
 
 
 @dataclasses.dataclass(frozen=True)

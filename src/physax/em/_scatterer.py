@@ -36,6 +36,11 @@ def scatterer(
         port: parameters.values[:, :, number]
         for number, port in enumerate(parameters.inputs)
     }
+    for port in columns:
+        if port not in ports:
+            raise ArgumentError(
+                f"Each input must be an output too, of {ports}, but {port!r} is not."
+            )
     for symmetry in symmetries:
         if sorted(symmetry) != sorted(symmetry.values()) or set(symmetry) - set(ports):
             raise ArgumentError(

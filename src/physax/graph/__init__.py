@@ -28,4 +28,4 @@ from ._operation import (
 )
 from ._perceptron import MLP as MLP, FourierFeatures as FourierFeatures
 from ._program import Program as Program
-from ._structs import struct_text as struct_text
+from ._structs import struct_of as struct_of, struct_text as struct_text

@@ -9,6 +9,7 @@ import jax
 import jax.random as jr
 from jaxtyping import Array, Key, PyTree
 
+from ..runtime import remat
 from ._block import Connection, results_of
 
 
@@ -52,19 +53,26 @@ class Assembly(eqx.Module):
         found = self.run(dict(zip(self.inputs, values, strict=True)))
         return found[0] if len(found) == 1 else found
 
-    def run(self, wires: dict[str, Any], watch: Watch | None = None) -> tuple:
+    def run(
+        self,
+        wires: dict[str, Any],
+        watch: Watch | None = None,
+        policy: str = "none",
+    ) -> tuple:
         """Runs the nodes on named wires.
 
         Args:
             wires: The value of each input.
             watch: Sees each value that a node writes, and returns what others read.
+            policy: What a gradient keeps of each node, as of `runtime.remat`.
 
         Returns:
             The outputs.
         """
         for name, reads, writes, results in self.plan:
             with jax.named_scope(name):
-                value = self.modules[name](*(wires[wire] for wire in reads))
+                function = remat(self.modules[name], policy)
+                value = function(*(wires[wire] for wire in reads))
                 values = results_of(value, results, name)
             for wire, value in zip(writes, values, strict=True):
                 wires[wire] = value if watch is None else watch(name, wire, value)

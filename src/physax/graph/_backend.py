@@ -25,7 +25,7 @@ from ..runtime import (
     shardings,
 )
 from ._block import GraphError
-from ._named import device_named, dtype_name
+from ._named import cut_axes, device_named, dtype_name
 from ._operation import operation_named
 
 
@@ -76,10 +76,12 @@ class Backend(eqx.Module):
         self,
         dtype: Any = "float32",
         device: str | None = None,
-        mesh: Mesh | Sequence[int] | None = None,
+        mesh: Mesh | Sequence[int] | int | None = None,
         precision: str | jax.lax.Precision | None = None,
         jit: bool = True,
         debug: bool = False,
+        *,
+        platform: str | None = None,
     ):
         """Makes the backend; nothing is allocated.
 
@@ -95,6 +97,7 @@ class Backend(eqx.Module):
                 operation, for stepping through.
             debug: Whether a compiled graph looks for NaN and infinity in what every
                 node writes, and names the first. Costs one read of each wire.
+            platform: Another name for `device` without a number.
 
         Raises:
             PrecisionError: If the dtype is unknown, or needs 64 bits while JAX has them
@@ -103,7 +106,16 @@ class Backend(eqx.Module):
                 precision is unknown.
         """
         self.dtype = dtype_name(dtype)
+        if platform is not None:
+            if device is not None:
+                raise GraphError(
+                    f"`platform` must not come with `device`, but is {platform!r} with "
+                    f"{device!r}."
+                )
+            device = platform
         self.device = device
+        if isinstance(mesh, int):
+            mesh = (mesh,)
         self.mesh = make_mesh(*mesh) if isinstance(mesh, Sequence) else mesh
         self.precision = (
             precision.name.lower() if isinstance(precision, jax.lax.Precision)
@@ -131,9 +143,22 @@ class Backend(eqx.Module):
         if name in _TRANSFORMS:
             return _TRANSFORMS[name]
         try:
-            return operation_named(name)
+            function = operation_named(name)
         except GraphError as error:
             raise AttributeError(str(error)) from None
+        if self.device is None and self.precision is None:
+            return function
+
+        @functools.wraps(function)
+        def here(*arguments, **options):
+            device = None if self.device is None else device_named(self.device)
+            with (
+                jax.default_device(device),
+                jax.default_matmul_precision(self.precision),
+            ):
+                return function(*arguments, **options)
+
+        return here
 
     def with_jit(self, jit: bool) -> "Backend":
         """Returns this backend with another `jit`."""
@@ -227,12 +252,13 @@ class Backend(eqx.Module):
         placed = self._split(shape, spec, device_mesh, tensor_split)
         return jnp.full(shape, value, self._dtype(dtype), device=placed)
 
-    def arange(self, *bounds: Any, dtype: Any = None) -> Shaped[Array, " n"]:
+    def arange(
+        self, *bounds: Any, dtype: Any = None, spec: PartitionSpec | None = None
+    ) -> Shaped[Array, " n"]:
         """Returns evenly spaced numbers, integers for integer bounds."""
         whole = all(isinstance(bound, (int, np.integer)) for bound in bounds)
-        if dtype is None and whole:
-            return self._placed(jnp.arange(*bounds), None)
-        return self._placed(jnp.arange(*bounds, dtype=self._dtype(dtype)), None)
+        kind = None if dtype is None and whole else self._dtype(dtype)
+        return self._placed(jnp.arange(*bounds, dtype=kind), spec)
 
     def linspace(
         self, start: ArrayLike, stop: ArrayLike, count: int, *, dtype: Any = None
@@ -323,6 +349,8 @@ class Backend(eqx.Module):
             with jax.default_matmul_precision(self.precision):
                 return function(*arguments, **keywords)
 
+        if self.device is not None:
+            options.setdefault("out_shardings", self.placement("results", ()))
         return jax.jit(precise, **options) if self.compiled else precise
 
     @property
@@ -348,27 +376,8 @@ class Backend(eqx.Module):
                 "`spec` excludes `device_mesh` and `tensor_split`, but came with "
                 f"{device_mesh} and {tensor_split}."
             )
-        mesh = self.mesh
-        if device_mesh is not None:
-            sizes = tuple(device_mesh)
-            if mesh is None or tuple(mesh.shape.values()) != sizes:
-                mesh = make_mesh(*sizes)
-        if mesh is None:
-            raise GraphError(
-                f"`tensor_split` must come with a mesh, but is {tensor_split} without "
-                "one. Give `device_mesh`."
-            )
-        axes = range(mesh.size) if tensor_split is None else tensor_split
-        entries: list[str | None] = [None] * len(shape)
-        for axis, name in zip(axes, mesh.axis_names, strict=False):
-            if not 0 <= axis < len(shape):
-                raise GraphError(
-                    f"`tensor_split` must name axes from 0 to {len(shape) - 1}, but "
-                    f"names {axis}."
-                )
-            entries[axis] = name
-        whole = Backend(self.dtype, mesh=mesh)
-        return whole.placement("array", shape, PartitionSpec(*entries))
+        mesh, cut = cut_axes(self.mesh, shape, device_mesh, tensor_split)
+        return Backend(self.dtype, mesh=mesh).placement("array", shape, cut)
 
     def _drawn(self, draw: Callable, key: Array, shape: tuple, layout: dict) -> Array:
         dtype = self._dtype(layout.pop("dtype", None))

@@ -45,6 +45,7 @@ class AbstractBlock(eqx.Module):
 
     def connect(
         self,
+        /,
         *,
         name: str = "",
         output: str | Sequence[str] = (),
@@ -79,6 +80,9 @@ class AbstractBlock(eqx.Module):
                     f"{', '.join(self.terminals) or '(none)'} and the results "
                     f"{', '.join(self.results)}, but got {wire!r}."
                 )
+        if isinstance(output, str) and "output" in self.results:
+            wires.setdefault("output", output)
+            output = ()
         outputs = [output] if isinstance(output, str) else list(output)
         if len(outputs) > len(self.results):
             raise GraphError(

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Complex, Num
 
+from .._checks import as_array, check
 from ._block import AbstractBlock, GraphError
 
 
@@ -74,12 +75,18 @@ def coupler(coupling: Num[ArrayLike, "*sweep"]) -> Scatterer:
 
     Args:
         coupling: Fraction of the power $\kappa^2$ that goes over, from 0 to 1: straight
-            on $\sqrt{1 - \kappa^2}$, across $i \kappa$.
+            on $\sqrt{1 - \kappa^2}$, across $i \kappa$. At 0 and at 1 themselves an
+            amplitude has no finite derivative.
 
     Returns:
         The part.
+
+    Raises:
+        ArgumentError: If `coupling` is out of its range.
     """
-    power = jnp.asarray(coupling)
+    power = as_array(coupling)
+    inside = (power >= 0) & (power <= 1)
+    power = check(power, inside, "`coupling` must lie in [0, 1]")
     straight = jnp.sqrt(1 - power) + 0j
     across = 1j * jnp.sqrt(power)
     there = [[straight, across], [across, straight]]
@@ -134,12 +141,8 @@ class Circuit(AbstractBlock):
         self.label = label
         self.results = ("output",)
         self.trainable = False
-        used = [*joins, *joins.values(), *ports.values()]
-        for port in used:
-            if used.count(port) > 1:
-                raise GraphError(
-                    f"A port must be joined or shown once, but {port!r} is twice."
-                )
+        _check_used(joins, ports)
+        for port in (*joins, *joins.values(), *ports.values()):
             if port.partition(".")[0] not in parts or "." not in port:
                 raise GraphError(
                     f"A port must be one of a part, {', '.join(parts)}, such as "
@@ -195,6 +198,9 @@ def joined(
     Raises:
         GraphError: If a part has no such port.
     """
+    _check_used(joins, ports)
+    if not parts:
+        raise GraphError("A circuit must have at least one part, but has none.")
     places, count = {}, 0
     for name, part in parts.items():
         for port in part.ports:
@@ -229,6 +235,15 @@ def joined(
         waves = jnp.linalg.solve(around, block(inner, outer))
         values = values + block(outer, swapped) @ waves
     return Scatterer(values, tuple(ports))
+
+
+def _check_used(joins: Mapping[str, str], ports: Mapping[str, str]) -> None:
+    used = [*joins, *joins.values(), *ports.values()]
+    for port in used:
+        if used.count(port) > 1:
+            raise GraphError(
+                f"A port must be joined or shown once, but {port!r} is twice."
+            )
 
 
 def to_sax(scatterer: Scatterer) -> dict[tuple[str, str], Complex[Array, "*sweep"]]:

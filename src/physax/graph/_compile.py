@@ -12,7 +12,7 @@ import jax.random as jr
 from jax import ShapeDtypeStruct
 from jax.sharding import PartitionSpec
 from jax.tree_util import DictKey, GetAttrKey, SequenceKey, tree_flatten_with_path
-from jaxtyping import Array, ArrayLike, Key
+from jaxtyping import Array, Key
 
 from ..runtime import propose, shardings
 from ._assembly import Assembly, Frozen, assemble
@@ -23,7 +23,7 @@ from ._graph import Graph, Part
 from ._inference import described
 from ._layer import Batched, Keyed
 from ._program import Program
-from ._structs import is_symbolic, struct_of, struct_text
+from ._structs import Sizes, is_symbolic, struct_of, struct_text
 from ._summary import table
 from ._wiring import Wiring, check_agrees, declared
 
@@ -34,7 +34,7 @@ def compile(
     key: Key[Array, ""] | None = None,
     backend: Backend | None = None,
     *,
-    trainable: Mapping[str, ArrayLike | Sequence] | None = None,
+    trainable: Mapping[str, Any] | None = None,
     constants: Mapping[str, Any] | None = None,
     discard: Sequence[str] = (),
     inference: bool = False,
@@ -42,6 +42,7 @@ def compile(
     verbose: bool = False,
     shard: Mapping[str, PartitionSpec] | None = None,
     shard_params: Mapping[str, PartitionSpec] | bool | None = None,
+    remat: str = "none",
 ) -> Program:
     """Turns a graph into a program with parameters drawn, cast and placed.
 
@@ -63,6 +64,9 @@ def compile(
         shard: How the backend's mesh cuts wires, by name.
         shard_params: How it cuts parameters, by regular expressions that are searched
             in their names; True to take what `Program.propose_shardings` proposes.
+        remat: What a gradient keeps of each node, as of `runtime.remat`: with
+            `"nothing_saveable"` its inputs alone, from which it runs again. A nested
+            graph is one node.
 
     Returns:
         The program.
@@ -76,7 +80,7 @@ def compile(
     backend = backend or Backend()
     if jit is not None:
         backend = backend.with_jit(jit)
-    fixed = {w: backend.array(v) for w, v in (trainable or {}).items()}
+    fixed = {w: _first_value(w, v, backend) for w, v in (trainable or {}).items()}
     other = jax.tree.map(
         backend.array, dict(constants or {}), is_leaf=lambda v: isinstance(v, list)
     )
@@ -105,6 +109,11 @@ def compile(
                 f"{struct_text(array.struct)}. Give them in `shapes`."
             )
     names = tuple(found)
+    if len(names) != tree.num_leaves:
+        raise GraphError(
+            "Each array of a node must have a name of its own, but two have one of "
+            f"{', '.join(names)}. Give the nodes names without '.'."
+        )
     mine = {n: a.struct for n, a in found.items() if a.trainable}
     placed = _placements(mine | fixed, backend, shard_params)
     whole = backend.placement("constants", ())
@@ -123,8 +132,9 @@ def compile(
     draw = jax.jit(draw, out_shardings=({n: placed[n] for n in mine}, whole))
     drawn, buffers = draw(jr.key(0) if key is None else key)
     source = Source(
-        rest, tree, names, (*fixed, *other), _inputs(wiring, fixed, other),
-        _layout(shard or {}, wiring, backend), backend,
+        rest, tree, names, {n: a.struct for n, a in found.items()} | _shapes(fixed),
+        (*fixed, *other), _inputs(wiring, fixed, other),
+        _layout(shard or {}, wiring, backend), backend, remat,
     )  # fmt: skip
     forward, pull_back = evaluator(source)
     return Program(
@@ -145,6 +155,25 @@ class _ArrayOfNode(NamedTuple):
 
     struct: ShapeDtypeStruct
     trainable: bool
+
+
+def _first_value(wire: str, value: Any, backend: Backend) -> Array:
+    if isinstance(value, (dict, eqx.Module)):
+        raise GraphError(
+            f"`trainable` must hold arrays or numbers, but `{wire}` is a "
+            f"{type(value).__name__}."
+        )
+    array = backend.array(value)
+    # An integer has no derivative: 3 is meant as 3.0.
+    whole = not jnp.issubdtype(array.dtype, jnp.inexact)
+    return array.astype(backend.dtype) if whole else array
+
+
+def _shapes(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        wire: eqx.filter_eval_shape(lambda value=value: value)
+        for wire, value in values.items()
+    }
 
 
 def _is_struct(leaf: Any) -> bool:
@@ -225,12 +254,14 @@ def _bound(
         if wire in wiring.wires
     }
     known |= {wire: struct_of(wire, s, dtype) for wire, s in shapes.items()}
-    known |= {
-        wire: eqx.filter_eval_shape(lambda value=value: value)
-        for wire, value in {**trainable, **constants}.items()
-    }
-    for wire in known:
-        check_agrees(wire, wiring.declared.get(wire), known[wire], "")
+    known |= _shapes({**trainable, **constants})
+    sizes = Sizes()
+    for wire, struct in known.items():
+        before = wiring.declared.get(wire)
+        check_agrees(wire, before, struct, "")
+        if before is not None:
+            sizes.bind(wire, before, struct)
+    known = {wire: sizes.resolved(struct) for wire, struct in known.items()}
     for wire in wiring.inputs:
         if wire not in known:
             reader = next(node for node in wiring.nodes if wire in node.inputs)

@@ -5,9 +5,9 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jax import export
 from jax.sharding import PartitionSpec
 from jax.tree_util import PyTreeDef
 
@@ -15,7 +15,7 @@ from .._checks import PhysaxError
 from ._assembly import Assembly
 from ._backend import Backend
 from ._block import GraphError
-from ._structs import agree, struct_text
+from ._structs import Sizes, agree, struct_text
 
 
 class NotFiniteError(PhysaxError, FloatingPointError):
@@ -29,19 +29,23 @@ class Source(eqx.Module):
         rest: The built blocks without their arrays.
         tree: How their arrays are nested.
         names: The name of each of these arrays.
+        arrays: The shape of each parameter and constant.
         given: The inputs that were made parameters or constants.
         structs: The shape of each input.
         layout: How wires are cut.
         backend: Where and how it runs.
+        policy: What a gradient keeps of each node.
     """
 
     rest: Assembly
     tree: PyTreeDef = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
+    arrays: dict[str, Any]
     given: tuple[str, ...] = eqx.field(static=True)
     structs: dict[str, Any]
     layout: dict[str, PartitionSpec]
     backend: Backend
+    policy: str = eqx.field(static=True)
 
 
 def evaluator(source: Source) -> tuple[Callable, Callable]:
@@ -84,7 +88,8 @@ def _entry(function: Callable, backend: Backend) -> Callable:
     def run(*arguments):
         outputs, finite = checked(*arguments)
         for what, good in finite.items():
-            if not good:
+            # Within another `jit` nothing is known yet, and the results say it.
+            if not isinstance(good, jax.core.Tracer) and not good:
                 shown = what.removeprefix("gradient ").partition(" ")[2]
                 raise NotFiniteError(
                     f"All values must be finite, but {shown} with NaN or infinity; "
@@ -99,6 +104,12 @@ def _run(source, params, constants, inputs) -> tuple[dict[str, Any], dict[str, A
     _check_names("inputs", inputs, source.structs)
     arrays = {**params, **jax.lax.stop_gradient(constants)}
     _check_names("params", arrays, (*source.names, *source.given))
+    for name, struct in source.arrays.items():
+        if _struct(arrays[name]).shape != struct.shape:
+            raise GraphError(
+                f"The parameter `{name}` must have shape {struct_text(struct)}, but "
+                f"has {struct_text(_struct(arrays[name]))}."
+            )
     finite: dict[str, Any] = {}
 
     def watch(node, wire, value):
@@ -113,13 +124,13 @@ def _run(source, params, constants, inputs) -> tuple[dict[str, Any], dict[str, A
         return value
 
     wires = {name: arrays[name] for name in source.given}
-    sizes: dict[str, tuple[int, str]] = {}
+    sizes = Sizes()
     for wire, value in inputs.items():
         value = _checked(wire, value, source.structs[wire], sizes)
         wires[wire] = watch("input", wire, value)
     leaves = [arrays[name] for name in source.names]
     built = eqx.combine(jax.tree.unflatten(source.tree, leaves), source.rest)
-    outputs = built.run(wires, watch)
+    outputs = built.run(wires, watch, source.policy)
     return dict(zip(built.outputs, outputs, strict=True)), finite
 
 
@@ -142,19 +153,21 @@ def _struct(value: Any) -> Any:
     return eqx.filter_eval_shape(lambda: value)
 
 
-def _checked(wire: str, value: Any, struct: Any, sizes: dict) -> Any:
+def _checked(wire: str, value: Any, struct: Any, sizes: Sizes) -> Any:
     """The input with the dtype that is declared, if it has the declared shape."""
 
     def cast(leaf, wanted):
         leaf = jnp.asarray(leaf)
-        kinds = (jnp.floating, jnp.complexfloating, jnp.integer)
-        same = any(
-            jnp.issubdtype(leaf.dtype, kind) and jnp.issubdtype(wanted.dtype, kind)
-            for kind in kinds
-        )
-        whole = jnp.issubdtype(leaf.dtype, jnp.integer)
-        widened = whole and jnp.issubdtype(wanted.dtype, jnp.inexact)
-        return leaf.astype(wanted.dtype) if same or widened else leaf
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return leaf
+        # Integers become real and real numbers complex, in the precision that is
+        # declared; nothing loses its part or its range.
+        kinds = (jnp.integer, jnp.floating, jnp.complexfloating)
+        have = [jnp.issubdtype(leaf.dtype, kind) for kind in kinds]
+        want = [jnp.issubdtype(wanted.dtype, kind) for kind in kinds]
+        rounded = any(have) and any(want[1:]) and have.index(True) <= want.index(True)
+        exact = not any(want[1:]) and np.can_cast(leaf.dtype, wanted.dtype)
+        return leaf.astype(wanted.dtype) if rounded or exact else leaf
 
     if jax.tree.structure(value) == jax.tree.structure(struct):
         value = jax.tree.map(cast, value, struct)
@@ -164,17 +177,7 @@ def _checked(wire: str, value: Any, struct: Any, sizes: dict) -> Any:
             f"The input `{wire}` must have shape {struct_text(struct)}, but has "
             f"{struct_text(found)}."
         )
-    pairs = zip(jax.tree.leaves(found), jax.tree.leaves(struct), strict=True)
-    for have, want in pairs:
-        for size, symbol in zip(have.shape, want.shape, strict=True):
-            if not export.is_symbolic_dim(symbol):
-                continue
-            known, other = sizes.setdefault(str(symbol), (size, wire))
-            if known != size:
-                raise GraphError(
-                    f"{symbol} must stand for one size, but is {known} in the input "
-                    f"`{other}` and {size} in `{wire}`."
-                )
+    sizes.bind(wire, struct, found)
     return value
 
 
@@ -198,6 +201,12 @@ def _cotangents(outputs: dict[str, Any], given: Mapping[str, Any]) -> dict[str, 
                 f"`{wire}` is {struct_text(_struct(value))}."
             )
         gradient = jnp.asarray(gradient)
+        real = jnp.issubdtype(value.dtype, jnp.floating)
+        if real and jnp.issubdtype(gradient.dtype, jnp.complexfloating):
+            raise GraphError(
+                f"The gradient by `{wire}` must be real as its values are, but is "
+                f"{gradient.dtype}."
+            )
         if gradient.shape != value.shape:
             raise GraphError(
                 f"The gradient by `{wire}` must have its shape, "
@@ -206,6 +215,13 @@ def _cotangents(outputs: dict[str, Any], given: Mapping[str, Any]) -> dict[str, 
             )
         return gradient.astype(value.dtype)
 
+    for wire, gradient in given.items():
+        wanted = jax.tree.structure(outputs[wire])
+        if jax.tree.structure(gradient) != wanted:
+            raise GraphError(
+                f"The gradient by `{wire}` must be a tree as the output, {wanted}, but "
+                f"is {jax.tree.structure(gradient)}."
+            )
     return {
         wire: jax.tree.map(zero, value)
         if wire not in given

@@ -103,7 +103,7 @@ class Graph(AbstractBlock):
         wiring = declared(self.wiring, given)
         return assemble(wiring.nodes, wiring.structs, self.terminals, self.results, key)
 
-    def with_shapes(self, **shapes: Any) -> "Graph":
+    def with_shapes(self, /, **shapes: Any) -> "Graph":
         """Declares the shapes of wires, from which those of all others follow.
 
         Args:
@@ -138,7 +138,7 @@ class Graph(AbstractBlock):
         shown = tuple(dict.fromkeys((*self.wiring.exposed, *wires)))
         return self._with(dataclasses.replace(self.wiring, exposed=shown))
 
-    def rename(self, **wires: str) -> "Graph":
+    def rename(self, /, **wires: str) -> "Graph":
         """Gives wires other names, inputs and outputs among them.
 
         Args:

@@ -6,7 +6,9 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jax.tree_util import PyTreeDef
 
 from ._block import AbstractBlock, Connection, GraphError, results_of
@@ -62,15 +64,22 @@ def _outputs(block: AbstractBlock, built: tuple, inputs: tuple) -> tuple:
     leaves, tree = jax.tree.flatten((block, built, inputs))
     try:
         # Networks repeat layers.
-        return _traced(tree, tuple(leaves))
+        return _traced(tree, *_typed(leaves))
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
-    return _traced.__wrapped__(tree, tuple(leaves))
+    return _traced.__wrapped__(tree, *_typed(leaves))
+
+
+def _typed(leaves: list) -> tuple:
+    """Leaves as a key: 1, 1.0 and True are equal, and so is a leaf before x64."""
+    kinds = tuple(map(type, leaves))
+    return tuple(leaves), kinds, jnp.result_type(float)
 
 
 @functools.lru_cache(maxsize=4096)
-def _traced(tree: PyTreeDef, leaves: tuple) -> tuple:
+def _traced(tree: PyTreeDef, leaves: tuple, kinds: tuple, real: np.dtype) -> tuple:
+    del kinds, real
     block, built, inputs = jax.tree.unflatten(tree, leaves)
 
     def run(values):

@@ -140,7 +140,7 @@ def layer(
     name: str | type,
     *,
     rank: int | None = None,
-    keyed: bool = False,
+    keyed: bool | None = None,
     label: str | None = None,
     trainable: bool = True,
     **options: Any,
@@ -155,7 +155,8 @@ def layer(
         rank: Axes of one item, the axes before them being batches; by default what is
             usual for the layer: 1 for vectors, 3 for images with channels.
         keyed: Whether the layer draws numbers when it is called, as `"Dropout"` does
-            outside inference. The last terminal is then `key`.
+            outside inference; by default only that one is taken to. The last terminal
+            is then `key`.
         label: What a node is called unless it gets a name; by default the name of the
             class in small letters.
         trainable: Whether its arrays are parameters rather than constants.
@@ -192,6 +193,12 @@ def layer(
         raise GraphError(
             f"{name} takes the options {', '.join(accepted)}, but got "
             f"{', '.join(unknown)}."
+        )
+    keyed = name == "Dropout" if keyed is None else keyed
+    if rank is None and name == "GroupNorm":
+        raise GraphError(
+            "`rank` must be given for GroupNorm, whose channels are the first axis of "
+            "an item: 3 for images."
         )
     if rank is None:
         digit = re.search(r"([123])d$", name)

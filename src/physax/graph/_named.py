@@ -1,11 +1,13 @@
-"""Types of numbers and devices, by their names."""
+"""Types of numbers, devices and layouts, as they are named."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh, PartitionSpec
 
-from ..runtime import PrecisionError, require_x64
+from ..runtime import PrecisionError, mesh as make_mesh, require_x64
 from ._block import GraphError
 
 
@@ -70,3 +72,51 @@ def device_named(name: str) -> jax.Device:
             f"but is {name!r}. There are: {shown}."
         )
     return found[int(index or 0)]
+
+
+def cut_axes(
+    mesh: Mesh | None,
+    shape: Sequence[int],
+    device_mesh: Sequence[int] | None,
+    tensor_split: Sequence[int] | None,
+) -> tuple[Mesh, PartitionSpec]:
+    """Turns numbers of parts into a mesh and a layout.
+
+    Args:
+        mesh: The mesh that there is, or None.
+        shape: Sizes of the array.
+        device_mesh: Sizes of the mesh to cut by; by default those of `mesh`.
+        tensor_split: The axis of the array that each axis of the mesh cuts; by default
+            the first ones.
+
+    Returns:
+        The mesh, and which axis of it cuts each axis of the array.
+
+    Raises:
+        GraphError: If there is no mesh, or the axes do not fit.
+    """
+    if device_mesh is not None:
+        sizes = tuple(device_mesh)
+        if mesh is None or tuple(mesh.shape.values()) != sizes:
+            mesh = make_mesh(*sizes)
+    if mesh is None:
+        raise GraphError(
+            f"`tensor_split` must come with a mesh, but is {tensor_split} without one. "
+            "Give `device_mesh`."
+        )
+    count = len(mesh.axis_names)
+    axes = tuple(range(count) if tensor_split is None else tensor_split)
+    if len(set(axes)) != count:
+        raise GraphError(
+            f"`tensor_split` must name a different axis of the array for each of the "
+            f"{count} axes of the mesh, but is {axes}."
+        )
+    entries: list[str | None] = [None] * len(shape)
+    for axis, name in zip(axes, mesh.axis_names, strict=True):
+        if not 0 <= axis < len(shape):
+            raise GraphError(
+                f"`tensor_split` must name axes from 0 to {len(shape) - 1}, but names "
+                f"{axis}."
+            )
+        entries[axis] = name
+    return mesh, PartitionSpec(*entries)

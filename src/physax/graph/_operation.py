@@ -13,6 +13,7 @@ from ._block import AbstractBlock, GraphError
 
 _REGISTERED: dict[str, Callable] = {}
 _LIBRARIES = (jnp, jax.nn, jax.lax)
+_TAKEN = ("name", "output", "self")
 
 # What a file may ask for besides registered operations: these map arrays to arrays.
 _SAVED = frozenset(
@@ -62,6 +63,11 @@ class Operation(AbstractBlock):
         if not self.results:
             raise GraphError(f"`{self.label}` must have a result, but has none.")
         names = (*self.terminals, *self.results)
+        if taken := [name for name in self.terminals if name in _TAKEN]:
+            raise GraphError(
+                f"A terminal of `{self.label}` must not be called {taken[0]}, which "
+                "`connect` takes for itself. Name the terminals by `inputs`."
+            )
         if double := sorted({name for name in names if names.count(name) > 1}):
             raise GraphError(
                 f"`{self.label}` must have terminals and results of different names, "
@@ -187,10 +193,18 @@ def op(
         )
         called, source = function, (function, tuple(fixed))
         function = operation_named(function)
+    if called in _OF_SEQUENCES and source and inputs is not None and len(inputs) > 1:
+        function = Gathered(function)
     names = tuple(inputs) if inputs is not None else _arguments(function, called)
     names = tuple(name for name in names if name not in options)
+    if source and not names:
+        raise GraphError(
+            f"`inputs` must name the terminals of {called!r}, none of whose arguments "
+            "is needed: such as op('clip', inputs=('x',), max=1.0)."
+        )
     if options:
-        function = eqx.Partial(function, **options)
+        by_name = inputs is None and _take_names(function, names)
+        function = Optioned(function, options, names if by_name else ())
     if not called.isidentifier():
         called = "function"
     return Operation(
@@ -201,6 +215,54 @@ def op(
         trainable=trainable,
         source=source,
     )
+
+
+# These take a list of arrays, which several wires make.
+_OF_SEQUENCES = ("concat", "concatenate", "stack", "hstack", "vstack", "column_stack")
+
+
+class Gathered(eqx.Module):
+    """A function of a list of arrays as one of several arrays.
+
+    Attributes:
+        function: The function.
+    """
+
+    function: Callable
+
+    def __call__(self, *arrays: Any, **options: Any) -> Any:
+        """Calls it."""
+        return self.function(list(arrays), **options)
+
+
+class Optioned(eqx.Module):
+    """A function with options.
+
+    Attributes:
+        function: The function.
+        options: Arguments by name.
+        names: Of the other arguments, where they are given by name: an option may come
+            before them.
+    """
+
+    function: Callable
+    options: dict[str, Any]
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    def __call__(self, *values: Any) -> Any:
+        """Calls it."""
+        if self.names:
+            named = dict(zip(self.names, values, strict=True))
+            return self.function(**named, **self.options)
+        return self.function(*values, **self.options)
+
+
+def _take_names(function: Callable, names: tuple[str, ...]) -> bool:
+    if isinstance(function, jnp.ufunc):
+        return False
+    parameters = inspect.signature(function).parameters
+    both = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return all(parameters[name].kind is both for name in names)
 
 
 def _arguments(function: Callable, called: str) -> tuple[str, ...]:
@@ -214,6 +276,11 @@ def _arguments(function: Callable, called: str) -> tuple[str, ...]:
             f"`inputs` must name the terminals of `{called}`, whose arguments Python "
             "does not tell."
         ) from None
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        raise GraphError(
+            f"`inputs` must name the terminals of `{called}`, which takes any number "
+            "of arguments."
+        )
     return tuple(
         parameter.name
         for parameter in parameters

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import equinox as eqx
+import jax
 from jax.sharding import PartitionSpec
 from jaxtyping import Array, ArrayLike, Inexact, Key, PyTree, Shaped
 
@@ -49,7 +50,7 @@ class Program(eqx.Module):
     pull_back: Callable = eqx.field(static=True)
     draw: Callable = eqx.field(static=True)
 
-    def __call__(self, **inputs: PyTree[ArrayLike]) -> dict[str, PyTree[Array]]:
+    def __call__(self, /, **inputs: PyTree[ArrayLike]) -> dict[str, PyTree[Array]]:
         """Evaluates the outputs with the parameters of the program itself.
 
         Args:
@@ -111,6 +112,39 @@ class Program(eqx.Module):
         fresh = ({**self.params, **params}, {**self.constants, **constants})
         return eqx.tree_at(lambda p: (p.params, p.constants), self, fresh)
 
+    def with_arrays(self, params: Parameters, constants: Constants) -> "Program":
+        """Puts other arrays in place, such as those of a file.
+
+        Args:
+            params: All parameters.
+            constants: All constants.
+
+        Returns:
+            The program with them.
+
+        Raises:
+            GraphError: If a name is missing or unknown, or a shape another.
+        """
+        pairs = ((self.params, params), (self.constants, constants))
+        for mine, given in pairs:
+            wrong = sorted(mine.keys() ^ given.keys()) or [
+                name for name in mine if mine[name].shape != given[name].shape
+            ]
+            if wrong:
+                raise GraphError(
+                    f"Arrays must have the names and shapes of those of the program, "
+                    f"{', '.join(f'{n} {a.shape}' for n, a in mine.items())}, but "
+                    f"{', '.join(wrong)} differ."
+                )
+        placed = [
+            {
+                name: jax.device_put(given[name], old.sharding)
+                for name, old in mine.items()
+            }
+            for mine, given in pairs
+        ]
+        return eqx.tree_at(lambda p: (p.params, p.constants), self, tuple(placed))
+
     def split(self) -> tuple[Parameters, "Program"]:
         """Separates the parameters.
 
@@ -152,7 +186,7 @@ def _evaluate(
     forward: Callable,
     pull_back: Callable,
     constants: Constants,
-    params: Parameters,
+    params: Mapping[str, Any],
     inputs: Mapping[str, PyTree[ArrayLike]],
     output_gradients: Mapping[str, PyTree[ArrayLike]] | None = None,
 ) -> Any:

@@ -1,5 +1,6 @@
 """Shapes of wires: integers, symbols, and how messages show them."""
 
+import re
 from typing import Any
 
 import equinox as eqx
@@ -73,11 +74,82 @@ def is_symbolic(struct: Any) -> bool:
     )
 
 
+class Sizes:
+    """What size each symbol stands for, as inputs tell one after another.
+
+    Attributes:
+        known: The size of each symbol, and the wire that told it.
+    """
+
+    def __init__(self):
+        self.known: dict[str, tuple[int, str]] = {}
+
+    def bind(self, wire: str, declared: Any, found: Any) -> None:
+        """Learns the symbols of a wire.
+
+        Args:
+            wire: Its name.
+            declared: Its struct with symbols.
+            found: Its struct with sizes, of the same ranks.
+
+        Raises:
+            GraphError: If a symbol or an expression would stand for two sizes.
+        """
+        leaves = jax.tree.leaves(declared), jax.tree.leaves(found)
+        for want, have in zip(*leaves, strict=True):
+            if not (_has_shape(want) and _has_shape(have)):
+                continue
+            for symbol, size in zip(want.shape, have.shape, strict=True):
+                if export.is_symbolic_dim(size) or not export.is_symbolic_dim(symbol):
+                    continue
+                if str(symbol).isidentifier():
+                    known, other = self.known.setdefault(str(symbol), (size, wire))
+                else:
+                    value = self._value(str(symbol))
+                    known, other = (size if value is None else value), "the others"
+                if known != size:
+                    raise GraphError(
+                        f"{symbol} must stand for one size, but is {known} in "
+                        f"`{other}` and {size} in `{wire}`."
+                    )
+
+    def resolved(self, struct: Any) -> Any:
+        """Puts known sizes in place of symbols."""
+
+        def resolve(leaf):
+            if not isinstance(leaf, ShapeDtypeStruct):
+                return leaf
+            sizes = (
+                self.known.get(str(size), (size,))[0]
+                if export.is_symbolic_dim(size)
+                else size
+                for size in leaf.shape
+            )
+            return ShapeDtypeStruct(tuple(sizes), leaf.dtype)
+
+        return jax.tree.map(resolve, struct)
+
+    def _value(self, expression: str) -> int | None:
+        """The value of a linear expression such as `2*n - 1`, if all is known."""
+        total = 0
+        for sign, term in re.findall(r"([+-]?)\s*([^\s+-]+)", expression):
+            value = -1 if sign == "-" else 1
+            for factor in term.split("*"):
+                if factor.isdigit():
+                    value *= int(factor)
+                elif factor in self.known:
+                    value *= self.known[factor][0]
+                else:
+                    return None
+            total += value
+        return total
+
+
 def agree(found: Any, wanted: Any) -> bool:
     """Whether a value of one struct may stand where another one is declared.
 
-    Symbols that are declared stand for any size here; `bind` sees that each stands for
-    one.
+    Symbols that are declared stand for any size here; `Sizes` sees that each stands
+    for one.
     """
     mine, tree = jax.tree.flatten(found)
     other, other_tree = jax.tree.flatten(wanted)

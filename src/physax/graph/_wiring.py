@@ -190,6 +190,8 @@ def check_agrees(wire: str, wanted: Any, found: Any, writer: str) -> None:
 
 def _placed(wiring: Wiring, part: Connection, chain: bool) -> Connection:
     block, label = part.block, part.block.label
+    if not block.results:
+        raise GraphError(f"`{part.name or label}` must have a result, but has none.")
     name = part.name or _unused(label, wiring.names)
     if part.name:
         _check_name(wiring, part.name, block)
@@ -198,8 +200,8 @@ def _placed(wiring: Wiring, part: Connection, chain: bool) -> Connection:
         if "" not in inputs:
             raise GraphError(
                 f"`{name}` must have an open terminal to be chained by `+=`, but "
-                f"{', '.join(block.terminals) or 'it has none'} all read wires. Add it "
-                "by `|=`."
+                f"its terminals, {', '.join(block.terminals) or 'none'}, all read "
+                "wires. Add it by `|=`."
             )
         inputs[inputs.index("")] = wiring.newest
     mine = set(inputs)
@@ -216,6 +218,9 @@ def _placed(wiring: Wiring, part: Connection, chain: bool) -> Connection:
         if not outputs[place]:
             wire = name if len(block.results) == 1 else f"{name}.{result}"
             outputs[place] = wire if free(wire) else f"{wire}.{result}"
+    for wire in (*inputs, *outputs):
+        if not wire or wire == "self":
+            raise GraphError(f"A wire must have a name, not 'self', but has {wire!r}.")
     return Connection(block, name, tuple(inputs), tuple(outputs))
 
 

@@ -115,7 +115,7 @@ class _Builder(NamedTuple):
                 allowed = ", ".join(parameters) or "no keys"
                 raise node.error(
                     f"has the unknown key `{key}`; known are {allowed}."
-                    + _nearest(key, parameters),
+                    + (self._endings(key, parameters) or _nearest(key, parameters)),
                     line,
                 )
             if name in given:
@@ -139,6 +139,14 @@ class _Builder(NamedTuple):
         if unit in self.units and base in parameters:
             return base, self.units[unit]
         return None, None
+
+    def _endings(self, key: str, parameters) -> str:
+        """Lists the units where a key is a parameter with another one."""
+        base = key.rpartition("_")[0]
+        if base not in parameters or not self.units:
+            return ""
+        endings = " or ".join(f"`{base}_{unit}`" for unit in self.units)
+        return f" With a unit it is {endings}."
 
     def value(self, node: YamlNode, hint: Any) -> Any:
         """Makes a value of the kind that an annotation wants."""

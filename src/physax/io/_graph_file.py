@@ -1,16 +1,19 @@
 """Graphs and their parameters as files: data, from which nothing is run."""
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from typing import Any
 
 import jax
+import numpy as np
 from jax import ShapeDtypeStruct, export
 
 from .._checks import ArgumentError
 from ..graph import (
     MLP,
     AbstractBlock,
+    Circuit,
     Connection,
     FourierFeatures,
     Graph,
@@ -20,6 +23,7 @@ from ..graph import (
     layer,
     op,
     saved_operation,
+    struct_of,
 )
 from ._errors import PhysaxFileError
 from ._npz import load_npz, save_npz
@@ -27,14 +31,25 @@ from ._npz import load_npz, save_npz
 
 _FORMAT = "physax-graph"
 _SCHEMA = 1
+# What a file with changed content may lead to.
+_UNSOUND = (
+    GraphError,
+    KeyError,
+    TypeError,
+    ValueError,
+    IndexError,
+    AttributeError,
+    RecursionError,
+)
 
 
 def save_graph(
     path: str | os.PathLike,
     graph: Graph,
     params: Mapping[str, jax.Array] | None = None,
+    constants: Mapping[str, jax.Array] | None = None,
 ) -> None:
-    """Saves a graph, and parameters of a program of it, as one file.
+    """Saves a graph, and the arrays of a program of it, as one file.
 
     The file appears whole or not at all. `np.load` opens it too.
 
@@ -44,19 +59,24 @@ def save_graph(
             name: functions and modules of your own have to be registered by
             `register_op`.
         params: Parameters, such as `Program.params`.
+        constants: Such as `Program.constants`: what was drawn or given and is not
+            trained. Without them they are drawn anew, from the key of `compile`.
 
     Raises:
         ArgumentError: If a block can't be saved. The message names the node.
         OSError: If the file cannot be written.
     """
     content = {"format": _FORMAT, "schema": _SCHEMA, "graph": _graph(graph, "")}
-    save_npz(path, content | {"params": dict(params or {})})
+    arrays = {"params": dict(params or {}), "constants": dict(constants or {})}
+    save_npz(path, content | arrays)
 
 
-def load_graph(path: str | os.PathLike) -> tuple[Graph, dict[str, jax.Array]]:
+def load_graph(
+    path: str | os.PathLike,
+) -> tuple[Graph, dict[str, jax.Array], dict[str, jax.Array]]:
     """Loads what `save_graph` saved.
 
-    Nothing in the file is run: blocks are of four kinds, layers are those of
+    Nothing in the file is run: blocks are of six kinds, layers are those of
     `equinox.nn`, and operations come from a fixed list or were registered under their
     names by this program.
 
@@ -64,8 +84,8 @@ def load_graph(path: str | os.PathLike) -> tuple[Graph, dict[str, jax.Array]]:
         path: The file.
 
     Returns:
-        The graph, to be compiled, and the parameters, to be given to
-        `Program.evaluate`.
+        The graph, to be compiled, its parameters, and its constants, both for
+        `Program.with_arrays`.
 
     Raises:
         PhysaxFileError: If the file is damaged or of a newer version, or needs a block
@@ -74,15 +94,16 @@ def load_graph(path: str | os.PathLike) -> tuple[Graph, dict[str, jax.Array]]:
     content = load_npz(path)
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise PhysaxFileError(path, "It holds no graph: it is not by `save_graph`.")
-    if content["schema"] != _SCHEMA:
+    if content.get("schema") != _SCHEMA:
         raise PhysaxFileError(
             path,
-            f"Its schema must be {_SCHEMA}, but is {content['schema']}: it is of "
+            f"Its schema must be {_SCHEMA}, but is {content.get('schema')}: it is of "
             "another version of physax. Update physax.",
         )
     try:
-        return _made_graph(content["graph"]), content["params"]
-    except (GraphError, KeyError, TypeError, ValueError) as error:
+        made = _made_graph(content["graph"])
+        return made, _arrays(content["params"]), _arrays(content["constants"])
+    except _UNSOUND as error:
         raise PhysaxFileError(path, f"It holds no sound graph: {error}") from error
 
 
@@ -105,6 +126,7 @@ def _graph(graph: Graph, where: str) -> dict[str, Any]:
             for wire, struct in wiring.declared.items()
         },
         "exposed": wiring.exposed,
+        "newest": wiring.newest,
     }
 
 
@@ -122,10 +144,19 @@ def _block(block: AbstractBlock, where: str) -> dict[str, Any]:
         saved_operation(name)
         kept = {"name": name, "options": dict(options), "results": block.results}
     elif isinstance(block, Layer):
+        for name, value in block.options:
+            if not isinstance(value, (bool, int, float, str, tuple, type(None))):
+                raise ArgumentError(
+                    f"The option `{name}` of `{where}` must be a number, a string or a "
+                    f"tuple to be saved, but is {value!r}. An activation may be given "
+                    "by its name."
+                )
         kept = {"name": block.name, "options": dict(block.options), "rank": block.rank}
     elif isinstance(block, MLP):
         sizes = (block.input_size, *block.hidden_sizes, block.output_size)
         kept = {"sizes": sizes, "activation": block.activation}
+    elif isinstance(block, Circuit):
+        kept = {"joins": dict(block.joins), "ports": dict(block.ports)}
     elif isinstance(block, FourierFeatures):
         kept = {"count": block.count, "scale": block.scale}
     else:
@@ -148,28 +179,48 @@ def _struct(struct: Any, where: str) -> dict[str, Any]:
             f"The declared shape of `{where}` must be that of an array to be saved, "
             f"but is of a {type(struct).__name__}."
         )
+    if not isinstance(struct.dtype, np.dtype):
+        raise ArgumentError(
+            f"The declared shape of `{where}` must be that of numbers to be saved, but "
+            f"is of {struct.dtype}. Declare it when you compile."
+        )
     sizes = [str(n) if export.is_symbolic_dim(n) else int(n) for n in struct.shape]
     return {"shape": sizes, "dtype": struct.dtype.name}
 
 
 def _made_graph(content: dict[str, Any]) -> Graph:
     made = Graph(label=content["label"], trainable=content["trainable"])
+    # Nodes of one name have one block.
+    blocks: dict[str, tuple[dict, AbstractBlock]] = {}
     for node in content["nodes"]:
-        block = _made_block(node["block"])
+        described, block = blocks.get(node["name"], ({}, None))
+        if block is None or described != node["block"]:
+            block = _made_block(node["block"])
+            blocks[node["name"]] = (node["block"], block)
         wires = tuple(node["inputs"]), tuple(node["outputs"])
         made |= Connection(block, node["name"], *wires)
     shapes = {
         wire: _made_struct(struct["shape"], struct["dtype"])
         for wire, struct in content["declared"].items()
     }
-    return made.with_shapes(**shapes).expose(*content["exposed"])
+    made = made.with_shapes(**shapes).expose(*content["exposed"])
+    if content["newest"] not in made.wiring.writers:
+        raise GraphError(f"No node writes the newest wire, {content['newest']!r}.")
+    wiring = dataclasses.replace(made.wiring, newest=content["newest"])
+    return Graph(wiring, label=made.label, trainable=made.trainable)
+
+
+def _arrays(found: Any) -> dict[str, jax.Array]:
+    good = isinstance(found, dict) and all(
+        isinstance(array, jax.Array) for array in found.values()
+    )
+    if not good:
+        raise GraphError("Parameters and constants must be arrays by name.")
+    return found
 
 
 def _made_struct(sizes: list, dtype: str) -> ShapeDtypeStruct:
-    # Any graph makes symbols of its own names.
-    known = Graph() | op("negative").connect(x="x")
-    struct = known.with_shapes(x=tuple(sizes)).wiring.declared["x"]
-    return ShapeDtypeStruct(struct.shape, dtype)
+    return struct_of("a wire of the file", tuple(sizes), np.dtype(dtype))
 
 
 def _made_block(content: dict[str, Any]) -> AbstractBlock:
@@ -187,6 +238,9 @@ def _made_block(content: dict[str, Any]) -> AbstractBlock:
             **content["options"],
         )
     if kind == "Layer":
+        for name in ("activation", "final_activation"):
+            if name in content["options"]:
+                saved_operation(content["options"][name])
         keyed = content["terminals"][-1] == "key"
         return layer(
             content["name"],
@@ -196,11 +250,15 @@ def _made_block(content: dict[str, Any]) -> AbstractBlock:
             **content["options"],
         )
     if kind == "MLP":
+        saved_operation(content["activation"])
         first, *hidden, last = content["sizes"]
         return MLP(first, tuple(hidden), last, content["activation"], **shared)
+    if kind == "Circuit":
+        parts = content["terminals"]
+        return Circuit(parts, content["joins"], content["ports"], content["label"])
     if kind == "FourierFeatures":
         return FourierFeatures(content["count"], content["scale"], **shared)
     raise GraphError(
-        "A block must be a Graph, Operation, Layer, MLP or FourierFeatures, but is a "
-        f"{kind!r}."
+        "A block must be a Graph, Circuit, Operation, Layer, MLP or FourierFeatures, "
+        f"but is a {kind!r}."
     )

@@ -164,7 +164,7 @@ def _named(
     if axes is None:
         raise ArgumentError(
             f"`axes` must name the arrays of coordinates in {path.name}, in the order "
-            f"of dimensions, such as axes=('x', 'y'); there are {there}."
+            f"of dimensions, such as [x, y]; there are {there}."
         )
     for name in (*axes, *([] if time is None else [time])):
         if len(shapes.get(name, ())) != 1:

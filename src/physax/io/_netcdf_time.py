@@ -1,6 +1,7 @@
 """Dates of files as seconds, and back: any calendar of the CF conventions."""
 
 import dataclasses
+import importlib.util
 from collections.abc import Mapping
 from typing import Any
 
@@ -61,15 +62,19 @@ def read_stamps(values: np.ndarray, attributes: Mapping[str, Any]) -> Stamps:
     raw = xarray.Dataset(coords={"time": ("time", values, known)})
     try:
         return np.asarray(xarray.decode_cf(raw)["time"].values)
-    except ImportError as error:
-        raise MissingPackageError(
-            f"The calendar {known.get('calendar')!r} needs the package cftime: pip "
-            "install cftime."
-        ) from error
-    except (ValueError, OverflowError) as error:
+    except (ImportError, ValueError, OverflowError) as error:
+        calendar = known.get("calendar", "standard")
+        if importlib.util.find_spec("cftime") is None:
+            raise MissingPackageError(
+                f"Times in {units!r} of the calendar {calendar!r} may need the package "
+                "cftime: pip install cftime."
+            ) from error
+        # xarray's own text advises an argument that a reader of files cannot give.
         raise ArgumentError(
-            f"Times of the unit {units!r} and the calendar "
-            f"{known.get('calendar', 'standard')!r} cannot be read: {error}"
+            "Times must be in seconds, minutes, hours or days since a date as "
+            "1970-01-31 12:00:00 of a calendar of the CF conventions, in months only "
+            f"of '360_day', but are in {units!r} of {calendar!r}. Write them anew, "
+            "such as in days."
         ) from error
 
 

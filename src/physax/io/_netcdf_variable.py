@@ -1,6 +1,7 @@
 """One variable of a flow, through all files that hold parts of it in time."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ class StoredVariable(NamedTuple):
 
     Attributes:
         name: In the files.
+        path: The file, the first one of several.
         axes: The axes of space that it has, x, y, z.
         spherical: Whether x and y are longitude and latitude.
         seconds: The instants, `None` of a steady variable.
@@ -27,6 +29,7 @@ class StoredVariable(NamedTuple):
     """
 
     name: str
+    path: Path
     axes: tuple[PlannedAxis, ...]
     spherical: bool
     seconds: np.ndarray | None
@@ -38,6 +41,12 @@ class StoredVariable(NamedTuple):
     def count(self) -> int:
         """Number of instants; 1 of a steady variable."""
         return 1 if self.seconds is None else self.seconds.size
+
+    @property
+    def units(self) -> str | None:
+        """The unit as the file says it, `None` if it does not."""
+        found = self.attributes.get("units")
+        return None if found is None else str(found)
 
 
 class _Part(NamedTuple):
@@ -82,7 +91,9 @@ def find_variable(
         first = files[0]
         there = ", ".join(sorted({n for data in files for n in data.arrays}))
         raise PhysaxFileError(
-            first.path, f"It must have the variable {name!r}, but there are {there}."
+            first.path,
+            f"{it_or_others(files)} must have the variable {name!r}, but there are "
+            f"{there}.",
         )
     parts = [_part(data, name, select) for data in holding]
     axes = _axes_of(parts[0])
@@ -104,6 +115,7 @@ def find_variable(
 
     return StoredVariable(
         name,
+        parts[0].data.path,
         axes,
         spherical and X in coordinates,
         seconds,
@@ -111,6 +123,18 @@ def find_variable(
         parts[0].array.attributes,
         read,
     )
+
+
+def it_or_others(files: Sequence[StoredData]) -> str:
+    """Returns the subject of a sentence on what one of several files must have.
+
+    Args:
+        files: The files; the sentence follows the name of the first.
+    """
+    others = len(files) - 1
+    if not others:
+        return "It"
+    return "It or the other file" if others == 1 else f"It or one of {others} others"
 
 
 def _agree(a: Sequence[PlannedAxis], b: Sequence[PlannedAxis]) -> bool:
@@ -167,8 +191,8 @@ def _part(data: StoredData, name: str, select: Mapping[str, float]) -> _Part:
             raise PhysaxFileError(
                 data.path,
                 f"{name!r} must be over longitude, latitude, height and time, or x, y, "
-                f"z and time, but has the dimension {dim!r}. Take one place along it: "
-                f"`select={{{dim!r}: ...}}`.",
+                f"z and time, but has the dimension {dim!r}. Take one place along it "
+                f"with `select`, such as {{{dim!r}: 0}}.",
             )
         roles.append(role)
     unknown = set(select) - {
@@ -258,11 +282,14 @@ def _in_time(parts: Sequence[_Part], name: str):
     wrong = np.flatnonzero(np.diff(seconds) <= 0)
     if wrong.size:
         at = int(wrong[0])
+        holders = np.repeat(turns, [len(stamps[i]) for i in turns])
+        before, path = (parts[holders[n]].data.path for n in (at, at + 1))
+        where = "" if holders[at] == holders[at + 1] else f", the former in {before}"
         raise PhysaxFileError(
-            parts[0].data.path,
+            path,
             f"The times of {name!r} must increase, also from file to file, but "
             f"snapshots {at} and {at + 1} are at {seconds[at]:g} and "
-            f"{seconds[at + 1]:g} s.",
+            f"{seconds[at + 1]:g} s{where}.",
         )
     pieces: list[_Piece] = [(parts[i], 0, len(stamps[i])) for i in turns]
     return pieces, seconds, epoch

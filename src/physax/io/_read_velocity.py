@@ -50,6 +50,10 @@ class StoredField(AbstractField):
         low: The smallest coordinates that have data.
         high: The largest ones.
         times: The instants that were read, `None` of a steady field.
+        largest: Of each component in the files the largest magnitude, in m/s or, of a
+            scalar, in the unit of the file; NaN where there are no data at all.
+        unitless: Components whose unit the files do not say: they were taken to be in
+            m/s.
     """
 
     field: AbstractField
@@ -57,12 +61,14 @@ class StoredField(AbstractField):
     low: Float[Array, " ndim"]
     high: Float[Array, " ndim"]
     times: Float[Array, " times"] | None
+    largest: Float[Array, " components"]
     epoch: Epoch | None = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
     units: tuple[str, ...] = eqx.field(static=True)
     spherical: bool = eqx.field(static=True)
     periodic: tuple[bool, ...] = eqx.field(static=True)
     cells: tuple[int, ...] = eqx.field(static=True)
+    unitless: tuple[str, ...] = eqx.field(static=True)
 
     def start(self, x):
         return self.field.start(x)
@@ -120,7 +126,8 @@ def read_velocity(
         select: For dimensions that are not wanted, where to take the nearest sample:
             `{"depth": 10.0}`, in the unit of the file.
         snapshots: Which instants to read, as `slice(0, 2)`; one makes a steady flow.
-        scale: What a number of the file is in m/s; by default its `units` say.
+        scale: What a number of the file is in m/s; by default its `units` say, and
+            without these it is in m/s, which `unitless` of the result tells.
         slip: How particles slide along land, as in `SlipField`; without it the velocity
             falls to 0 toward land.
         radius: Of the sphere, in metres.
@@ -147,6 +154,7 @@ def read_velocity(
         first, last = _chosen(parts[0].variable, snapshots)
         read = [_samples(part, first, last) for part in parts]
     variables = [part.variable for part in parts]
+    largest = _largest(read)
     lead = variables[0]
     times = _times(lead, first, last)
     periods = tuple(axis.period for axis in lead.axes)
@@ -182,7 +190,8 @@ def read_velocity(
         land = None
     if lead.spherical:
         field = OnSphere(field, radius)
-    return _stored(field, land, places, lead, times)
+    unitless = [] if scale is not None else [v.name for v in variables if not v.units]
+    return _stored(field, land, places, lead, times, largest, unitless=unitless)
 
 
 def read_scalar(
@@ -252,7 +261,8 @@ def read_scalar(
         outside=outside,
         time_outside=time_outside,
     )
-    return _stored(field, land, nodes, variable, times, epoch or variable.epoch)
+    epoch = epoch or variable.epoch
+    return _stored(field, land, nodes, variable, times, _largest([values]), epoch)
 
 
 def _stored(
@@ -261,7 +271,9 @@ def _stored(
     places: Sequence[np.ndarray],
     lead: StoredVariable,
     times: np.ndarray | None,
+    largest: np.ndarray,
     epoch: Epoch | None = None,
+    unitless: Sequence[str] = (),
 ) -> StoredField:
     low = np.array([axis[0] for axis in places])
     high = np.array(
@@ -276,6 +288,7 @@ def _stored(
         low=as_array(low),
         high=as_array(high),
         times=None if times is None else as_array(times),
+        largest=as_array(largest),
         epoch=epoch or lead.epoch,
         names=tuple(axis.name for axis in lead.axes),
         units=tuple(axis.unit for axis in lead.axes),
@@ -284,7 +297,20 @@ def _stored(
         cells=tuple(
             max(axis.positions.size - (axis.period is None), 1) for axis in lead.axes
         ),
+        unitless=tuple(unitless),
     )
+
+
+def _largest(components: Sequence[np.ndarray]) -> np.ndarray:
+    """Returns the largest magnitude of each, NaN of one without any number."""
+    found = np.full(len(components), np.nan)
+    for number, values in enumerate(components):
+        good = np.isfinite(values)
+        if good.any():
+            high = values.max(where=good, initial=-np.inf)
+            low = values.min(where=good, initial=np.inf)
+            found[number] = max(high, -low)
+    return found
 
 
 def _spread(values: np.ndarray, leading: int, land: Land | None) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Velocities in files, one instant at a time."""
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
@@ -53,6 +54,18 @@ _SPEEDS = {
 }
 
 
+class UnnamedComponentError(PhysaxFileError):
+    """The variable of a component of the velocity must be named, but is not.
+
+    Attributes:
+        argument: What names it, `"u"` or `"v"`.
+    """
+
+    def __init__(self, path: str | os.PathLike, reason: str, argument: str):
+        super().__init__(path, reason)
+        self.argument = argument
+
+
 def open_files(
     paths: Paths, axes: Sequence[str] | None, time: str | None, stack: ExitStack
 ) -> list[StoredData]:
@@ -75,7 +88,7 @@ def component_names(
         given: By axis, `None` for what is to be found.
 
     Raises:
-        PhysaxFileError: If there is none, or more than one; lists what there is.
+        UnnamedComponentError: If there is none, or more than one; lists what there is.
     """
     known = {name: array for data in files for name, array in data.arrays.items()}
     names = []
@@ -95,10 +108,11 @@ def component_names(
                 letter = {X: "u", Y: "v"}[axis]
                 seen = f"{sorted(fitting)} all look like it" if fitting else "none does"
                 several = [n for n, a in known.items() if len(a.shape) > 1]
-                raise PhysaxFileError(
+                raise UnnamedComponentError(
                     files[0].path,
                     f"The variable of the velocity along {axis} must be named, "
                     f"`{letter}=...`: {seen}. There are {', '.join(sorted(several))}.",
+                    letter,
                 )
             name = fitting[0]
         names.append(name)
@@ -117,12 +131,12 @@ def speed_factor(variable: StoredVariable, scale: float | None) -> float:
     """
     if scale is not None:
         return float(scale)
-    units = str(variable.attributes.get("units", "m/s"))
+    units = "m/s" if variable.units is None else variable.units
     factor = _SPEEDS.get("".join(units.split()).lower())
     if factor is None:
         raise ArgumentError(
             f"The unit of {variable.name!r} must be one of speed, such as m/s, but is "
-            f"{units!r}. Say what one is in m/s: `scale=...`."
+            f"{units!r}. Say with `scale` what one is in m/s."
         )
     return factor
 
@@ -133,6 +147,7 @@ class SnapshotSeries:
     The files stay open until `close`, or the end of a `with` block.
 
     Attributes:
+        paths: The files.
         times: The instants in seconds since the first one; empty of a steady flow.
         epoch: The date of the first instant, `None` where the files have no dates.
         axes: For each axis the positions of the nodes, increasing.
@@ -155,6 +170,7 @@ class SnapshotSeries:
         scale: float | None = None,
     ):
         """Opens files; arguments as for `read_velocity`."""
+        self.paths = tuple(map(str, list_files(paths)))
         with ExitStack() as stack:
             files = open_files(paths, axes, time, stack)
             parts = velocity_parts(files, u, v, w, select or {}, scale)
@@ -272,13 +288,13 @@ def velocity_parts(
         if have < 2 or (w is not None and have < 3):
             names = [axis.name for axis in part.variable.axes]
             raise PhysaxFileError(
-                files[0].path,
+                part.variable.path,
                 f"{part.variable.name!r} must be over {', '.join(wanted)}, but is over "
                 f"{', '.join(names) or 'no axis'} only.",
             )
         if not _same_times(part.variable.seconds, first.seconds):
             raise PhysaxFileError(
-                files[0].path,
+                part.variable.path,
                 f"{part.variable.name!r} must be at the same times as {first.name!r}.",
             )
     return parts

@@ -92,6 +92,11 @@ class VTKArraySeries(eqx.Module):
         """The times, in the unit of the files."""
         return self.series.times
 
+    @property
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """The file of each time, or its several parts."""
+        return self.series.paths
+
     def __call__(self, number: int) -> Num[np.ndarray, "..."]:
         """Reads the array at one time.
 

@@ -11,6 +11,22 @@ from typing import BinaryIO
 _counter = itertools.count()
 
 
+def check_folder(path: Path) -> None:
+    """Refuses a file in a folder that is not there.
+
+    Args:
+        path: The file.
+
+    Raises:
+        FileNotFoundError: If there is no such folder.
+    """
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"{os.fspath(path)!r} must lie in a folder, but there is no folder "
+            f"{os.fspath(path.parent)!r}. Make it first."
+        )
+
+
 @contextmanager
 def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """Opens a draft that takes the place of `path` when the block ends well.
@@ -24,9 +40,11 @@ def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
         The draft, open for writing bytes and for seeking.
 
     Raises:
+        FileNotFoundError: If there is no such folder.
         OSError: If the folder cannot be written.
     """
     target = Path(path)
+    check_folder(target)
     draft = target.with_name(f".{target.name}.tmp-{os.getpid()}-{next(_counter)}")
     try:
         with draft.open("xb") as file:

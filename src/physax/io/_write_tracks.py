@@ -19,7 +19,7 @@ from ._netcdf_time import Epoch
 from ._npz import load_npz, save_npz
 from ._read_velocity import StoredField
 from ._tracks_dataset import Labels, tracks_dataset, tracks_of
-from ._whole_file import whole_file
+from ._whole_file import check_folder, whole_file
 
 
 _KIND = "physax tracks 1"
@@ -70,6 +70,7 @@ def write_tracks(
         ArgumentError: If the suffix is another.
         MissingPackageError: If xarray, or a package behind it, is not installed.
         PhysaxFileError: If `path` is a folder that is no zarr store.
+        FileNotFoundError: If there is no folder for it.
         OSError: If the file cannot be written.
     """
     path = Path(path)
@@ -125,6 +126,7 @@ def _write_zarr(path: Path, data: Any) -> None:
         raise PhysaxFileError(
             path, "It must be a zarr store to be replaced, but is something else."
         )
+    check_folder(path)
     draft = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     old = path.with_name(f".{path.name}.old-{os.getpid()}")
     try:

@@ -93,11 +93,15 @@ def read_yaml(path: str | os.PathLike) -> YamlNode:
         Its node, for `construct`; `plain` makes dictionaries and lists of it.
 
     Raises:
-        PhysaxFileError: If the file is larger than 1 MB, is no YAML, nests deeper than
-            20 levels, or has tags, anchors, aliases, several documents, a key twice, a
-            key that is no text, or NaN; names the line.
+        PhysaxFileError: If it is a folder, is larger than 1 MB, is no YAML, nests
+            deeper than 20 levels, or has tags, anchors, aliases, several documents, a
+            key twice, a key that is no text, or NaN; names the line.
         FileNotFoundError: If there is no such file.
     """
+    if not Path(path).exists():
+        raise FileNotFoundError(f"There is no file {os.fspath(path)!r}.")
+    if Path(path).is_dir():
+        raise PhysaxFileError(path, "It must be a file, but is a folder.")
     with Path(path).open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:

@@ -38,6 +38,7 @@ from ._diffrax import (
     Diffrax as Diffrax,
     classical_runge_kutta as classical_runge_kutta,
 )
+from ._diffusivity import Diffusivity as Diffusivity
 from ._dispersion import (
     absolute_dispersion as absolute_dispersion,
     cloud_covariance as cloud_covariance,
@@ -180,7 +181,6 @@ from ._state import Particles as Particles
 from ._status import ParticleStatus as ParticleStatus
 from ._stochastic import (
     AbstractStochastic as AbstractStochastic,
-    Diffusivity as Diffusivity,
     EulerMaruyama as EulerMaruyama,
     Milstein as Milstein,
     StochasticHeun as StochasticHeun,

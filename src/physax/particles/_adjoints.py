@@ -2,16 +2,19 @@
 
 from abc import abstractmethod
 from math import isqrt
+from types import FunctionType
 from typing import Any
 
 import equinox as eqx
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from .._checks import ArgumentError
 from .._loop import divisor_near, iterate
+from ._fields import AbstractField
 from ._gridded import GriddedField
 from ._march import Problem, advance, enter
 from ._motions import AbstractMotion, WithVariables
@@ -102,7 +105,8 @@ class FieldAdjoint(AbstractAdjoint):
     In reverse, a loop adds an array as large as the field at every read. Here the loop
     only finds what the derivative of each stage is worth, and where it was asked; the
     samples get their share block by block. For fixed steps without diffusion; it has no
-    forward mode.
+    forward mode. Derivatives are those by what the velocity is made of, not by what a
+    function in it encloses.
 
     Attributes:
         points: Places at which the field is read, stages of steps times particles,
@@ -116,6 +120,12 @@ class FieldAdjoint(AbstractAdjoint):
             raise ArgumentError(
                 "`adjoint` must be `Checkpointed()` with diffusion, but is "
                 "`FieldAdjoint()`, which is for solvers such as `RK4()`."
+            )
+        if _encloses_traced_field(problem.motion):
+            raise ArgumentError(
+                "`velocity` must be the field itself, or fields in `Sum`, `Masked` and "
+                "the like, with `FieldAdjoint()`, but is a function that encloses one "
+                "whose derivative is wanted. Pass the field, or take `Checkpointed()`."
             )
         plain = not isinstance(problem.motion, WithVariables)
         if problem.walls and (problem.motion.second_order or not plain):
@@ -195,6 +205,14 @@ def _backward(kept, wanted, perturbed, given, numbers, points: int):
     ((problem_bar, seeds_bar, release_bar),) = enter_back(state_bar)
     whole_bar = eqx.tree_at(lambda p: p.motion, bare_bar, motion_bar, is_leaf=_is_none)
     return _add(whole_bar, problem_bar), seeds_bar, release_bar
+
+
+def _encloses_traced_field(motion: AbstractMotion) -> bool:
+    """Whether there is a function with a field in its closure that is traced."""
+    functions = [x for x in jax.tree.leaves(motion) if isinstance(x, FunctionType)]
+    cells = [cell.cell_contents for f in functions for cell in f.__closure__ or ()]
+    fields = [x for x in cells if isinstance(x, AbstractField)]
+    return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(fields))
 
 
 def _is_none(x: Any) -> bool:

@@ -1,7 +1,7 @@
 """Where the samples of a field lie along one axis, and what they are between them."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -147,6 +147,33 @@ class Axis(eqx.Module):
 
 def _clip(i, last: int):
     return jnp.clip(i, 0, last)
+
+
+def as_periods(periods: Any, count: int) -> tuple[Any, ...]:
+    """Returns for each axis the length after which it repeats, or `None`.
+
+    Args:
+        periods: The lengths, `None` if no axis repeats.
+        count: Number of axes.
+
+    Raises:
+        ArgumentError: If there is not one entry for each axis.
+    """
+    if periods is None:
+        return (None,) * count
+    try:
+        sizes = tuple(periods)
+    except TypeError as error:
+        raise ArgumentError(
+            f"`periods` must be a list with an entry for each of {count} axes, a "
+            f"length or None, but is {periods!r}."
+        ) from error
+    if len(sizes) != count:
+        raise ArgumentError(
+            f"`periods` must have one entry for each of {count} axes, but has "
+            f"{len(sizes)}."
+        )
+    return sizes
 
 
 def make_axis(

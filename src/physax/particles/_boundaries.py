@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from ._motions import AbstractMotion
 from ._state import Particles, code
@@ -28,6 +28,23 @@ class Passage(NamedTuple):
     face: int
 
 
+class Turn(NamedTuple):
+    """Where a straight way first meets a wall, and what becomes of it.
+
+    Attributes:
+        found: Whether it does.
+        part: The part of the way before, from 0 to 1.
+        place: The place from which the particle goes on straight.
+        particle: The particle as it then is at the end of the step, if it meets nothing
+            else; or as it ended.
+    """
+
+    found: Bool[Array, ""]
+    part: Float[Array, ""]
+    place: Float[Array, " ndim"]
+    particle: Particles
+
+
 class AbstractBoundary(eqx.Module):
     """Something that particles cannot simply cross."""
 
@@ -41,11 +58,11 @@ class AbstractBoundary(eqx.Module):
 
     @abstractmethod
     def meet(self, before: Particles, after: Particles, passage: Passage) -> Particles:
-        """Answers a step of one particle.
+        """Answers a step of one particle that has no other wall.
 
         Args:
             before: The particle before the step.
-            after: The particle after it, as walls asked earlier left it.
+            after: The particle after it.
             passage: The step.
 
         Returns:
@@ -53,11 +70,35 @@ class AbstractBoundary(eqx.Module):
         """
 
     @abstractmethod
-    def check(self, positions: Float[Array, "particles ndim"]) -> None:
+    def turn(self, before: Particles, after: Particles, passage: Passage) -> Turn:
+        """Looks for the first place where a way meets the wall, one of several.
+
+        Args:
+            before: The particle where its straight way begins.
+            after: The particle at the end of it.
+            passage: What is left of the step.
+        """
+
+    @abstractmethod
+    def settle(self, particle: Particles, passage: Passage) -> Particles:
+        """Puts a particle that rounding brought into the wall beside it.
+
+        Args:
+            particle: The particle after the step.
+            passage: The step.
+        """
+
+    @abstractmethod
+    def check(
+        self, positions: Float[Array, "particles ndim"]
+    ) -> Float[Array, "particles ndim"]:
         """Refuses positions where no particle may begin.
 
         Args:
-            positions: Seeds whose values are known.
+            positions: Seeds.
+
+        Returns:
+            The seeds, NaN where it turns out under `jit` that they are refused.
         """
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, as_array, between
-from ._boundaries import AbstractBoundary, Passage, end
+from ._boundaries import AbstractBoundary, Passage, Turn, end
 from ._inlets import AbstractPlacement, Uniform
 from ._state import Particles, bounded, code, select
 from ._status import ParticleStatus
@@ -167,6 +167,11 @@ class Box(AbstractBoundary):
         _check_corners(self.low, self.high)
 
     @property
+    def periodic(self) -> tuple[bool, ...]:
+        """Whether each axis repeats."""
+        return tuple(isinstance(low, Periodic) for low, _ in self.sides)
+
+    @property
     def inlet(self) -> tuple[int, Inlet] | None:
         """The number of the face that is an inlet, and the inlet."""
         for number, face in enumerate(f for pair in self.sides for f in pair):
@@ -181,13 +186,16 @@ class Box(AbstractBoundary):
         return self.inlet is not None and self.inlet[1].placement.is_random()
 
     def check(self, positions):
-        host = np.asarray(positions)
-        if host.shape[1] != self.low.size:
+        if positions.shape[1] != self.low.size:
             raise ArgumentError(
-                f"The box has {self.low.size} axes, but `seeds` have {host.shape[1]}."
+                f"The box has {self.low.size} axes, but `seeds` have "
+                f"{positions.shape[1]}."
             )
-        if any(isinstance(x, jax.core.Tracer) for x in (self.low, self.high)):
-            return
+        given = (self.low, self.high, positions)
+        if any(isinstance(x, jax.core.Tracer) for x in given):
+            inside = (positions >= self.low) & (positions <= self.high)
+            return jnp.where(jnp.all(inside, 1, keepdims=True), positions, jnp.nan)
+        host = np.asarray(positions)
         low, high = np.asarray(self.low), np.asarray(self.high)
         outside = np.flatnonzero(np.any((host < low) | (host > high), axis=1))
         if outside.size:
@@ -197,49 +205,101 @@ class Box(AbstractBoundary):
                 f"{outside.size} of {len(host)} do not; number {first} is at "
                 f"{host[first]}."
             )
+        return positions
 
     def meet(self, before, after, passage):
-        ndim = self.low.size
-        start, stop = before.y[:ndim], after.y[:ndim]
+        start, stop = before.y[: self.low.size], after.y[: self.low.size]
         ended = self._ended(start, stop, after, passage)
-        kept, flips = self._kept(stop)
-        y = after.y.at[:ndim].set(kept)
-        if passage.motion.second_order:
-            y = y.at[ndim : 2 * ndim].multiply(flips)
-        going_on = eqx.tree_at(lambda p: p.y, after, y)
+        going_on = self.settle(after, passage)
         if ended is None:
             return going_on
         crossed, particle = ended
-        particle = eqx.tree_at(
-            lambda p: p.y,
-            particle,
-            particle.y.at[:ndim].set(self._kept(particle.y[:ndim])[0]),
-        )
-        if self.inlet is not None:
-            again = self._entered(particle, passage)
-            particle = select(particle.status == ParticleStatus.EXITED, again, particle)
+        particle = self._anew(self.settle(particle, passage), passage)
         return select(crossed, particle, going_on)
+
+    def settle(self, particle, passage):
+        ndim = self.low.size
+        kept, flips = self._kept(particle.y[:ndim])
+        y = particle.y.at[:ndim].set(kept)
+        if passage.motion.second_order:
+            y = y.at[ndim : 2 * ndim].multiply(flips)
+        return eqx.tree_at(lambda p: p.y, particle, y)
+
+    def turn(self, before, after, passage):
+        ndim = self.low.size
+        start, stop = before.y[:ndim], after.y[:ndim]
+        best, met = jnp.asarray(jnp.inf, stop.dtype), jnp.asarray(-1, jnp.int32)
+        for number in range(self.faces()):
+            axis, side = divmod(number, 2)
+            out, part = self._reaches(start, stop, axis, side)
+            first = out & (part < best)
+            best = jnp.where(first, part, best)
+            met = jnp.where(first, number, met)
+        found = met >= 0
+        part = jnp.where(found, best, 1)
+        place = bounded(start + part * (stop - start), self.low, self.high)
+        goal, flips = stop, jnp.ones_like(stop)
+        status, ends = after.status, jnp.asarray(False)
+        for number, rule in enumerate(rule for pair in self.sides for rule in pair):
+            axis, side = divmod(number, 2)
+            here, wall = met == number, (self.low, self.high)[side][axis]
+            at, flip = stop[axis], flips[axis]
+            if rule.ends is not None:
+                status = jnp.where(here, code(rule.ends), status)
+                ends = ends | here
+            elif isinstance(rule, Periodic):
+                wall = (self.high, self.low)[side][axis]
+                at = bounded(
+                    at + (1 - 2 * side) * (self.high - self.low)[axis],
+                    (-jnp.inf, wall)[side],
+                    (wall, jnp.inf)[side],
+                )
+            else:
+                at, flip = _one_side(rule, at, here, wall, flip)
+            place = place.at[axis].set(jnp.where(here, wall, place[axis]))
+            goal = goal.at[axis].set(jnp.where(here, at, goal[axis]))
+            flips = flips.at[axis].set(jnp.where(here, flip, flips[axis]))
+        # Corners that were traced may be out of order.
+        place = jnp.where(self.high > self.low, place, jnp.nan)
+        y = after.y.at[:ndim].set(goal)
+        if passage.motion.second_order:
+            y = y.at[ndim : 2 * ndim].multiply(flips)
+        particle = eqx.tree_at(lambda p: p.y, after, y)
+        time, face = passage.t + part * passage.h, passage.face + met
+        ended = self._anew(end(after, place, status, time, face), passage)
+        particle = select(ends, ended, particle)
+        return Turn(found, part, jnp.where(ends, particle.y[:ndim], place), particle)
+
+    def _reaches(self, start, stop, axis: int, side: int):
+        """Whether a straight way leads beyond a face, and the part of it before."""
+        move = stop[axis] - start[axis]
+        # Dividing by 0 would spoil the gradient of particles that do not move.
+        safe = jnp.where(move == 0, 1, move)
+        wall = (self.low, self.high)[side][axis]
+        out = stop[axis] > wall if side else stop[axis] < wall
+        return out, jnp.clip((wall - start[axis]) / safe, 0, 1)
 
     def _ended(self, start, stop, after: Particles, passage: Passage):
         """Finds the first face on the way at which a particle ends."""
         best, status, face = jnp.asarray(jnp.inf, stop.dtype), after.status, after.face
         found = False
         for axis, pair in enumerate(self.sides):
-            move = stop[axis] - start[axis]
-            # Dividing by 0 would spoil the gradient of particles that do not move.
-            safe = jnp.where(move == 0, 1, move)
             for side, rule in enumerate(pair):
                 if rule.ends is None:
                     continue
                 found = True
-                wall = (self.low, self.high)[side][axis]
-                out = stop[axis] > wall if side else stop[axis] < wall
-                part = jnp.clip((wall - start[axis]) / safe, 0, 1)
-                first = out & (part < best)
-                best = jnp.where(first, part, best)
-                status = jnp.where(first, code(rule.ends), status)
-                number = jnp.asarray(passage.face + 2 * axis + side, jnp.int32)
-                face = jnp.where(first, number, face)
+                reached = [self._reaches(start, stop, axis, side)]
+                if isinstance(pair[1 - side], Reflect):
+                    # The image of the face in the mirror opposite.
+                    mirror = (self.high, self.low)[side][axis]
+                    images = 2 * mirror - start, 2 * mirror - stop
+                    reached.append(self._reaches(*images, axis, side))
+                for out, part in reached:
+                    first = out & (part < best)
+                    best = jnp.where(first, part, best)
+                    status = jnp.where(first, code(rule.ends), status)
+                    number = jnp.asarray(passage.face + 2 * axis + side, jnp.int32)
+                    face = jnp.where(first, number, face)
         if not found:
             return None
         crossed = (best <= 1) & (after.status == ParticleStatus.ALIVE)
@@ -267,16 +327,21 @@ class Box(AbstractBoundary):
                 loss = lower.restitution**at_low * upper.restitution**at_high
                 flip = jnp.where(odd, -loss, loss)
             else:
-                at, flip = _one_side(lower, at, at < low, low, flip)
-                at, flip = _one_side(upper, at, at > high, high, flip)
+                # The mirror first: from there a way may lead to the other face.
+                for side in (1, 0) if isinstance(upper, Reflect) else (0, 1):
+                    beyond = at > high if side else at < low
+                    rule, wall = ((lower, low), (upper, high))[side]
+                    at, flip = _one_side(rule, at, beyond, wall, flip)
             # Rounding must not leave a particle outside by a digit. Corners that were
             # traced may be out of order.
             kept.append(jnp.where(size > 0, bounded(at, low, high), jnp.nan))
             flips.append(flip)
         return jnp.stack(kept), jnp.stack(flips)
 
-    def _entered(self, particle: Particles, passage: Passage) -> Particles:
-        assert self.inlet is not None
+    def _anew(self, particle: Particles, passage: Passage) -> Particles:
+        """Lets particles that exited come in again, if there is an inlet."""
+        if self.inlet is None:
+            return particle
         number, inlet = self.inlet
         axis, side = divmod(number, 2)
         wall = (self.low, self.high)[side][axis]
@@ -287,7 +352,7 @@ class Box(AbstractBoundary):
         place = place.astype(particle.y.dtype).at[axis].set(wall)
         t = passage.t + passage.h
         entry = passage.motion.enter(t, place)
-        return Particles(
+        again = Particles(
             y=entry.y,
             memory=entry.memory,
             status=code(ParticleStatus.ALIVE),
@@ -298,10 +363,11 @@ class Box(AbstractBoundary):
             number=particle.number,
             stream=particle.stream,
         )
+        return select(particle.status == ParticleStatus.EXITED, again, particle)
 
 
 def _one_side(rule: AbstractFace, at, beyond, wall, flip):
-    """Answers one face, whose opposite one is of another kind."""
+    """Answers one face."""
     if isinstance(rule, Reflect):
         at = jnp.where(beyond, 2 * wall - at, at)
         return at, jnp.where(beyond, -rule.restitution, flip)

@@ -9,9 +9,10 @@ from jaxtyping import Array, ArrayLike, Float, Num
 
 from .._checks import ArgumentError, as_array
 from ..grid import AbstractInterpolation, AbstractOutside, Clamp, Linear
-from ._axis import Axis, Stencil, make_axis
+from ._axis import Axis, Stencil, as_periods, make_axis
 from ._fields import AbstractField, Look
-from ._instants import Instants, Leave, check_place, make_instants
+from ._instants import Instants, Leave, check_outside, check_place, make_instants
+from ._numbers import unmasked
 from ._status import ParticleStatus
 
 
@@ -19,7 +20,7 @@ _LINEAR = Linear()
 
 
 def _closed(samples: Num[ArrayLike, "..."]) -> Array:
-    array = as_array(samples)
+    array = as_array(unmasked(samples))
     return jnp.where(jnp.isfinite(array), array, 0)
 
 
@@ -30,7 +31,8 @@ class CGridField(AbstractField):
     constant along the others. So the divergence in a cell is constant, and is the
     difference of what flows in and out: where a model conserves volume cell by cell,
     tracks do, too. Through a closed face, of velocity 0, no particle goes; faces whose
-    sample is not finite are closed. Components along a face jump from cell to cell.
+    sample is not finite, or masked, are closed. Components along a face jump from cell
+    to cell.
 
     Models that store as many samples as cells leave out one outer face of each axis: in
     NEMO $u$ lies on the east and $v$ on the north face of a cell, so the first row of
@@ -85,12 +87,13 @@ class CGridField(AbstractField):
             outside: As the attribute.
             time_outside: As for `GriddedField`.
         """
-        sizes = (None,) * len(edges) if periods is None else tuple(periods)
-        if not len(components) == len(edges) == len(sizes):
+        check_outside(outside, kinds=(Leave, Clamp))
+        if len(components) != len(edges):
             raise ArgumentError(
-                "`components`, `edges` and `periods` must have one entry for each "
-                f"axis, but have {len(components)}, {len(edges)} and {len(sizes)}."
+                "`components` and `edges` must have one entry for each axis, but have "
+                f"{len(components)} and {len(edges)}."
             )
+        sizes = as_periods(periods, len(edges))
         self.components = tuple(_closed(samples) for samples in components)
         self.edges = tuple(
             make_axis(places, f"edges[{number}]", period=size)

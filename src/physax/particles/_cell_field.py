@@ -23,6 +23,7 @@ from ._instants import (
 from ._locate import locate
 from ._mesh import Mesh
 from ._mesh_field import weighted
+from ._numbers import unmasked
 
 
 _LINEAR = Linear()
@@ -67,7 +68,8 @@ class CellField(AbstractField):
         Args:
             mesh: The mesh. For slopes it must be known, not traced.
             values: Of shape `[elements, *components]`, or `[times, elements,
-                *components]`.
+                *components]`. Masked ones are NaN: there, and with slopes in the
+                elements beside, particles end with the status `NOT_FINITE`.
             times: The instants, increasing; `None` for a steady field.
             constant: Whether it is constant in each element.
             time_period: The time after which the field repeats.
@@ -86,7 +88,7 @@ class CellField(AbstractField):
             time_method=time_method,
             time_outside=time_outside,
         )
-        given = as_array(values)
+        given = as_array(unmasked(values))
         check_values(given, self.instants, mesh.elements, "elements")
         leading = len(self.instants.leading)
         self.values = given if constant else _at_corners(mesh, given, leading)

@@ -1,6 +1,7 @@
 """How clouds of particles spread."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -149,7 +150,7 @@ def unwrap_periodic(tracks: Tracks, periods: ArrayLike | Sequence[ArrayLike]) ->
     turns = -jnp.cumsum(jnp.round(steps / safe), 0)
     turns = jnp.concatenate([jnp.zeros_like(turns[:1]), turns])
     moved = tracks.positions + jnp.where(finite, safe * turns, 0)
-    return eqx.tree_at(lambda t: t.positions, tracks, moved)
+    return replace(tracks, positions=moved, wraps=None)
 
 
 def _followed(tracks: Tracks) -> Bool[Array, "times particles"]:

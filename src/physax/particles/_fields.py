@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, Num, PyTree
 
 from .._checks import ArgumentError, as_array
+from ._instances import forgotten
 from ._status import ParticleStatus
 
 
@@ -109,12 +110,10 @@ def as_field(velocity: Any, name: str = "velocity") -> AbstractField:
     if isinstance(velocity, AbstractField):
         return velocity
     if not callable(velocity) or isinstance(velocity, type):
-        remedy = "Arrays on a grid become a field by `GriddedField`."
-        if isinstance(velocity, type):
-            remedy = "Did you forget to call it?"
+        arrays = " Arrays on a grid become a field by `GriddedField`."
         raise ArgumentError(
             f"`{name}` must be a field or a function of time and place, `u(t, x)`, but "
-            f"is {velocity!r}. {remedy}"
+            f"is {velocity!r}.{forgotten(velocity) or arrays}"
         )
     return Everywhere(velocity)
 

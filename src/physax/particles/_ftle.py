@@ -75,8 +75,14 @@ class _Around(AbstractBoundary):
     def meet(self, before, after, passage):
         return self.wall.meet(before, after, passage)
 
+    def turn(self, before, after, passage):
+        return self.wall.turn(before, after, passage)
+
+    def settle(self, particle, passage):
+        return self.wall.settle(particle, passage)
+
     def check(self, positions):
-        del positions
+        return positions
 
 
 class FlowMap(eqx.Module):

@@ -12,9 +12,10 @@ from jaxtyping import Array, ArrayLike, Float, Int, Num
 from .._checks import ArgumentError, as_array
 from .._gather import gather
 from ..grid import AbstractInterpolation, AbstractOutside, Field, Fill, Linear
-from ._axis import Axis, Stencil, make_axis
+from ._axis import Axis, Stencil, as_periods, make_axis
 from ._fields import AbstractField, Components, Look
-from ._instants import Instants, Leave, make_instants
+from ._instants import Instants, Leave, check_method, check_outside, make_instants
+from ._numbers import unmasked
 from ._status import ParticleStatus
 
 
@@ -36,9 +37,10 @@ class GriddedField(AbstractField):
     Attributes:
         values: The samples, of shape `[times, *nodes, *components]`, or
             `[*nodes, *components]` of a steady field. A velocity has one axis of
-            components, a scalar none. They may be NaN where no particle goes. A step
-            that reads such a sample, be its weight 0, is not made: the particle ends
-            with the status `NOT_FINITE`, and its derivatives with it.
+            components, a scalar none. They may be NaN where no particle goes, and are
+            where NumPy has them masked. A step that reads such a sample, be its weight
+            0, is not made: the particle ends with the status `NOT_FINITE`, and its
+            derivatives with it.
         axes: For each axis of space the positions of the nodes, increasing. With
             `periods` given, for each axis the length after which the field repeats, or
             `None`.
@@ -56,8 +58,8 @@ class GriddedField(AbstractField):
             slower, but its transpose, a scatter, goes through the values once.
 
     Raises:
-        ArgumentError: If an axis does not increase, or the shape of the values does not
-            fit to the axes.
+        ArgumentError: If an axis does not increase, the shape of the values does not
+            fit to the axes, or an argument is of another kind.
     """
 
     values: Num[Array, "..."] = eqx.field(converter=as_array)
@@ -81,13 +83,10 @@ class GriddedField(AbstractField):
         time_outside: AbstractOutside | Leave | None = None,
         at_once: bool = False,
     ):
-        self.values = as_array(values)
-        sizes = (None,) * len(axes) if periods is None else tuple(periods)
-        if len(sizes) != len(axes):
-            raise ArgumentError(
-                f"`periods` must have one entry for each of {len(axes)} axes, but has "
-                f"{len(sizes)}."
-            )
+        check_method(method)
+        check_outside(outside)
+        self.values = as_array(unmasked(values))
+        sizes = as_periods(periods, len(axes))
         self.axes = tuple(
             make_axis(nodes, f"axes[{number}]", period=size)
             for number, (nodes, size) in enumerate(zip(axes, sizes, strict=True))

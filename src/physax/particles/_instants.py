@@ -8,9 +8,19 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Num
 
 from .._checks import ArgumentError
-from ..grid import AbstractInterpolation, AbstractOutside, Fill, Linear
+from ..grid import (
+    AbstractInterpolation,
+    AbstractOutside,
+    Clamp,
+    Cubic,
+    CubicHermite,
+    Fill,
+    Linear,
+    Nearest,
+)
 from ._axis import Axis, Stencil, make_axis
 from ._fields import always
+from ._instances import check_instance
 from ._status import ParticleStatus
 
 
@@ -19,6 +29,36 @@ _LINEAR = Linear()
 
 class Leave(eqx.Module):
     """Outside the data particles end, with the status `LEFT_DATA` or `LEFT_TIME`."""
+
+
+def check_outside(
+    outside: Any, name: str = "outside", kinds: tuple[type, ...] = (Leave, Clamp, Fill)
+) -> None:
+    """Refuses what says not what a field is beyond its data.
+
+    Args:
+        outside: What was given, `None` for the default.
+        name: What the caller calls it.
+        kinds: What the field can be.
+
+    Raises:
+        ArgumentError: If it is no object of these.
+    """
+    check_instance(outside, kinds, name, optional=True)
+
+
+def check_method(method: Any, name: str = "method") -> None:
+    """Refuses what is no interpolation.
+
+    Args:
+        method: What was given.
+        name: What the caller calls it.
+
+    Raises:
+        ArgumentError: If it is none.
+    """
+    if not isinstance(method, AbstractInterpolation):
+        check_instance(method, (Nearest, Linear, Cubic, CubicHermite), name)
 
 
 class Instants(eqx.Module):
@@ -98,8 +138,8 @@ def make_instants(
     times: ArrayLike | Sequence | Axis | None,
     *,
     time_period: float | None = None,
-    time_method: AbstractInterpolation = _LINEAR,
-    time_outside: AbstractOutside | Leave | None = None,
+    time_method: Any = _LINEAR,
+    time_outside: Any = None,
 ) -> Instants:
     """Makes the instants of a field.
 
@@ -111,8 +151,11 @@ def make_instants(
             `GriddedField`.
 
     Raises:
-        ArgumentError: If the times do not increase, or a steady field has a period.
+        ArgumentError: If the times do not increase, a steady field has a period, or an
+            argument is of another kind.
     """
+    check_method(time_method, "time_method")
+    check_outside(time_outside, "time_outside")
     if times is None and time_period is not None:
         raise ArgumentError(
             f"`times` must be given with `time_period`, which is {time_period:g}."

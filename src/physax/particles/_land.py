@@ -4,15 +4,18 @@ from collections.abc import Sequence
 
 import equinox as eqx
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
 from .._checks import ArgumentError, as_array, between
 from ..grid import Clamp
-from ._boundaries import AbstractBoundary, end
+from ._boundaries import AbstractBoundary, Turn, end
 from ._gridded import GriddedField
+from ._numbers import unmasked
 from ._seed_checks import check_seeds
+from ._state import select
 from ._status import ParticleStatus
 
 
@@ -109,6 +112,8 @@ class Coast(AbstractBoundary):
         return False
 
     def check(self, positions):
+        if isinstance(self.land.covers(positions), jax.core.Tracer):
+            return positions
         found = np.flatnonzero(np.asarray(self.land.covers(check_seeds(positions))))
         if found.size:
             first = int(found[0])
@@ -117,8 +122,17 @@ class Coast(AbstractBoundary):
                 f"on land; number {first} is at {np.asarray(positions)[first]}. Leave "
                 "them out: `seeds[~land.covers(seeds)]`."
             )
+        return positions
 
     def meet(self, before, after, passage):
+        met = self.turn(before, after, passage)
+        return select(met.found, met.particle, after)
+
+    def settle(self, particle, passage):
+        del passage
+        return particle
+
+    def turn(self, before, after, passage):
         ndim = len(self.land.share.axes)
         start, stop = before.y[:ndim], after.y[:ndim]
         last = self.land.excess(stop)
@@ -126,8 +140,7 @@ class Coast(AbstractBoundary):
         at = start + part * (stop - start)
         time = passage.t + part * passage.h
         stranded = end(after, at, ParticleStatus.STUCK, time, passage.face)
-        hit = last > 0
-        return jax.tree.map(lambda a, b: jnp.where(hit, a, b), stranded, after)
+        return Turn(last > 0, part, at, stranded)
 
 
 def _crossing(land: Land, start, stop, last) -> Float[Array, ""]:
@@ -155,7 +168,7 @@ def fill_land(
     leading: int = 0,
     trailing: int = 0,
 ) -> tuple[Num[np.ndarray, "..."], Land | None]:
-    """Puts 0 where samples are not finite, and says where that was.
+    """Puts 0 where samples are not finite, or masked, and says where that was.
 
     A node is land if it is so at any time and in any component: weights of 0 would not
     keep NaN out of a sum.
@@ -170,7 +183,7 @@ def fill_land(
     Returns:
         The samples, and the land, `None` if there is none.
     """
-    host = np.asarray(values)
+    host = np.asarray(unmasked(values))
     around = (*range(leading), *range(host.ndim - trailing, host.ndim))
     dry = np.any(~np.isfinite(host), axis=around)
     if not dry.any():

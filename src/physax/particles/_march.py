@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from ._boundaries import AbstractBoundary, Passage
 from ._motions import AbstractMotion
 from ._schedule import Schedule
+from ._several_walls import meet_several
 from ._solvers import AbstractRungeKutta, Trial, runge_kutta_step
 from ._state import Particles, bounded, code, select
 from ._status import ParticleStatus
@@ -20,7 +21,7 @@ class Problem(eqx.Module):
 
     Attributes:
         motion: How they answer to fields.
-        walls: What they meet, in the order in which it is asked.
+        walls: What they meet.
         diffusivity: A `Diffusivity` or a callable `K(t, x)`, with a stochastic solver.
         key: What random numbers come from.
         schedule: The steps.
@@ -59,11 +60,14 @@ def enter(
     entry = jax.vmap(problem.motion.enter)(since, seeds)
     zeros = jnp.zeros(seeds.shape[0], jnp.int32)
     status = jax.vmap(problem.motion.rate)(since, *entry).status.astype(jnp.int32)
+    # Seeds that under `jit` turned out to be none, which fields take for outside.
+    known = jnp.all(jnp.isfinite(seeds), axis=1)
+    status = jnp.where(known, status, code(ParticleStatus.NOT_FINITE))
     ended = jnp.where(status == code(ParticleStatus.ALIVE), jnp.nan, since)
     if problem.waits:
         ahead = (since - t0) * jnp.sign(problem.schedule.widths[0]) > 0
         # There may be data when its time has come.
-        waiting = ahead & (status != code(ParticleStatus.LEFT_DATA))
+        waiting = ahead & known & (status != code(ParticleStatus.LEFT_DATA))
         status = jnp.where(waiting, code(ParticleStatus.WAITING), status)
         ended = jnp.where(waiting, jnp.nan, ended)
     return Particles(
@@ -126,8 +130,8 @@ def advance(
             jnp.zeros_like(particles.status),
         ),
     )
-    for number in range(len(problem.walls)):
-        after = _meet(problem, number, particles, after, t, h)
+    if problem.walls:
+        after = _meet(problem, particles, after, t, h)
     after = _failed(problem, particles, after, t, h, sound)
     return select(going, after, particles), trial.stages
 
@@ -163,19 +167,14 @@ def _trial(problem: Problem, particles: Particles, t, h, n, nudges) -> Trial:
     return mapped(particles.number, t, h, particles.y, particles.memory)
 
 
-def _meet(problem: Problem, number: int, before, after, t, h) -> Particles:
-    each, wall = 0 if problem.waits else None, problem.walls[number]
-    face = sum(other.faces() for other in problem.walls[:number])
+def _meet(problem: Problem, before, after, t, h) -> Particles:
+    """Asks the walls about a step."""
+    if len(problem.walls) != 1:
+        return meet_several(problem.walls, before, after, t, h, problem.motion)
+    each, wall = 0 if problem.waits else None, problem.walls[0]
 
     def one(before, after, t, h):
-        if number == 0:
-            return wall.meet(before, after, Passage(t, h, problem.motion, face))
-        # Who ended at another wall may have met this one on the way there.
-        going = after.status == code(ParticleStatus.ALIVE)
-        width = jnp.where(going, h, after.ended - t)
-        asked = eqx.tree_at(lambda p: p.status, after, code(ParticleStatus.ALIVE))
-        met = wall.meet(before, asked, Passage(t, width, problem.motion, face))
-        return select(going | (met.status != asked.status), met, after)
+        return wall.meet(before, after, Passage(t, h, problem.motion, 0))
 
     return jax.vmap(one, in_axes=(0, 0, each, each))(before, after, t, h)
 

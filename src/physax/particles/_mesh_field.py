@@ -18,6 +18,7 @@ from ._instants import (
 )
 from ._locate import locate
 from ._mesh import Mesh
+from ._numbers import unmasked
 
 
 _LINEAR = Linear()
@@ -59,7 +60,8 @@ class MeshField(AbstractField):
         Args:
             mesh: The mesh.
             values: Of shape `[nodes, *components]`, or `[times, nodes, *components]`.
-                A velocity has one axis of components, a scalar none.
+                A velocity has one axis of components, a scalar none. Masked values are
+                NaN: there particles end with the status `NOT_FINITE`.
             times: The instants, increasing; `None` for a steady field.
             time_period: The time after which the field repeats.
             time_method: The interpolation in time.
@@ -77,7 +79,7 @@ class MeshField(AbstractField):
             time_method=time_method,
             time_outside=time_outside,
         )
-        given = as_array(values)
+        given = as_array(unmasked(values))
         check_values(given, self.instants, len(mesh.points), "nodes")
         self.values = _with_centres(mesh, given, len(self.instants.leading))
 

@@ -306,7 +306,7 @@ def coordinates(motion: AbstractMotion, width: int) -> int:
 
 
 def check_width(motion: AbstractMotion, t: Array, x: Array) -> None:
-    """Refuses motions whose derivative is not of the shape of what they integrate.
+    """Refuses motions whose derivative is not as what they integrate.
 
     Args:
         motion: The motion.
@@ -314,7 +314,7 @@ def check_width(motion: AbstractMotion, t: Array, x: Array) -> None:
         x: Positions of particles.
 
     Raises:
-        ArgumentError: If it is of another shape.
+        ArgumentError: If it is of another shape, or complex.
     """
 
     def once(t, x):
@@ -323,6 +323,11 @@ def check_width(motion: AbstractMotion, t: Array, x: Array) -> None:
 
     one = jax.ShapeDtypeStruct(x.shape[1:], x.dtype)
     y, slope = eqx.filter_eval_shape(once, jnp.asarray(t, x.dtype), one)
+    if jnp.issubdtype(slope.dtype, jnp.complexfloating):
+        raise ArgumentError(
+            f"`velocity` must return real numbers, but returns {slope.dtype}. Take "
+            "what is meant of it, such as `.real`."
+        )
     if y.shape != slope.shape:
         raise ArgumentError(
             f"`velocity` must return {y.size} components for positions of "

@@ -1,4 +1,4 @@
-"""Whether what is given are numbers, and not dates."""
+"""Whether what is given are numbers, and not dates or masked."""
 
 from typing import Any
 
@@ -15,8 +15,49 @@ _DATES = (
 _LENGTHS = " Divide by a second: `np.asarray({name}) / np.timedelta64(1, 's')`."
 
 
+def unmasked(values: Any) -> Any:
+    """Returns samples of a field with NaN where NumPy has them masked.
+
+    As an array alone they would lose the mask, and show the number that is below it:
+    1e20, say, where netCDF4 read land.
+
+    Args:
+        values: The samples, an array or a sequence.
+    """
+    if isinstance(values, (list, tuple)) and _masked(values):
+        values = np.ma.array(values)
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if not _masked(values):
+        return values.data
+    kind = values.dtype if values.dtype.kind in "fc" else np.dtype(float)
+    return np.where(np.ma.getmaskarray(values), np.nan, values.data).astype(kind)
+
+
+def _masked(x: Any) -> bool:
+    return any(np.ma.is_masked(leaf) for leaf in jax.tree.leaves(x))
+
+
+def check_unmasked(x: Any, name: str) -> None:
+    """Refuses arrays of which entries are masked.
+
+    Args:
+        x: A number, an array, or a sequence.
+        name: What the caller calls it.
+
+    Raises:
+        ArgumentError: If one is.
+    """
+    if _masked(x):
+        first = np.argwhere(np.ma.getmaskarray(np.ma.array(x)))[0].tolist()
+        raise ArgumentError(
+            f"`{name}` must be known everywhere, but entry {first} is masked. Leave "
+            "masked ones out."
+        )
+
+
 def check_numbers(x: Any, name: str) -> None:
-    """Refuses dates and what else is no number.
+    """Refuses dates and what else is no number, and numbers that are masked.
 
     Args:
         x: A number, an array, or a sequence.
@@ -27,6 +68,7 @@ def check_numbers(x: Any, name: str) -> None:
     """
     if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(x)):
         return
+    check_unmasked(x, name)
     try:
         host = np.asarray(x)
     except ValueError as error:

@@ -12,10 +12,10 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from .._checks import ArgumentError
-from ._boundaries import AbstractBoundary, end
+from ._boundaries import AbstractBoundary, Passage, Turn, end
 from ._box import Absorb, AbstractFace, Hold, Outlet, Reflect, Stick
 from ._motions import coordinates
-from ._state import select
+from ._state import Particles, select
 
 
 _RULES = (Reflect, Hold, Absorb, Stick, Outlet)
@@ -61,9 +61,7 @@ class Obstacle(AbstractBoundary):
     leaves the body at most `bounces` times; what is then left of the way of particles
     that bounce is lost.
 
-    Ask obstacles before a box with periodic faces or an inlet: these move particles,
-    and the way that an obstacle looks at must not lead across the whole domain. Bodies
-    from which a particle may bounce in the same step belong into one obstacle.
+    Bodies of one kind are faster as one obstacle than as several.
 
     Attributes:
         distance: Callable `phi(x)` of one position: the signed distance to the surface,
@@ -109,7 +107,7 @@ class Obstacle(AbstractBoundary):
     def check(self, positions):
         depth = jax.vmap(self._distance())(positions)
         if isinstance(depth, jax.core.Tracer):
-            return
+            return positions
         host, places = np.asarray(depth), np.asarray(positions)
         slack = 16 * np.finfo(host.dtype).eps * (1 + np.abs(places).max(axis=1))
         inside = np.flatnonzero(~(host >= -slack))
@@ -120,6 +118,7 @@ class Obstacle(AbstractBoundary):
                 f"{len(host)} do not; number {first} is at {places[first]}, where the "
                 f"distance is {host[first]:g}."
             )
+        return positions
 
     def meet(self, before, after, passage):
         phi = self._distance()
@@ -127,17 +126,38 @@ class Obstacle(AbstractBoundary):
         start, stop = before.y[:ndim], after.y[:ndim]
         if self.rule.ends is not None:
             hit = first_hit(phi, start, stop - start)
-            time = passage.t + hit.part * passage.h
-            met = end(after, hit.position, self.rule.ends, time, passage.face)
-            return select(hit.found, met, after)
-        velocity = jnp.zeros_like(stop)
-        if passage.motion.second_order:
-            velocity = after.y[ndim : 2 * ndim]
-        place, velocity = self._deflected(phi, start, stop, velocity)
-        y = after.y.at[:ndim].set(place)
-        if passage.motion.second_order:
-            y = y.at[ndim : 2 * ndim].set(velocity)
-        return eqx.tree_at(lambda p: p.y, after, y)
+            return select(hit.found, self._end(after, hit, passage), after)
+        place, velocity = self._deflected(phi, start, stop, _own(after, ndim, passage))
+        return _with(after, place, velocity, passage)
+
+    def turn(self, before, after, passage):
+        phi = self._distance()
+        ndim = coordinates(passage.motion, after.y.size)
+        start, stop = before.y[:ndim], after.y[:ndim]
+        hit = first_hit(phi, start, stop - start)
+        velocity = _own(after, ndim, passage)
+        if self.rule.ends is not None:
+            met = self._end(after, hit, passage)
+        elif isinstance(self.rule, Hold):
+            # Along a hollow surface a particle hits it all the time.
+            goal = self._deflected(phi, start, stop, velocity)
+            met = _with(after, *goal, passage)
+        else:
+            rest, velocity = self._thrown_back(hit, stop - start, velocity)
+            met = _with(after, hit.position + rest, velocity, passage)
+        return Turn(hit.found, hit.part, hit.position, met)
+
+    def settle(self, particle, passage):
+        if self.rule.ends is not None:
+            return particle
+        ndim = coordinates(passage.motion, particle.y.size)
+        place = _lifted(self._distance(), particle.y[:ndim])
+        return eqx.tree_at(lambda p: p.y, particle, particle.y.at[:ndim].set(place))
+
+    def _end(self, particle: Particles, hit: Hit, passage: Passage) -> Particles:
+        time = passage.t + hit.part * passage.h
+        assert self.rule.ends is not None
+        return end(particle, hit.position, self.rule.ends, time, passage.face)
 
     def _distance(self) -> Callable[[Array], Array]:
         def phi(x):
@@ -147,27 +167,41 @@ class Obstacle(AbstractBoundary):
 
     def _deflected(self, phi, start, stop, velocity):
         """Follows the way of a step from one hit to the next."""
-        slides = isinstance(self.rule, Hold)
-        loss = 1 + self.rule.restitution if isinstance(self.rule, Reflect) else 1
 
         def leg(carry, _):
             place, move, velocity = carry
             hit = first_hit(phi, place, move)
-            rest = (1 - hit.part) * move
-            inward = jnp.minimum(rest @ hit.normal, 0) * hit.normal
-            push = jnp.minimum(velocity @ hit.normal, 0) * hit.normal
-            rest = rest - (1 if slides else 2) * inward
-            return (hit.position, rest, velocity - loss * push), None
+            return (hit.position, *self._thrown_back(hit, move, velocity)), None
 
         begin = (start, stop - start, velocity)
         (place, rest, velocity), _ = lax.scan(leg, begin, length=self.bounces)
-        if slides:
+        if isinstance(self.rule, Hold):
             place = place + rest
-        depth, slope = jax.jvp(phi, (place,), (jnp.ones_like(place),))
-        shift = jnp.where(jnp.isfinite(slope), 0, _beside(place, depth))
-        for _ in range(_RETURNS):
-            place = _outside(phi, place, shift)
-        return place, velocity
+        return _lifted(phi, place), velocity
+
+    def _thrown_back(self, hit: Hit, move, velocity):
+        """Returns the way that is left behind a hit, and the velocity there."""
+        slides = isinstance(self.rule, Hold)
+        loss = 1 + self.rule.restitution if isinstance(self.rule, Reflect) else 1
+        rest = (1 - hit.part) * move
+        inward = jnp.minimum(rest @ hit.normal, 0) * hit.normal
+        push = jnp.minimum(velocity @ hit.normal, 0) * hit.normal
+        return rest - (1 if slides else 2) * inward, velocity - loss * push
+
+
+def _own(particle: Particles, ndim: int, passage: Passage) -> Float[Array, " ndim"]:
+    """Returns the velocity that a particle has of its own, 0 if it has none."""
+    if passage.motion.second_order:
+        return particle.y[ndim : 2 * ndim]
+    return jnp.zeros_like(particle.y[:ndim])
+
+
+def _with(particle: Particles, place, velocity, passage: Passage) -> Particles:
+    """Returns a particle at another place, with another velocity if it has one."""
+    y = particle.y.at[: place.size].set(place)
+    if passage.motion.second_order:
+        y = y.at[place.size : 2 * place.size].set(velocity)
+    return eqx.tree_at(lambda p: p.y, particle, y)
 
 
 def first_hit(
@@ -300,6 +334,15 @@ def _beside(place: Float[Array, " ndim"], depth: Float[Array, ""]) -> Float[Arra
     """Returns how far away a place is that rounding tells from this one."""
     size = jnp.maximum(jnp.max(jnp.abs(place)), jnp.abs(depth))
     return lax.stop_gradient(8 * jnp.finfo(place.dtype).eps * size)
+
+
+def _lifted(phi, place: Float[Array, " ndim"]) -> Float[Array, " ndim"]:
+    """Returns the place, on the surface if it was inside the body."""
+    depth, slope = jax.jvp(phi, (place,), (jnp.ones_like(place),))
+    shift = jnp.where(jnp.isfinite(slope), 0, _beside(place, depth))
+    for _ in range(_RETURNS):
+        place = _outside(phi, place, shift)
+    return place
 
 
 def _outside(phi, place: Float[Array, " ndim"], shift) -> Float[Array, " ndim"]:

@@ -19,6 +19,7 @@ from ._instants import (
     make_instants,
 )
 from ._kd_tree import KDTree, make_kd_tree
+from ._numbers import check_unmasked, unmasked
 
 
 _LINEAR = Linear()
@@ -31,7 +32,8 @@ class PointCloud(AbstractField):
     With one neighbour it takes the value of the nearest point, exactly, and has no
     gradient with respect to the place. With more it is their mean with the weights
     $1 / d^2$ of their distances, which is the value itself at a point, and which jumps
-    where the set of neighbours changes.
+    where the set of neighbours changes. Points have no outside: unless `reach` says how
+    far they count, the field goes on for ever, and no particle leaves the data.
 
     Reference: Shepard, *A two-dimensional interpolation function for irregularly-spaced
     data*, Proceedings of the 23rd ACM National Conference (1968).
@@ -70,6 +72,7 @@ class PointCloud(AbstractField):
         Args:
             points: The points, 1-D to 3-D.
             values: Of shape `[points, *components]`, or `[times, points, *components]`.
+                Masked ones are NaN: there particles end with the status `NOT_FINITE`.
             times: The instants, increasing; `None` for a steady field.
             neighbours: How many points take part, 1 to 32.
             reach: A place farther than this from the nearest point is outside the data.
@@ -96,7 +99,7 @@ class PointCloud(AbstractField):
             time_method=time_method,
             time_outside=time_outside,
         )
-        self.values = as_array(values)
+        self.values = as_array(unmasked(values))
         check_values(self.values, self.instants, len(host), "points")
         dtype = np.dtype(jnp.result_type(float))
         self.points = jnp.asarray(host, dtype)
@@ -160,6 +163,7 @@ def _checked(points: ArrayLike) -> np.ndarray:
             "`points` must be known when the field is made, but are traced. Make the "
             "field outside `jit` and pass it in."
         )
+    check_unmasked(points, "points")
     host = np.asarray(points, float)
     if host.ndim != 2 or not 1 <= host.shape[1] <= 3 or not len(host):
         raise ArgumentError(

@@ -54,7 +54,9 @@ def residence_time(tracks: Tracks, region: Region) -> Float[Array, " particles"]
     longer. All visits are added. A particle that came in again through an inlet counts
     from then on, and until the first row after that its place is taken from that row.
     Of a particle that is still inside at the last row, the time is what it is so far.
-    Differentiable in the positions and times.
+    Along the periodic axes of a box, which `track` and `run` note in `tracks.wraps`,
+    paths go the shorter way, out at one end and in at the other: less than half of a
+    period from row to row. Differentiable in the positions and times.
 
     Args:
         tracks: The tracks.
@@ -145,5 +147,48 @@ def _legs(tracks: Tracks, region: AbstractRegion) -> tuple[Array, ...]:
     # Where it came in again is not recorded: only where it was soon after.
     anew = (tracks.entries > 0) & (times[:-1] < since)
     start = jnp.where(anew[..., None], stop, start)
+    end = jnp.maximum(end, begin)
+    if tracks.wraps is not None:
+        begin, end, lived, start, stop = _pieces(
+            tracks.wraps, begin, end, lived, start, stop
+        )
     enter, leave = jax.vmap(jax.vmap(region.interval))(start, stop)
-    return begin, jnp.where(lived, jnp.maximum(end, begin), begin - 1), enter, leave
+    return begin, jnp.where(lived, end, begin - 1), enter, leave
+
+
+def _pieces(wraps, begin, end, lived, start, stop) -> tuple[Array, ...]:
+    """Cuts legs where they leave a periodic box, and goes on at its other end.
+
+    Returns:
+        As given, with the pieces of a leg one after the other along the first axis.
+    """
+    low, high = wraps
+    repeats = jnp.isfinite(high - low)
+    size, base = jnp.where(repeats, high - low, 1), jnp.where(repeats, low, 0)
+    step = stop - start
+    step = step - jnp.where(repeats, size * jnp.round(step / size), 0)
+    goal = start + step
+    out = repeats & ((goal > high) | (goal < low))
+    ends = jnp.where(out, jnp.where(goal > high, high, low), start)
+    part = jnp.clip((ends - start) / jnp.where(out, step, 1), 0, 1)
+    cuts = jnp.sort(jnp.where(out, part, 1), axis=-1)
+    whole = jnp.ones_like(cuts[..., :1])
+    cuts = jnp.concatenate([0 * whole, cuts, whole], -1)
+    first, last = cuts[..., :-1], cuts[..., 1:]
+
+    def along(part):
+        return start[..., None, :] + part[..., None] * step[..., None, :]
+
+    turns = jnp.floor((along((first + last) / 2) - base) / size)
+    shift = jnp.where(repeats, size * turns, 0)
+
+    def in_a_row(x):
+        x = jnp.moveaxis(x, 2, 1)
+        return x.reshape(-1, *x.shape[2:])
+
+    begin, width = begin[..., None], (end - begin)[..., None]
+    lived = jnp.broadcast_to(lived[..., None], first.shape)
+    pieces = (begin + first * width, begin + last * width, lived)
+    return tuple(
+        in_a_row(x) for x in (*pieces, along(first) - shift, along(last) - shift)
+    )

@@ -1,6 +1,6 @@
 """Follows particles from the host: long runs, written while they go on."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, ArrayLike, Float, Int
+from jaxtyping import Array, ArrayLike, Int
 
 from .._checks import ArgumentError
 from .._loop import iterate
@@ -17,6 +17,7 @@ from .._status import Status, raise_for
 from ..runtime import (
     Checkpointing,
     DriveResult,
+    Fingerprint,
     Progress,
     check_memory,
     drive,
@@ -33,8 +34,8 @@ from ._motions import (
     WithVariables,
     check_width,
 )
+from ._recorder import Recorder, RunState, Sink, check_rows
 from ._run_checks import check_mesh
-from ._state import Particles
 from ._track import longer, prepare, refuse_outside, to_tracks, width_of
 from ._tracks import Tracks
 from ._windows import Span, Windows
@@ -42,20 +43,6 @@ from ._windows import Span, Windows
 
 # Rows that wait in memory to be written: bytes of one buffer, about.
 _BUFFER = 64 * 2**20
-
-Sink = Callable[[int, int, Float[np.ndarray, "rows particles width"]], None]
-
-
-class RunState(eqx.Module):
-    """What a run goes on from.
-
-    Attributes:
-        particles: The states of all particles.
-        rows: The last recorded rows, each at its number modulo how many there are.
-    """
-
-    particles: Particles
-    rows: Float[Array, "rows particles width"]
 
 
 class RunResult(eqx.Module):
@@ -99,9 +86,15 @@ def run(
         sink: Gets the number of the first of some rows, that of the first particle, and
             the rows: positions, then the particles' own velocities, if they have any,
             then the variables. Rows may come again after a restart, as they were. By
-            default rows are kept in memory.
+            default rows are kept in memory. An `io.TrackFile` must have the shape of
+            the run; it rounds to its own dtype, float32 unless it is told another.
         checkpoint: Where and how often to write checkpoints. Without a sink the rows
-            recorded before a restart are lost to the tracks, so one is needed.
+            recorded before a restart are lost to the tracks, so one is needed; a file
+            that does not hold them any more is refused. A checkpoint of another problem
+            is refused, too: all numbers, static values and the code of functions with
+            what they enclose count, but not module globals that functions read, nor
+            snapshots of `Windows` behind the first ones, as far as their times, and
+            their files if the series has `paths`, are the same.
         progress: Whether and how to show progress.
         chunk: Steps between two looks at the clock and the sink; by default as many as
             fill a buffer of rows, and about half a second.
@@ -116,7 +109,8 @@ def run(
         The tracks and how the run went.
 
     Raises:
-        ArgumentError: As for `track`; or if there is a checkpoint without a sink.
+        ArgumentError: As for `track`; or if there is a checkpoint without a sink, or
+            the sink is a file that does not fit to the run or to the checkpoint.
         MemoryLimitError: If recorded rows are to be kept and do not fit into memory.
         RunError: With `throw`, if a signal ended the run.
         CheckpointError: If a checkpoint cannot be written, or is of another problem.
@@ -142,7 +136,9 @@ def run(
     rows = problem.schedule.times.size
     width = width_of(problem, seeds, variables)
     kept = None
-    if sink is None:
+    if sink is not None:
+        check_rows(sink, (rows, seeds.shape[0], width))
+    else:
         size = rows * seeds.shape[0] * width * seeds.dtype.itemsize
         check_memory(size, "keeping all recorded rows; give a `sink`, or the tracks")
         kept = np.full((rows, seeds.shape[0], width), np.nan, seeds.dtype)
@@ -153,10 +149,15 @@ def run(
     if not mesh or jax.process_count() == 1:
         refuse_outside(state.particles, seeds)
     start = jnp.copy(state.particles.y)
-    recorder = _Recorder(problem, sink, depth, count, start)
+    folder = None if checkpoint is None else checkpoint.folder
+    recorder = Recorder(problem.schedule.every, sink, depth, count, start, folder)
     start = start[:count]
     if checkpoint is not None:
-        checkpoint = _complete(checkpoint, problem, seeds, release, state, mesh)
+        parts = (problem, seeds, release)
+        whole = fingerprint(parts)
+        if windows is not None:
+            whole = fingerprint(parts, series=windows.identity())
+        checkpoint = _complete(checkpoint, whole, seeds.shape[0], state, mesh)
     if progress is True:
         progress = Progress("tracks", "Mparticle-steps", count / 1e6)
     further = _advance_windows(problem, windows, spans, mesh)
@@ -316,62 +317,24 @@ def _plan(windows: Windows | None, problem: Problem) -> list[Span]:
     return windows.spans(begin, begin + widths[span])
 
 
-class _Recorder:
-    """Hands rows to a sink, each when it is complete."""
-
-    def __init__(self, problem: Problem, sink: Sink, depth: int, count: int, first):
-        self.every, self.sink, self.depth = problem.schedule.every, sink, depth
-        self.count, self.seeds = count, first
-        self.written = None
-
-    def begin(self, step: int, state: RunState) -> None:
-        """Writes what waits in the state a run begins with.
-
-        Args:
-            step: The step it is of.
-            state: The state.
-        """
-        if self.written is None:
-            for begin, values in _parts(self.seeds[None], self.count):
-                self.sink(0, begin, values)
-            self.written = max(step // self.every - self.depth, 0)
-            self(step, state)
-
-    def __call__(self, step: int, state: RunState) -> None:
-        done = step // self.every
-        for row in range(self.written or 0, done):
-            for begin, values in _parts(state.rows, self.count):
-                slot = row % self.depth
-                self.sink(row + 1, begin, values[slot : slot + 1])
-        self.written = done
-
-
-def _parts(rows: Array, count: int) -> Iterator[tuple[int, np.ndarray]]:
-    """Yields the particles of this process: the number of the first, and the rows."""
-    for shard in rows.addressable_shards:
-        begin = shard.index[1].start or 0
-        if shard.replica_id == 0:
-            yield begin, np.asarray(shard.data)[:, : max(count - begin, 0)]
-
-
-def _on_chunk(recorder: _Recorder, then: Callable | None, step, state, info) -> None:
+def _on_chunk(recorder: Recorder, then: Callable | None, step, state, info) -> None:
     recorder(step, state)
     if then is not None:
         then(step, state, info)
 
 
 def _complete(
-    checkpoint: Checkpointing, problem: Problem, seeds, release, state: RunState, mesh
+    checkpoint: Checkpointing, whole: Fingerprint, count: int, state: RunState, mesh
 ) -> Checkpointing:
     """Fills in the fingerprint of the problem and a packing that knows no mesh."""
     pack, unpack = checkpoint.pack, checkpoint.unpack
     if mesh is not None and pack is None:
-        pack, unpack = _packing(state, seeds.shape[0])
+        pack, unpack = _packing(state, count)
     return Checkpointing(
         checkpoint.folder,
         checkpoint.every,
         keep=checkpoint.keep,
-        fingerprint=checkpoint.fingerprint or fingerprint((problem, seeds, release)),
+        fingerprint=checkpoint.fingerprint or whole,
         resume=checkpoint.resume,
         pack=pack,
         unpack=unpack,

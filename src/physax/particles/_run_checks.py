@@ -15,16 +15,12 @@ from ._adjoints import AbstractAdjoint, Checkpointed
 from ._boundaries import AbstractBoundary
 from ._box import AbstractFace
 from ._diffrax import Diffrax
+from ._instances import forgotten
 from ._motions import Variable
 from ._numbers import check_numbers
 from ._schedule import Schedule
 from ._solvers import RK4, AbstractRungeKutta
 from ._stochastic import AbstractStochastic, Milstein
-
-
-def _forgotten(x: Any) -> str:
-    """Asks about a class where an object is wanted."""
-    return " Did you forget to call it?" if isinstance(x, type) else ""
 
 
 def check_mesh(mesh: Any) -> None:
@@ -69,8 +65,8 @@ def check_key(key: Any) -> None:
 
 def as_walls(
     boundary: Any, seeds: Float[Array, "particles ndim"]
-) -> tuple[AbstractBoundary, ...]:
-    """Returns the walls of a run.
+) -> tuple[tuple[AbstractBoundary, ...], Float[Array, "particles ndim"]]:
+    """Returns the walls of a run, and the seeds, NaN where none may begin.
 
     Args:
         boundary: A wall, several, or `None`.
@@ -89,11 +85,10 @@ def as_walls(
             remedy = " It is a face: `Box(low, high, face)`." if face else ""
             raise ArgumentError(
                 f"`boundary` must be a wall such as `Box(...)`, but is {wall!r}."
-                f"{remedy or _forgotten(wall)}"
+                f"{remedy or forgotten(wall)}"
             )
-        if not isinstance(seeds, jax.core.Tracer):
-            wall.check(seeds)
-    return walls
+        seeds = wall.check(seeds)
+    return walls, seeds
 
 
 def as_adjoint(adjoint: Any) -> AbstractAdjoint:
@@ -110,7 +105,7 @@ def as_adjoint(adjoint: Any) -> AbstractAdjoint:
     if not isinstance(adjoint, AbstractAdjoint):
         raise ArgumentError(
             "`adjoint` must be `Checkpointed()` or `FieldAdjoint()`, but is "
-            f"{adjoint!r}.{_forgotten(adjoint)}"
+            f"{adjoint!r}.{forgotten(adjoint)}"
         )
     return adjoint
 
@@ -130,7 +125,7 @@ def as_solver(solver: Any, diffusivity: Any) -> Any:
     if not isinstance(solver, (AbstractRungeKutta, AbstractStochastic, Diffrax)):
         raise ArgumentError(
             "`solver` must be `RK4()`, `Milstein()`, `Diffrax(...)` or alike, but is "
-            f"{solver!r}.{_forgotten(solver)}"
+            f"{solver!r}.{forgotten(solver)}"
         )
     if isinstance(solver, AbstractStochastic) and diffusivity is None:
         raise ArgumentError(

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, as_array, check
 from ._numbers import check_numbers
 
 
@@ -90,7 +90,7 @@ def plan_steps(
 
     Raises:
         ArgumentError: If the three contradict each other, or times do not increase or
-            decrease strictly.
+            decrease strictly. Where that turns out under `jit`, all are NaN.
     """
     steps = None if steps is None else as_count(steps, "steps")
     check_numbers(times, "times")
@@ -120,6 +120,9 @@ def plan_steps(
             "steps follows from it. Give `steps` instead."
         )
     stride = _steps_per_span(steps, spans)
+    if not known:
+        ahead = jnp.diff(array) * jnp.sign(array[-1] - array[0])
+        array = check(array, jnp.all(ahead > 0), "`times` must increase, or decrease")
     widths = jnp.diff(array) / stride
     if known:
         # Differences before rounding: neighbours may be close, far from time 0.

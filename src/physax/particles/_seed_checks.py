@@ -1,6 +1,7 @@
 """Whether seeds, and what they are made of, can be used."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.core
@@ -9,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from .._checks import ArgumentError, as_array, at_once, check
+from ._numbers import check_unmasked
 
 
 Place = ArrayLike | Sequence[ArrayLike]
@@ -31,8 +33,14 @@ def check_seeds(
 
     Raises:
         ArgumentError: If they are no array of this shape, there are none, or one is
-            not finite.
+            complex, masked or not finite.
     """
+    check_unmasked(seeds, "seeds")
+    if any(jnp.iscomplexobj(leaf) for leaf in jax.tree.leaves(seeds)):
+        raise ArgumentError(
+            "`seeds` must be real numbers, but are complex. Their parts become "
+            "coordinates by `np.stack([seeds.real, seeds.imag], -1)`."
+        )
     if not isinstance(seeds, jax.Array):
         try:
             seeds = np.asarray(seeds, float)
@@ -120,3 +128,11 @@ def check_count(count: int, name: str = "count") -> None:
     """Refuses a number of particles below 1."""
     if count < 1:
         raise ArgumentError(f"`{name}` must be at least 1, but is {count}.")
+
+
+def check_seed_key(key: Any) -> None:
+    """Refuses what is no key of random numbers, such as a number."""
+    if not isinstance(key, jax.Array):
+        raise ArgumentError(
+            f"`key` must be a key, as `jax.random.key(0)`, but is {key!r}."
+        )

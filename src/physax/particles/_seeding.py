@@ -16,6 +16,7 @@ from ._seed_checks import (
     as_box,
     as_place,
     check_count,
+    check_seed_key,
     in_default_precision,
 )
 from ._weighted_choice import pick
@@ -45,6 +46,11 @@ def seed_grid(
             1.
     """
     low = as_place(low, "low")
+    if not np.iterable(shape):
+        raise ArgumentError(
+            "`shape` must be a list with a number of particles for each axis, as "
+            f"`{(shape,) * low.shape[0]}`, but is {shape!r}."
+        )
     if low.shape[0] != len(shape):
         raise ArgumentError(
             "`shape` must have one entry for each axis, as `low` has, but is "
@@ -106,6 +112,7 @@ def seed_random(
         ArgumentError: If `high` is not above `low`, or `count` is below 1.
     """
     check_count(count)
+    check_seed_key(key)
     low, high = as_box(low, high)
     u = jax.random.uniform(key, (count, low.shape[0]), low.dtype)
     # Rounding could lift a position above the box.
@@ -138,6 +145,8 @@ def seed_sobol(
         ArgumentError: If `high` is not above `low`, or `count` is below 1.
     """
     check_count(count)
+    if key is not None:
+        check_seed_key(key)
     low, high = as_box(low, high)
     ndim = low.shape[0]
     sequence = qmc.Sobol(ndim, scramble=False, bits=_SOBOL_BITS)
@@ -176,6 +185,7 @@ def seed_gaussian(
             or `count` is below 1.
     """
     check_count(count)
+    check_seed_key(key)
     centre = as_place(centre, "centre")
     ndim = centre.shape[0]
     if isinstance(spread, Sequence):
@@ -218,6 +228,7 @@ def seed_density(
             not agree, edges do not increase, or `count` is below 1.
     """
     check_count(count)
+    check_seed_key(key)
     values = jax.lax.stop_gradient(as_array(values))
     axes = tuple(map(in_default_precision, as_edges(edges, values.ndim)))
     if values.shape != shape_of(axes):

@@ -9,7 +9,13 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, Num, PRNGKeyArray
 
 from .._checks import ArgumentError, at_once, check, positive
-from ._seed_checks import Place, as_place, check_count, in_default_precision
+from ._seed_checks import (
+    Place,
+    as_place,
+    check_count,
+    check_seed_key,
+    in_default_precision,
+)
 from ._trapezoids import trapezoids
 from ._weighted_choice import pick
 
@@ -72,6 +78,7 @@ def seed_disk(
             coordinates, the normal is zero, or `count` is below 1.
     """
     check_count(count)
+    check_seed_key(key)
     centre, radius = as_place(centre, "centre"), _radius(radius)
     frame = _frame(centre, normal)
     return centre + radius * _span(_unit_ball(key, count, 2, centre.dtype), frame)
@@ -97,6 +104,7 @@ def seed_sphere(
         ArgumentError: If the radius is not positive, or `count` is below 1.
     """
     check_count(count)
+    check_seed_key(key)
     centre, radius = as_place(centre, "centre"), _radius(radius)
     return centre + radius * _directions(key, count, centre.shape[0], centre.dtype)
 
@@ -121,6 +129,7 @@ def seed_ball(
         ArgumentError: If the radius is not positive, or `count` is below 1.
     """
     check_count(count)
+    check_seed_key(key)
     centre, radius = as_place(centre, "centre"), _radius(radius)
     return centre + radius * _unit_ball(key, count, centre.shape[0], centre.dtype)
 
@@ -146,6 +155,7 @@ def seed_polygon(
             cross, the area is 0, or `count` is below 1.
     """
     check_count(count)
+    check_seed_key(key)
     corners = np.asarray(vertices, float)
     low, high, bottom, top = trapezoids(corners)
     # Each trapezoid is two triangles.
@@ -190,6 +200,7 @@ def seed_surface(
             are 0, or `count` is below 1.
     """
     check_count(count)
+    check_seed_key(key)
     points = in_default_precision(points)
     if points.shape[1] not in (2, 3):
         raise ArgumentError(

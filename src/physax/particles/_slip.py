@@ -12,7 +12,8 @@ from ..grid import Clamp, Linear
 from ._axis import Stencil
 from ._fields import AbstractField, Look
 from ._gridded import GriddedField
-from ._instants import Leave
+from ._instants import Leave, check_outside
+from ._numbers import unmasked
 
 
 def _slip(x: ArrayLike) -> Array:
@@ -63,14 +64,17 @@ class SlipField(AbstractField):
                 `[*nodes, components]`.
             axes: For each axis the positions of the nodes, increasing.
             times: The instants, increasing; `None` for a steady field.
-            dry: Whether each node is land; without it, where a sample is not finite.
+            dry: Whether each node is land; without it, where a sample is not finite,
+                or masked.
             slip: From 0, no slip, to 1, free slip.
             periods: As for `GriddedField`.
             time_period: As for `GriddedField`.
             outside: As for `GriddedField`.
             time_outside: As for `GriddedField`.
         """
-        array = as_array(values)
+        check_outside(outside, kinds=(Leave, Clamp))
+        check_outside(time_outside, "time_outside", kinds=(Leave, Clamp))
+        array = as_array(unmasked(values))
         leading = 0 if times is None else 1
         if dry is None:
             lost = ~jnp.isfinite(array)

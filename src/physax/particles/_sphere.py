@@ -1,7 +1,12 @@
 """Velocities in metres per second where positions are longitude and latitude."""
 
+from typing import Any
+
 import equinox as eqx
+import jax
+import jax.core
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
 from .._checks import ArgumentError, as_array, between, positive
@@ -28,6 +33,11 @@ class OnSphere(AbstractField):
     nothing is divided by 0. Near a pole a longitude changes much in one step. What
     passes a pole at some distance needs steps that lead much less far than that.
 
+    A `diffusivity` given to `track` is in m^2/s then too, eastward, northward, and
+    along $z$: noise and drift are those of diffusion on the sphere, so particles that
+    are spread evenly over its area stay so. Within about the way of one step from a
+    pole that is a matter of the length of the steps.
+
     Attributes:
         velocity: The velocity in m/s, a field over positions in degrees or a callable
             `u(t, x)`. Longitudes that leave it must be periodic there.
@@ -44,10 +54,10 @@ class OnSphere(AbstractField):
     )
 
     def start(self, x):
-        return self.velocity.start(_unfolded(x)[0])
+        return self.velocity.start(unfolded(x)[0])
 
     def look(self, t, x, memory):
-        place, turned = _unfolded(x)
+        place, turned = unfolded(x)
         seen = self.velocity.look(t, place, memory)
         if seen.value.shape != x.shape:
             raise ArgumentError(
@@ -65,8 +75,49 @@ class OnSphere(AbstractField):
         return self.velocity.span()
 
 
-def _unfolded(x: Float[Array, "..."]) -> tuple[Array, Array]:
-    """Returns the place with a latitude within 90 degrees, and if it was beyond."""
+def sphere_of(motion: Any) -> OnSphere | None:
+    """Returns the sphere on which a motion goes, `None` if it goes on none.
+
+    Args:
+        motion: A motion. One in the closure of a function is not seen.
+    """
+    on_sphere = lambda x: isinstance(x, OnSphere)  # noqa: E731
+    found = [x for x in jax.tree.leaves(motion, is_leaf=on_sphere) if on_sphere(x)]
+    return found[0] if found else None
+
+
+def check_latitudes(seeds: Float[Array, "particles ndim"]) -> None:
+    """Refuses seeds on a sphere that are beyond a pole, where they are known.
+
+    Args:
+        seeds: Longitude and latitude, in degrees.
+
+    Raises:
+        ArgumentError: If one is.
+    """
+    if isinstance(seeds, jax.core.Tracer):
+        return
+    host = np.asarray(seeds)
+    beyond = np.flatnonzero(np.any(np.abs(host[:, 1:2]) > 90, axis=1))
+    if beyond.size:
+        first = int(beyond[0])
+        raise ArgumentError(
+            "`seeds` on a sphere must have latitudes from -90 to 90 degrees, but "
+            f"{beyond.size} of {len(host)} do not; number {first} is at {host[first]}. "
+            "The order is longitude, latitude; `wrap_globe` brings places back that "
+            "have crossed a pole."
+        )
+
+
+def unfolded(x: Float[Array, "..."]) -> tuple[Array, Array]:
+    """Returns the place with a latitude within 90 degrees, and if it was beyond.
+
+    Args:
+        x: Longitude and latitude in degrees along the last axis, and maybe a height.
+
+    Raises:
+        ArgumentError: If there are not 2 or 3 coordinates.
+    """
     if x.shape[-1] not in (2, 3):
         raise ArgumentError(
             "Positions must be longitude and latitude, or these and a height, but have "
@@ -102,7 +153,7 @@ def wrap_globe(
         ArgumentError: If there are not 2 or 3 coordinates.
     """
     x = as_array(positions)
-    place, _ = _unfolded(x)
+    place, _ = unfolded(x)
     offset = place[..., 0] - west
     # Places that need no wrap keep their digits.
     turns = jnp.floor(offset / 360)

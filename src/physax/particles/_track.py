@@ -15,7 +15,9 @@ from .._checks import ArgumentError
 from ..runtime import check_memory
 from ._adjoints import AbstractAdjoint
 from ._boundaries import AbstractBoundary
+from ._box import Box
 from ._diffrax import Diffrax, check, raise_if_unfinished, solve
+from ._diffusivity import as_diffusivity
 from ._march import Problem, enter
 from ._motions import Variable, WithVariables, as_motion, check_width
 from ._run_checks import (
@@ -31,9 +33,10 @@ from ._run_checks import (
 from ._schedule import as_count, plan_steps
 from ._seed_checks import check_seeds
 from ._solvers import AbstractRungeKutta
+from ._sphere import check_latitudes, sphere_of
 from ._state import Particles
 from ._status import ParticleStatus
-from ._stochastic import AbstractStochastic, as_diffusivity
+from ._stochastic import AbstractStochastic
 from ._tracks import Tracks
 
 
@@ -75,11 +78,14 @@ def track(
             from each recorded time to the next, or under `Diffrax` as many as the
             tolerances ask for.
         solver: `RK4()` by default, `Milstein()` with `diffusivity`; or `Diffrax(...)`.
-        boundary: Walls, asked in this order after each step. Of several that would end
-            a particle, the one that it meets first does.
-        diffusivity: A number, one for each axis, or a callable `K(t, x)`, in m^2/s.
+        boundary: A wall or several. What they do to a particle they do in the order in
+            which it meets them on the straight way of a step, at most 8 of several in
+            one step; what is left of its way then is lost.
+        diffusivity: A number, one for each axis, or a callable `K(t, x)`, in m^2/s,
+            also where the velocity is `OnSphere`; not negative.
         key: What random numbers come from, needed by diffusion and random inlets. The
-            same key gives the same tracks, on any number of devices.
+            same key gives the same tracks, on any number of devices; a second call that
+            goes on from the first needs another, or repeats its noise.
         release: When each particle begins, in seconds; at the first time by default.
         variables: What to integrate along the tracks.
         adjoint: How derivatives are taken in reverse: `Checkpointed()` by default,
@@ -214,8 +220,11 @@ def prepare(
     """
     seeds = check_seeds(seeds)
     schedule = plan_steps(times, dt, steps)
-    walls = as_walls(boundary, seeds)
+    walls, seeds = as_walls(boundary, seeds)
     motion = as_motion(velocity)
+    sphere = sphere_of(motion)
+    if sphere is not None:
+        check_latitudes(seeds)
     check_variables(variables)
     if variables:
         motion = WithVariables(
@@ -225,7 +234,7 @@ def prepare(
         )
     solver = as_solver(solver, diffusivity)
     if diffusivity is not None:
-        diffusivity = as_diffusivity(diffusivity, seeds.shape[1])
+        diffusivity = as_diffusivity(diffusivity, seeds.shape[1], sphere)
     check_key(key)
     if key is None and (diffusivity is not None or any(w.is_random() for w in walls)):
         what = "a `diffusivity`" if diffusivity is not None else "a random inlet"
@@ -340,4 +349,15 @@ def to_tracks(
         face=particles.face,
         since=particles.since,
         entries=particles.entries,
+        wraps=_wraps(problem, records.dtype),
     )
+
+
+def _wraps(problem: Problem, dtype: Any) -> Float[Array, "2 ndim"] | None:
+    """Returns the ends of periodic axes, infinite along others; `None` for none."""
+    for wall in problem.walls:
+        if isinstance(wall, Box) and any(wall.periodic):
+            ends = jnp.stack([wall.low, wall.high]).astype(dtype)
+            never = jnp.asarray([[-jnp.inf], [jnp.inf]], dtype)
+            return jnp.where(jnp.asarray(wall.periodic), ends, never)
+    return None

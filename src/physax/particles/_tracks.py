@@ -26,6 +26,9 @@ class Tracks(eqx.Module):
         since: When the particle was released or last came in again; its age is the time
             since then.
         entries: How often it came in again through an inlet.
+        wraps: The low and the high end of the axes along which a box was periodic,
+            infinite along others; `None` where positions do not jump. Files of tracks
+            do not keep it.
     """
 
     times: Float[Array, " times"]
@@ -37,6 +40,7 @@ class Tracks(eqx.Module):
     face: Int[Array, " particles"]
     since: Float[Array, " particles"]
     entries: Int[Array, " particles"]
+    wraps: Float[Array, "2 ndim"] | None = None
 
     @property
     def alive(self) -> Bool[Array, " particles"]:

@@ -1,9 +1,10 @@
 """Fields whose snapshots do not fit into memory: a few of them at a time."""
 
 import math
+import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,8 @@ from jaxtyping import Array, Float
 from .._checks import ArgumentError
 from ._axis import Axis
 from ._fields import AbstractField
+from ._instances import forgotten
+from ._numbers import unmasked
 
 
 # Bytes: JAX takes over an array that begins at such an address, on CPUs, as it is.
@@ -34,6 +37,17 @@ class Series(Protocol):
         ...
 
 
+@runtime_checkable
+class Files(Protocol):
+    """A series that names the files it reads.
+
+    Attributes:
+        paths: The files, one by one or in lists.
+    """
+
+    paths: Any
+
+
 class Span(NamedTuple):
     """Steps that one window of snapshots serves.
 
@@ -52,7 +66,9 @@ class Windows:
     """A field of which only a window of snapshots is in memory, for `run`.
 
     While particles move through one window a thread reads the next. What two windows
-    that follow each other share is read once.
+    that follow each other share is read once. A checkpoint remembers the times, and
+    size and date of the files if the series has `paths`; of a series without them it
+    does not notice other numbers behind the first window.
 
     Attributes:
         series: What reads the snapshots, such as `io.SnapshotSeries`.
@@ -76,6 +92,11 @@ class Windows:
         size: int = 4,
         margin: int = 0,
     ):
+        if not callable(make) or isinstance(make, type):
+            raise ArgumentError(
+                "`make` must be a function of values and times, as `lambda values, "
+                f"times: GriddedField(values, axes, times)`, but is {make!r}."
+            )
         self.series, self.make, self.size, self.margin = series, make, size, margin
         self.times = np.asarray(series.times, float)
         if size < 2 + 2 * margin:
@@ -99,6 +120,16 @@ class Windows:
         self._here: tuple[int, AbstractField] | None = None
         self._latest: dict[int, np.ndarray] = {}
         self.reads = 0
+
+    def identity(self) -> dict[str, Any]:
+        """Returns what tells the series from others, without reading it."""
+        paths = self.series.paths if isinstance(self.series, Files) else ()
+        files = [os.stat(path) for path in jax.tree.leaves(paths)]
+        return {
+            "times": self.times,
+            "size": (self.size, self.margin),
+            "files": [(file.st_size, file.st_mtime_ns) for file in files],
+        }
 
     def field(self, start: int) -> AbstractField:
         """Returns the field of one window.
@@ -136,7 +167,13 @@ class Windows:
             period=None,
             count=self.size,
         )
-        return self.make(stacked, axis)
+        field = self.make(stacked, axis)
+        if not isinstance(field, AbstractField):
+            raise ArgumentError(
+                "`make` must return a field, as `GriddedField(values, axes, times)`, "
+                f"but returns {field!r}.{forgotten(field)}"
+            )
+        return field
 
     def _stack(self, start: int) -> Float[np.ndarray, "size ..."]:
         """Reads the snapshots of a window that the last one has not."""
@@ -148,7 +185,7 @@ class Windows:
             if number in known:
                 return known.pop(number)
             self.reads += 1
-            return self.series(number)
+            return unmasked(self.series(number))
 
         first = snapshot(start)
         values = _aligned((self.size, *first.shape), first.dtype)

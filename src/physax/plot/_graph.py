@@ -96,7 +96,10 @@ def _draw_wire(axes: Axes, graph: Graph, wire: str, start, end) -> None:
     (row, x), (row_below, x_below) = start, end
     tail = (x * _STEP[1], -row * _STEP[0] - _BOX[0] / 2)
     head = (x_below * _STEP[1], -row_below * _STEP[0] + _BOX[0] / 2)
-    axes.annotate("", head, tail, arrowprops={"arrowstyle": "->", "color": "0.4"})
+    # A wire that skips rows goes around the boxes between.
+    bend = "arc3" if row_below - row == 1 else "arc3,rad=0.25"
+    arrow = {"arrowstyle": "->", "color": "0.4", "connectionstyle": bend}
+    axes.annotate("", head, tail, arrowprops=arrow)
     axes.text(
         0.35 * tail[0] + 0.65 * head[0] + 0.06,
         0.35 * tail[1] + 0.65 * head[1],

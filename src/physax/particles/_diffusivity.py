@@ -1,0 +1,158 @@
+"""How fast particles spread: one number, a function of place, or that on a sphere."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._checks import ArgumentError, at_least
+from ._fields import check_components
+from ._numbers import check_numbers
+from ._sphere import OnSphere, unfolded
+
+
+class Diffusivity(eqx.Module):
+    r"""A constant diffusivity $K$: the variance of a coordinate grows as $2 K t$.
+
+    Attributes:
+        value: In m^2/s, one number or one for each axis, at least 0.
+    """
+
+    value: Float[Array, "..."] = eqx.field(converter=at_least("diffusivity", 0.0))
+
+
+class DiffusivityOnSphere(eqx.Module):
+    r"""A diffusivity in m^2/s of particles whose positions are in degrees.
+
+    With longitude $\lambda$ and latitude $\phi$ in radians the diffusion $\nabla \cdot
+    (K \nabla)$ on a sphere of radius $a$ is that of Ito's equation
+
+    $$d\lambda = \frac{\partial_\lambda K}{a^2 \cos^2\phi}\,dt
+      + \frac{\sqrt{2 K}}{a \cos\phi}\,dW_1, \qquad
+      d\phi = \frac{\partial_\phi K - K \tan\phi}{a^2}\,dt
+      + \frac{\sqrt{2 K}}{a}\,dW_2.$$
+
+    Meridians come closer to each other toward a pole, so without the drift $-K
+    \tan\phi$ particles would gather there. Closer to a pole than `pole`, $1 / \cos^2
+    \phi$ is that at this distance.
+
+    Attributes:
+        diffusivity: A `Diffusivity`, eastward, northward and along $z$, or a callable
+            `K(t, x)` of places in degrees.
+        radius: Of the sphere, in metres.
+        pole: In degrees, as of `OnSphere`.
+    """
+
+    diffusivity: Any
+    radius: Float[Array, ""]
+    pole: Float[Array, ""]
+
+    def scale(self, x: Float[Array, " ndim"]) -> Float[Array, " ndim"]:
+        """Returns what one m^2/s is worth along each axis.
+
+        Args:
+            x: The place, whose latitude may be beyond a pole.
+        """
+        square = (jnp.degrees(1 / self.radius) ** 2).astype(x.dtype)
+        east = square / self._cosine_squared(x)
+        return jnp.concatenate([jnp.stack([east, square]), jnp.ones_like(x[2:])])
+
+    def drift(self, x: Float[Array, " ndim"], value: Array) -> Float[Array, " ndim"]:
+        """Returns the part of the drift that the meridians make.
+
+        Args:
+            x: The place.
+            value: The diffusivity there along each axis, in square degrees per second.
+        """
+        latitude = jnp.radians(x[1])
+        tangent = jnp.sin(latitude) * jnp.cos(latitude) / self._cosine_squared(x)
+        return jnp.zeros_like(x).at[1].set(-value[1] * jnp.radians(tangent))
+
+    def _cosine_squared(self, x: Array) -> Array:
+        nearest = jnp.sin(jnp.radians(self.pole)).astype(x.dtype)
+        return jnp.maximum(jnp.cos(jnp.radians(x[1])) ** 2, nearest**2)
+
+
+def as_diffusivity(diffusivity: Any, ndim: int, sphere: OnSphere | None = None) -> Any:
+    """Returns what was given if it is a function of place, else a `Diffusivity`.
+
+    Args:
+        diffusivity: A number, one for each axis, or a callable `K(t, x)`.
+        ndim: Number of axes.
+        sphere: On which particles move, if they do.
+
+    Returns:
+        The diffusivity, as a `DiffusivityOnSphere` if there is a sphere.
+
+    Raises:
+        ArgumentError: If it is none of them.
+    """
+    if isinstance(diffusivity, type):
+        raise ArgumentError(
+            "`diffusivity` must be a number, one for each axis, or a function "
+            f"`K(t, x)`, but is {diffusivity!r}."
+        )
+    if not callable(diffusivity):
+        diffusivity = _constant(diffusivity, ndim)
+    if sphere is None:
+        return diffusivity
+    return DiffusivityOnSphere(diffusivity, sphere.radius, sphere.pole)
+
+
+def _constant(diffusivity: Any, ndim: int) -> Diffusivity:
+    if not isinstance(diffusivity, Diffusivity):
+        check_numbers(diffusivity, "diffusivity")
+        diffusivity = Diffusivity(diffusivity)
+    if diffusivity.value.shape not in ((), (ndim,)):
+        raise ArgumentError(
+            f"`diffusivity` must be one number, or one for each of {ndim} coordinates, "
+            f"but has shape {diffusivity.value.shape}."
+        )
+    return diffusivity
+
+
+class Local(NamedTuple):
+    """What diffusion is at one place.
+
+    Attributes:
+        value: K along each axis; NaN where it is negative.
+        slope: The derivative of each along its axis.
+        drift: What is added to the drift beyond `slope`.
+    """
+
+    value: Float[Array, " ndim"]
+    slope: Float[Array, " ndim"]
+    drift: Float[Array, " ndim"]
+
+
+def local(diffusivity: Any, t: Float[Array, ""], x: Float[Array, " ndim"]) -> Local:
+    """Looks at a diffusivity at one place.
+
+    Args:
+        diffusivity: As `as_diffusivity` returns it.
+        t: The time, in seconds.
+        x: The place.
+
+    Raises:
+        ArgumentError: If a callable returns neither one number nor one for each axis.
+    """
+    on_sphere = isinstance(diffusivity, DiffusivityOnSphere)
+    given = diffusivity.diffusivity if on_sphere else diffusivity
+
+    def along(x):
+        if isinstance(given, Diffusivity):
+            value = given.value.astype(x.dtype)
+        else:
+            value = given(t, unfolded(x)[0] if on_sphere else x)
+            value = jnp.asarray(value, x.dtype)
+            check_components(value, x, "What `diffusivity` returns", scalar=True)
+            value = jnp.where(value >= 0, value, jnp.nan)
+        value = jnp.broadcast_to(value, x.shape)
+        return value * diffusivity.scale(x) if on_sphere else value
+
+    value, none = along(x), jnp.zeros_like(x)
+    constant = isinstance(given, Diffusivity)
+    slope = none if constant else jnp.diagonal(jax.jacfwd(along)(x))
+    return Local(value, slope, diffusivity.drift(x, value) if on_sphere else none)

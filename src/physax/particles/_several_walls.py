@@ -1,0 +1,106 @@
+"""Several walls: a particle meets them in the order in which they are on its way."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float
+
+from ._boundaries import AbstractBoundary, Passage
+from ._motions import AbstractMotion, coordinates
+from ._state import Particles, code, select
+from ._status import ParticleStatus
+
+
+# How many walls a particle may meet in one step.
+_TURNS = 8
+
+
+class _Way(NamedTuple):
+    """What is left of a step.
+
+    Attributes:
+        place: Where the particle is.
+        particle: The particle at the end of the straight way from there.
+        t: The time, in seconds.
+        h: How long the rest of the step takes.
+        open: Whether walls must be asked.
+    """
+
+    place: Float[Array, "*particles ndim"]
+    particle: Particles
+    t: Float[Array, "*particles"]
+    h: Float[Array, "*particles"]
+    open: Bool[Array, "*particles"]
+
+
+def meet_several(
+    walls: Sequence[AbstractBoundary],
+    before: Particles,
+    after: Particles,
+    t: Float[Array, "..."],
+    h: Float[Array, "..."],
+    motion: AbstractMotion,
+) -> Particles:
+    """Answers a step of all particles.
+
+    Args:
+        walls: The walls.
+        before: The particles before the step.
+        after: The particles after it.
+        t: The time at its beginning, in seconds; one, or one for each particle.
+        h: Its length.
+        motion: The motion of the particles.
+
+    Returns:
+        The particles after the step and all walls.
+    """
+    count, width = after.y.shape
+    ndim = coordinates(motion, width)
+    firsts = [sum(wall.faces() for wall in walls[:n]) for n in range(len(walls))]
+    t, h = (jnp.broadcast_to(x, (count,)).astype(after.y.dtype) for x in (t, h))
+
+    def ask(way: _Way) -> _Way:
+        at = eqx.tree_at(lambda p: p.y, way.particle, _moved(way.particle, way.place))
+        best, found = jnp.asarray(jnp.inf, way.h.dtype), jnp.asarray(False)
+        place, particle = way.particle.y[:ndim], way.particle
+        for wall, face in zip(walls, firsts, strict=True):
+            turn = wall.turn(at, way.particle, Passage(way.t, way.h, motion, face))
+            first = way.open & turn.found & (turn.part < best)
+            best, found = jnp.where(first, turn.part, best), found | first
+            place = jnp.where(first, turn.place, place)
+            particle = select(first, turn.particle, particle)
+        part = jnp.where(found, best, 1)
+        going = found & (particle.status == code(ParticleStatus.ALIVE))
+        later, rest = way.t + part * way.h, (1 - part) * way.h
+        # Who met nothing has come to the end of the way.
+        place = jnp.where(way.open, place, way.place)
+        return _Way(place, particle, later, rest, going)
+
+    def on(way, _):
+        # Few particles meet a wall, and hardly any a second one, in the same step.
+        go = jnp.any(way.open)
+        return lax.cond(go, jax.vmap(ask), lambda way: way, way), None
+
+    alive = after.status == code(ParticleStatus.ALIVE)
+    begin = _Way(before.y[:, :ndim], after, t, h, alive)
+    way = lax.scan(on, begin, length=_TURNS)[0]
+
+    def settled(way: _Way, t, h) -> Particles:
+        y = jnp.where(way.open, _moved(way.particle, way.place), way.particle.y)
+        particle = eqx.tree_at(lambda p: p.y, way.particle, y)
+        for wall, face in zip(walls, firsts, strict=True):
+            beside = wall.settle(particle, Passage(t, h, motion, face))
+            alive = particle.status == code(ParticleStatus.ALIVE)
+            particle = select(alive, beside, particle)
+        return particle
+
+    return jax.vmap(settled)(way, t, h)
+
+
+def _moved(particle: Particles, place: Array) -> Array:
+    """Returns what is integrated, at another place."""
+    return particle.y.at[: place.size].set(place)

@@ -1,0 +1,163 @@
+import re
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from physax import ArgumentError
+from physax.cli import ExitCode, main
+from physax.cli._track_settings import Timing
+from physax.cli._track_times import DAY, plan_times
+from physax.grid import Clamp
+from physax.io import read_tracks, read_velocity
+
+
+WIND = Path(__file__).parents[1] / "validation" / "data" / "wind"
+FILES = [WIND / "uwnd_mean.nc", WIND / "vwnd_mean.nc"]
+
+
+@pytest.fixture(autouse=True)
+def double():
+    before = jax.config.read("jax_enable_x64")
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", before)
+
+
+@pytest.fixture
+def flow(tmp_path):
+    """Reads a flow on cells of 1 km by 2 km, from the speeds at some instants."""
+
+    def flow(u, times=(0.0,), **options):
+        x, y = np.arange(0.0, 11) * 1e3, np.arange(0.0, 6) * 2e3
+        u = np.broadcast_to(np.reshape(u, (-1, 1, 1)), (len(times), 11, 6))
+        path = tmp_path / "flow.npz"
+        np.savez(path, x=x, y=y, t=np.asarray(times), u=u, v=0 * u)
+        return read_velocity(path, axes=("x", "y"), time="t", **options)
+
+    return flow
+
+
+def test_the_track_of_a_seed_in_still_air_is_right(tmp_path, capsys):
+    # At the seed and t = 0 the wind is weak. Steps of 60 s end at 1376.7429, 29.3203;
+    # those of 900 s differ by 1e-4 degrees, steps of 5 days end at 1177.
+    pytest.importorskip("h5netcdf")
+    settings = tmp_path / "a.yaml"
+    settings.write_text(
+        "seeds: {type: Points, points: [[162, -11]]}\n"
+        "times: {duration_days: 60, record_every_days: 5}\n"
+        "output: {tracks: a.npz, figures: false}\n"
+    )
+    line = ["track", *map(str, FILES), "--config", str(settings)]
+    assert main([*line, "--output-dir", str(tmp_path)]) == ExitCode.DONE
+    tracks = read_tracks(tmp_path / "a.npz")
+    assert np.allclose(tracks.positions[-1], [[1376.7429, 29.3203]], atol=1e-3)
+    said = capsys.readouterr().out
+    assert re.search(r"5736 steps of 903\.766 s, .* highest speed, 76\.9 m/s", said)
+
+
+def test_the_highest_speed_of_all_instants_bounds_the_step(flow):
+    times = [0.0, 1e4, 2e4]
+    timing = Timing(duration=2e4, record_every=1e4)
+    # A quarter of 1 km at 5 m/s is 50 s.
+    plan = plan_times(timing, flow([0.0, -5.0, 0.1], times))
+    assert plan.step == pytest.approx(50)
+    assert "at the highest speed, 5 m/s" in plan.sentence()
+    assert np.allclose(plan.times, times)
+
+
+def test_a_step_is_no_longer_than_between_instants(flow):
+    times = [0.0, 3e4, 4e4, 9e4]
+    slow = [1e-4, 2e-4, 1e-4, 0.0]
+    timing = Timing(duration=9e4, record_every=9e4)
+    plan = plan_times(timing, flow(slow, times))
+    assert plan.step == pytest.approx(1e4)
+    assert "10000 s between two instants" in plan.sentence()
+    # From the last instant to the first again it is 5000 s.
+    again = flow(slow, times, time_period=9.5e4)
+    assert plan_times(timing, again, 9.5e4).step == pytest.approx(5e3)
+    # A steady flow has none.
+    assert plan_times(timing, flow(1e-4)).step == pytest.approx(9e4)
+    assert plan_times(timing, flow(0.0)).step == pytest.approx(9e4)
+
+
+def test_a_given_step_is_followed_and_said(flow):
+    timing = Timing(duration=9e4, record_every=9e4, step=6e4)
+    plan = plan_times(timing, flow([1.0, 1.0, 1.0], [0.0, 3e4, 9e4]))
+    assert plan.step == pytest.approx(4.5e4)
+    assert "at most 60000 s by the settings, though instants are 30000 s" in plan.reason
+
+
+def test_data_that_give_no_speed_are_refused(flow):
+    with pytest.raises(ArgumentError, match="must have data in each component"):
+        plan_times(Timing(), flow(np.nan))
+    # An undeclared fill value.
+    with pytest.raises(ArgumentError, match=r"more than 1000000 steps, .*`_FillValue`"):
+        plan_times(Timing(duration=DAY), flow(1e20))
+    assert plan_times(Timing(duration=DAY, step=3600.0), flow(1e20)).steps == 40
+
+
+@pytest.mark.parametrize(
+    ("duration", "every", "message"),
+    [
+        (24, 7, "divide `duration`, 24 hours, but is 7 hours. What fits next is 8 "
+                "hours or 6 hours, or a `duration` of 21 hours or 28 hours."),
+        (24, 48, "divide `duration`, 24 hours, but is 48 hours. What fits next is 24 "
+                 "hours, or a `duration` of 48 hours."),
+        (24 * 60, 36, None),
+        (24, 16.0, "divide `duration`, 24 hours, but is 16 hours. What fits next is 24 "
+                   "hours or 12 hours"),
+        (1, 0.3, "divide `duration`, 60 minutes, but is 18 minutes. What fits next is "
+                 "20 minutes or 15 minutes"),
+        (0.5 / 3600, 0.3 / 3600, "divide `duration`, 0.5 seconds, but is 0.3 seconds."),
+        # As printed for 60 days and 7 hours.
+        (24 * 60, 7.0243902, None),
+        (0.3, 0.1, None),
+    ],
+)  # fmt: skip
+def test_recorded_times_divide_the_duration(duration, every, message):
+    hours = {"duration": 3600.0 * duration, "record_every": 3600.0 * every}
+    if message is None:
+        Timing(**hours)
+        return
+    with pytest.raises(ArgumentError, match=re.escape(message)):
+        Timing(**hours)
+
+
+def test_settings_with_times_that_do_not_fit_are_refused(tmp_path, capsys):
+    path = tmp_path / "a.yaml"
+    path.write_text("times:\n  duration_days: 1\n  record_every_hours: 7\n")
+    assert main(["track", "config", "--check", str(path)]) == ExitCode.REFUSED
+    said = capsys.readouterr().err
+    assert "line 3: `times` is refused: `record_every` must divide `duration`" in said
+    path.write_text("times: {record_every_hours: 7}")
+    line = ["track", "a.nc", "--config", str(path), "--output-dir", str(tmp_path)]
+    assert main([*line, "--days", "1"]) == ExitCode.REFUSED
+    assert "`--days`: `record_every` must divide" in capsys.readouterr().err
+
+
+def test_a_duration_that_is_found_is_a_whole_number_of_records(flow):
+    # 10 km at 1 m/s are 10,000 s.
+    plan = plan_times(Timing(record_every=3e3), flow(1.0))
+    assert np.allclose(plan.times, np.arange(4) * 3e3)
+    with pytest.raises(ArgumentError, match=r"`record_every` .* 10000 s .* is 20000 s"):
+        plan_times(Timing(record_every=2e4), flow(1.0))
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_times_beyond_the_data_name_the_settings(flow, backward):
+    timing = Timing(duration=4 * DAY, backward=backward)
+    times = [0.0, 3 * DAY]
+    reach = "-1 to 3" if backward else "0 to 4"
+    message = f"0 to 3 days, but reach from {reach} days. .*`hold: true` or `period_d"
+    with pytest.raises(ArgumentError, match=message):
+        plan_times(timing, flow([1.0, 1.0], times))
+    held = flow([1.0, 1.0], times, time_outside=Clamp())
+    assert plan_times(timing, held).times.size == 41
+
+
+def test_times_beyond_short_data_are_in_seconds(flow):
+    timing = Timing(duration=40.0)
+    with pytest.raises(ArgumentError, match="0 to 30 s, but reach from 0 to 40 s"):
+        plan_times(timing, flow([1.0, 1.0], [0.0, 30.0]))
