@@ -23,7 +23,7 @@ from ._graph import Graph, Part
 from ._inference import described
 from ._layer import Batched, Keyed
 from ._program import Program
-from ._structs import Sizes, is_symbolic, struct_of, struct_text
+from ._structs import Sizes, is_symbolic, shape_of, struct_of, struct_text
 from ._summary import table
 from ._wiring import Wiring, check_agrees, declared
 
@@ -97,23 +97,8 @@ def compile(
     structs, rest = eqx.partition(skeleton, _is_struct)
     tree = jax.tree.structure(structs)
     found = _arrays(structs, backend)
-    for name, array in found.items():
-        if name in fixed or name in other:
-            raise GraphError(
-                f"`{name}` must not be the name of an input and of an array of a node. "
-                "Rename the wire."
-            )
-        if is_symbolic(array.struct):
-            raise GraphError(
-                f"`{name}` must have sizes that are numbers, but has shape "
-                f"{struct_text(array.struct)}. Give them in `shapes`."
-            )
+    _check_arrays(found, tree.num_leaves, {**fixed, **other})
     names = tuple(found)
-    if len(names) != tree.num_leaves:
-        raise GraphError(
-            "Each array of a node must have a name of its own, but two have one of "
-            f"{', '.join(names)}. Give the nodes names without '.'."
-        )
     mine = {n: a.struct for n, a in found.items() if a.trainable}
     placed = _placements(mine | fixed, backend, shard_params)
     whole = backend.placement("constants", ())
@@ -170,10 +155,7 @@ def _first_value(wire: str, value: Any, backend: Backend) -> Array:
 
 
 def _shapes(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        wire: eqx.filter_eval_shape(lambda value=value: value)
-        for wire, value in values.items()
-    }
+    return {wire: shape_of(value) for wire, value in values.items()}
 
 
 def _is_struct(leaf: Any) -> bool:
@@ -305,6 +287,27 @@ def _arrays(structs: Assembly, backend: Backend) -> dict[str, _ArrayOfNode]:
         trainable &= jnp.issubdtype(struct.dtype, jnp.inexact)
         found[".".join(parts)] = _ArrayOfNode(struct, bool(trainable))
     return found
+
+
+def _check_arrays(
+    found: Mapping[str, _ArrayOfNode], count: int, given: Mapping[str, Any]
+) -> None:
+    for name, array in found.items():
+        if name in given:
+            raise GraphError(
+                f"`{name}` must not be the name of an input and of an array of a node. "
+                "Rename the wire."
+            )
+        if is_symbolic(array.struct):
+            raise GraphError(
+                f"`{name}` must have sizes that are numbers, but has shape "
+                f"{struct_text(array.struct)}. Give them in `shapes`."
+            )
+    if len(found) != count:
+        raise GraphError(
+            "Each array of a node must have a name of its own, but two have one of "
+            f"{', '.join(found)}. Give the nodes names without '.'."
+        )
 
 
 def _placements(

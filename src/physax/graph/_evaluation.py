@@ -15,7 +15,7 @@ from .._checks import PhysaxError
 from ._assembly import Assembly
 from ._backend import Backend
 from ._block import GraphError
-from ._structs import Sizes, agree, struct_text
+from ._structs import Sizes, agree, shape_of, struct_text
 
 
 class NotFiniteError(PhysaxError, FloatingPointError):
@@ -105,10 +105,10 @@ def _run(source, params, constants, inputs) -> tuple[dict[str, Any], dict[str, A
     arrays = {**params, **jax.lax.stop_gradient(constants)}
     _check_names("params", arrays, (*source.names, *source.given))
     for name, struct in source.arrays.items():
-        if _struct(arrays[name]).shape != struct.shape:
+        if shape_of(arrays[name]).shape != struct.shape:
             raise GraphError(
                 f"The parameter `{name}` must have shape {struct_text(struct)}, but "
-                f"has {struct_text(_struct(arrays[name]))}."
+                f"has {struct_text(shape_of(arrays[name]))}."
             )
     finite: dict[str, Any] = {}
 
@@ -118,7 +118,7 @@ def _run(source, params, constants, inputs) -> tuple[dict[str, Any], dict[str, A
             value = jax.lax.with_sharding_constraint(value, place)
         if source.backend.debug:
             # JAX sorts dicts by their keys.
-            shape = struct_text(_struct(value))
+            shape = struct_text(shape_of(value))
             what = f"{len(finite):06d} `{node}` writes {wire}:{shape}"
             finite[what] = _all_finite(value)
         return value
@@ -149,10 +149,6 @@ def _check_names(argument: str, given: Mapping[str, Any], wanted: Any) -> None:
         )
 
 
-def _struct(value: Any) -> Any:
-    return eqx.filter_eval_shape(lambda: value)
-
-
 def _checked(wire: str, value: Any, struct: Any, sizes: Sizes) -> Any:
     """The input with the dtype that is declared, if it has the declared shape."""
 
@@ -171,7 +167,7 @@ def _checked(wire: str, value: Any, struct: Any, sizes: Sizes) -> Any:
 
     if jax.tree.structure(value) == jax.tree.structure(struct):
         value = jax.tree.map(cast, value, struct)
-    found = _struct(value)
+    found = shape_of(value)
     if not agree(found, struct):
         raise GraphError(
             f"The input `{wire}` must have shape {struct_text(struct)}, but has "
@@ -198,7 +194,7 @@ def _cotangents(outputs: dict[str, Any], given: Mapping[str, Any]) -> dict[str, 
         if not jnp.issubdtype(value.dtype, jnp.inexact):
             raise GraphError(
                 f"`output_gradients` must name outputs of real or complex numbers, but "
-                f"`{wire}` is {struct_text(_struct(value))}."
+                f"`{wire}` is {struct_text(shape_of(value))}."
             )
         gradient = jnp.asarray(gradient)
         real = jnp.issubdtype(value.dtype, jnp.floating)
@@ -210,8 +206,8 @@ def _cotangents(outputs: dict[str, Any], given: Mapping[str, Any]) -> dict[str, 
         if gradient.shape != value.shape:
             raise GraphError(
                 f"The gradient by `{wire}` must have its shape, "
-                f"{struct_text(_struct(value))}, but has "
-                f"{struct_text(_struct(gradient))}."
+                f"{struct_text(shape_of(value))}, but has "
+                f"{struct_text(shape_of(gradient))}."
             )
         return gradient.astype(value.dtype)
 

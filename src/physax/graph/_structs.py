@@ -38,7 +38,7 @@ def struct_of(wire: str, given: Any, dtype: np.dtype) -> Any:
                 f"The shape of `{wire}` must be a tuple such as ('b', 64), but is "
                 f"{given!r}."
             )
-        return eqx.filter_eval_shape(lambda: given)
+        return shape_of(given)
     sizes = []
     for size in given:
         if isinstance(size, str):
@@ -58,6 +58,11 @@ def struct_of(wire: str, given: Any, dtype: np.dtype) -> Any:
             )
         sizes.append(size)
     return ShapeDtypeStruct(tuple(sizes), dtype)
+
+
+def shape_of(value: Any) -> Any:
+    """Returns the struct of a value: shapes and dtypes in place of its arrays."""
+    return eqx.filter_eval_shape(lambda: value)
 
 
 def _has_shape(given: Any) -> bool:

@@ -11,6 +11,7 @@ from jax.tree_util import keystr, tree_leaves_with_path
 from jaxtyping import Array, Inexact, PyTree, Shaped
 
 from .._checks import ArgumentError
+from ._leading import leading_size
 
 
 def accumulate(
@@ -39,7 +40,7 @@ def accumulate(
             `microbatches` does not divide that number, or something that
             `value_and_grad` returns is not floating point.
     """
-    rows = _rows(batch)
+    rows = leading_size(batch, "batch", "one and the same number of rows")
     if microbatches < 1:
         raise ArgumentError(
             f"`microbatches` must be at least 1, but is {microbatches}."
@@ -84,20 +85,6 @@ def accumulate(
 
 def _sum_dtype(dtype):
     return jnp.promote_types(dtype, jnp.float32)
-
-
-def _rows(batch) -> int:
-    sizes = {
-        keystr(path): leaf.shape[0] if leaf.shape else 0
-        for path, leaf in tree_leaves_with_path(batch)
-    }
-    if len(set(sizes.values())) != 1 or 0 in sizes.values():
-        found = ", ".join(f"`batch{name}` {size}" for name, size in sizes.items())
-        raise ArgumentError(
-            "The arrays of `batch` must have one and the same number of rows, at least "
-            f"1, but have: {found or 'no arrays'}."
-        )
-    return next(iter(sizes.values()))
 
 
 def _next_divisors(rows: int, near: int) -> str:

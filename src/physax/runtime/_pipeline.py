@@ -13,6 +13,7 @@ from jax.tree_util import keystr, tree_leaves_with_path
 from jaxtyping import Array, PyTree, Shaped
 
 from .._checks import ArgumentError
+from ._leading import leading_size
 
 
 def pipeline(
@@ -54,7 +55,9 @@ def pipeline(
             have the same number of entries, or `stage` does not return what it takes.
     """
     stages = _stages(weights, mesh, axis)
-    count = _count(microbatches)
+    count = leading_size(
+        microbatches, "microbatches", "one leading axis of the same size"
+    )
     arrays, rest = eqx.partition(weights, eqx.is_array)
     _check_stage(stage, arrays, rest, microbatches)
     onward = [(i, i + 1) for i in range(stages - 1)]
@@ -117,20 +120,6 @@ def _stages(weights, mesh: Mesh, axis: str) -> int:
                 "take another mesh."
             )
     return stages
-
-
-def _count(microbatches) -> int:
-    counts = {
-        keystr(path): leaf.shape[0] if leaf.shape else 0
-        for path, leaf in tree_leaves_with_path(microbatches)
-    }
-    if len(set(counts.values())) != 1 or 0 in counts.values():
-        found = ", ".join(f"`microbatches{name}` {n}" for name, n in counts.items())
-        raise ArgumentError(
-            "The arrays of `microbatches` must have one leading axis of the same size, "
-            f"at least 1, but have: {found or 'no arrays'}."
-        )
-    return next(iter(counts.values()))
 
 
 def _check_stage(stage, arrays, rest, microbatches) -> None:
