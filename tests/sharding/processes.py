@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from physax.runtime import COORDINATOR, PROCESS, PROCESSES
 
@@ -12,8 +14,8 @@ from physax.runtime import COORDINATOR, PROCESS, PROCESSES
 ROOT = Path(__file__).parents[2]
 
 
-def together(module, *arguments, count=2):
-    """Runs a module in several processes, and returns the last line of each as JSON."""
+def start(module, *arguments, count=2, files=(), errors=None):
+    """Starts a module in several processes; the output of each goes to its file."""
     # The processes talk to each other within this machine.
     port = 20_000 + os.getpid() % 20_000
     paths = os.pathsep.join([str(ROOT), *sys.path])
@@ -24,20 +26,36 @@ def together(module, *arguments, count=2):
         COORDINATOR: f"127.0.0.1:{port}",
         PROCESSES: str(count),
     }
-    workers = [
+    return [
         subprocess.Popen(
             [sys.executable, "-m", module, *arguments],
             cwd=ROOT,
             env={**environment, PROCESS: str(rank)},
-            stdout=subprocess.PIPE,
+            stdout=file,
+            stderr=errors,
             text=True,
         )
-        for rank in range(count)
+        for rank, file in zip(range(count), files, strict=True)
     ]
-    try:
-        found = [worker.communicate(timeout=300)[0] for worker in workers]
-    finally:
-        for worker in workers:
-            worker.kill()
-    assert [worker.returncode for worker in workers] == [0] * count
-    return [json.loads(text.splitlines()[-1]) for text in found]
+
+
+def together(module, *arguments, count=2):
+    """Runs a module in several processes, and returns the last line of each as JSON."""
+    with ExitStack() as stack:
+        # Not pipes: a process that waits for a reader keeps the others from ending.
+        files = [stack.enter_context(TemporaryFile("w+")) for _ in range(count)]
+        workers = start(module, *arguments, count=count, files=files)
+        try:
+            codes = [worker.wait(timeout=300) for worker in workers]
+        finally:
+            for worker in workers:
+                worker.kill()
+                worker.wait()
+        assert codes == [0] * count
+        return [last_line(file) for file in files]
+
+
+def last_line(file):
+    """Reads the last line of a file as JSON."""
+    file.seek(0)
+    return json.loads(file.read().splitlines()[-1])

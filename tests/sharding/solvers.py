@@ -76,3 +76,38 @@ def results(count):
     """Both, on a mesh of the first devices."""
     mesh = runtime.mesh(count)
     return [transmitted(mesh), trained(mesh)]
+
+
+def driven(count, folder, on_chunk=None, steps=60, every=20):
+    """Fields and monitors after some steps, with checkpoints.
+
+    The 31 samples along y do not fall into equal parts, so they are padded.
+    """
+    medium = em.Medium(np.linspace(2.0, 3.0, 44)[:, None] * np.ones((44, 30)))
+    pulse = em.GaussianPulse(2e14, 5e13)
+    source = em.Dipole("Ez", (20 * CELL, 13 * CELL), pulse)
+    size = (0, 16 * CELL)
+    sim = em.Simulation(
+        Grid.uniform((44, 30), CELL),
+        medium,
+        em.Boundaries(x=em.CPML(8), y=(em.CPML(8), em.PMC())),
+        polarisation="Ez",
+        steps=steps,
+        sources={"dipole": source},
+        monitors={"flux": em.FluxMonitor("x", (26 * CELL, 18 * CELL), size, [2e14])},
+    )
+    layout = Layout(runtime.mesh(count), y="x")
+    found = em.run(
+        sim,
+        layout=layout,
+        checkpoint=runtime.Checkpointing(folder, every),
+        progress=False,
+        throw=False,
+        on_chunk=on_chunk,
+    )
+    whole = jax.sharding.NamedSharding(layout.mesh, jax.P())
+    state = found.state.fields, found.state.monitors
+    state = jax.tree.map(np.asarray, jax.jit(lambda s: s, out_shardings=whole)(state))
+    leaves = [x[..., :44, :31] for x in state[0].values()] + jax.tree.leaves(state[1])
+    numbers = [[np.real(x).tolist(), np.imag(x).tolist()] for x in leaves]
+    return [found.drive.status.name, found.drive.first_step, found.drive.step, numbers]

@@ -131,8 +131,11 @@ def test_any_mesh_agrees_with_one_device(scene, sizes):
     check_equal(got, on_one_device(scene))
 
 
-def collectives(text):
-    """Counts collectives of a compiled program: inside its loops, and outside."""
+KINDS = ("all-gather", "all-to-all", "collective-permute", "all-reduce")
+
+
+def lines_of(text):
+    """Returns the lines of a compiled program: inside its loops, and outside."""
     parts, name = {}, ""
     for line in text.splitlines():
         start = re.match(r"(?:ENTRY )?%?([\w.\-]+) .*\{$", line)
@@ -148,14 +151,21 @@ def collectives(text):
     while todo:
         inside |= todo
         todo = set().union(*(called[name] for name in todo)) - inside
-    kinds = ("all-gather", "all-to-all", "collective-permute", "all-reduce")
-    counts = [dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0)]
+    found = [], []
     for name, lines in parts.items():
-        for line in lines:
-            for kind in kinds:
-                if re.search(rf" {kind}(-start)?\(", line):
-                    counts[name not in inside][kind] += 1
-    return counts
+        found[name not in inside].extend(lines)
+    return found
+
+
+def collectives(text):
+    """Counts collectives of a compiled program: inside its loops, and outside."""
+    return [
+        {
+            kind: sum(bool(re.search(rf" {kind}(-start)?\(", line)) for line in lines)
+            for kind in KINDS
+        }
+        for lines in lines_of(text)
+    ]
 
 
 @pytest.fixture(scope="module")

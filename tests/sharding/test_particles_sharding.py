@@ -37,10 +37,12 @@ def test_any_mesh_gives_the_same_tracks():
 
 
 @pytest.mark.x64
-def test_two_processes_give_the_same_rows(tmp_path):
+@pytest.mark.parametrize("count", [2, 4])
+def test_processes_give_the_same_rows(tmp_path, count):
     expected = track(gridded_gyre(nodes=8), seeds(COUNT), TIMES, **OPTIONS)
-    together("tests.sharding.track_in_two", str(tmp_path / "rows.npy"))
-    rows = np.load(tmp_path / "rows.npy")
+    file = tmp_path / "rows.npy"
+    together("tests.sharding.track_together", str(file), count=count)
+    rows = np.load(file)
     np.testing.assert_allclose(rows, expected.positions, rtol=0, atol=1e-12)
 
 

@@ -134,7 +134,7 @@ def _with_rows(history: History, rows: int) -> History:
     return jax.tree.map(fit, history)
 
 
-def pack_design(state: DesignState) -> dict[str, np.ndarray]:
+def pack_design(state: DesignState) -> dict[str, np.ndarray | jax.Array]:
     """Returns a state as arrays. A run may be resumed with another number of steps."""
     return pack_state(state)
 

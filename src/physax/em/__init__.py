@@ -54,6 +54,7 @@ from ._run import (
     yee_energy as yee_energy,
 )
 from ._s_parameters import SParameters as SParameters, s_parameters as s_parameters
+from ._scaling import predict_scaling as predict_scaling, step_cost as step_cost
 from ._scatterer import scatterer as scatterer
 from ._scene import describe as describe, scene as scene
 from ._shapes import (

@@ -1,14 +1,14 @@
 """States between layouts: whole and unpadded in checkpoints, cut on devices."""
 
-from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding
+from jax.sharding import NamedSharding, PartitionSpec
 
-from ..runtime import pack_state, unpack_state
+from ..runtime import array_places, pack_state, unpack_state
 from ._program import Program
 from ._state import State, required_layout, rest, specs
 from ._step import psi_name
@@ -39,62 +39,52 @@ def _slab_positions(program: Program) -> dict[str, tuple[int, np.ndarray]]:
     return found
 
 
-def _crop(values: np.ndarray, shape: tuple[int, ...], skip: int = -1) -> np.ndarray:
-    """Drops the cells that only pad, along all axes but one."""
-    return values[tuple(slice(None if a == skip else n) for a, n in enumerate(shape))]
-
-
-def _grow(values: np.ndarray, shape: tuple[int, ...], skip: int = -1) -> np.ndarray:
-    """Adds zeros up to a shape, along all axes but one."""
-    more = [(0, 0 if a == skip else n - values.shape[a]) for a, n in enumerate(shape)]
-    return np.pad(values, more)
-
-
-def packing(program: Program, whole: State) -> tuple[Callable, Callable]:
-    """Returns how a state is packed without a trace of its layout, and unpacked.
+def packing(program: Program, whole: State) -> dict[str, Any]:
+    """Returns how a state is stored without a trace of its layout.
 
     Args:
         program: The program under a layout; shapes suffice.
         whole: Shapes of the state of the same simulation on one device.
 
     Returns:
-        `pack`, from a state to named arrays on the host, and `unpack`, back.
+        `pack`, `unpack` and `places` of a `Checkpointing`.
     """
     slabs = _slab_positions(program)
-    padded = jax.eval_shape(rest, program)
-    shardings = jax.tree.map(
-        lambda spec: NamedSharding(required_layout(program).mesh, spec),
-        specs(program)[1],
+    mesh = required_layout(program).mesh
+    places, padded = specs(program)[1], jax.eval_shape(rest, program)
+
+    def narrow(state: State) -> State:
+        psi = {k: jnp.take(v, slabs[k][1], slabs[k][0]) for k, v in state.psi.items()}
+        return eqx.tree_at(lambda s: s.psi, state, psi)
+
+    def widen(state: State) -> State:
+        psi = {}
+        for name, values in state.psi.items():
+            axis, where = slabs[name]
+            wide = jnp.zeros(padded.psi[name].shape, values.dtype)
+            place = (slice(None),) * axis
+            psi[name] = wide.at[(*place, where)].set(values)
+        return eqx.tree_at(lambda s: s.psi, state, psi)
+
+    # A layer need not fall into equal parts, and is thin: each device holds all of it.
+    thin = {
+        name: PartitionSpec(*(None if a == slabs[name][0] else cut for a, cut in cuts))
+        for name, cuts in ((k, enumerate(spec)) for k, spec in places.psi.items())
+    }
+    narrow_places = eqx.tree_at(lambda s: s.psi, places, thin)
+    stored, spread = (
+        jax.tree.map(lambda spec: NamedSharding(mesh, spec), tree)
+        for tree in (narrow_places, places)
     )
-    host = jax.local_devices(backend="cpu")[0]
-    stored = next(iter(whole.fields.values())).shape
-
-    def pack(state: State) -> dict[str, np.ndarray]:
-        fields = {k: _crop(np.asarray(v), stored) for k, v in state.fields.items()}
-        psi = {}
-        for name, values in state.psi.items():
-            axis, where = slabs[name]
-            cells = np.take(np.asarray(values), where, axis)
-            psi[name] = _crop(cells, stored, skip=axis)
-        state = eqx.tree_at(lambda s: (s.fields, s.psi), state, (fields, psi))
-        with jax.default_device(host):
-            return pack_state(jax.tree.map(jnp.asarray, state))
-
-    def unpack(arrays: dict[str, np.ndarray]) -> State:
-        with jax.default_device(host):
-            like = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), whole)
-            state = jax.tree.map(np.asarray, unpack_state(arrays, like))
-        size = next(iter(padded.fields.values())).shape
-        fields = {k: _grow(v, size) for k, v in state.fields.items()}
-        psi = {}
-        for name, values in state.psi.items():
-            axis, where = slabs[name]
-            wide = np.zeros(padded.psi[name].shape, values.dtype)
-            place = [slice(None)] * values.ndim
-            place[axis] = where
-            wide[tuple(place)] = _grow(values, size, skip=axis)
-            psi[name] = wide
-        state = eqx.tree_at(lambda s: (s.fields, s.psi), state, (fields, psi))
-        return jax.device_put(state, shardings)
-
-    return pack, unpack
+    like = jax.tree.map(
+        lambda x, where: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=where),
+        jax.eval_shape(narrow, padded),
+        stored,
+    )
+    to_stored = jax.jit(narrow, out_shardings=stored)
+    to_spread = jax.jit(widen, out_shardings=spread)
+    return {
+        "pack": lambda state: pack_state(to_stored(state), whole),
+        "unpack": lambda arrays: to_spread(unpack_state(arrays, like, whole)),
+        "places": array_places(like),
+    }

@@ -250,22 +250,24 @@ def _complete(
     checkpoint: Checkpointing, sim: Simulation, layout: Layout | None, watch: int | None
 ) -> Checkpointing:
     """Fills in the fingerprint of the problem and a packing that knows no mesh."""
-    pack, unpack = checkpoint.pack, checkpoint.unpack
-    if layout is not None and pack is None:
+    own = {
+        "pack": checkpoint.pack,
+        "unpack": checkpoint.unpack,
+        "places": checkpoint.places,
+    }
+    if layout is not None and checkpoint.pack is None:
         # Shapes only: the whole state may fit no single device.
         program = jax.eval_shape(
             partial(build_program, layout=layout, watch=watch), sim
         )
-        whole = jax.eval_shape(partial(initial_state, watch=watch), sim)
-        pack, unpack = packing(program, whole)
+        own = packing(program, jax.eval_shape(partial(initial_state, watch=watch), sim))
     return Checkpointing(
         checkpoint.folder,
         checkpoint.every,
         keep=checkpoint.keep,
         fingerprint=checkpoint.fingerprint or fingerprint(sim),
         resume=checkpoint.resume,
-        pack=pack,
-        unpack=unpack,
+        **own,
     )
 
 

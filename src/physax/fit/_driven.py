@@ -1,11 +1,13 @@
 """Fits whose data come in blocks: the host reads, shows progress, and can resume."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool
 
 from ..runtime import (
@@ -13,12 +15,16 @@ from ..runtime import (
     DriveResult,
     Progress,
     all_finite,
+    anywhere,
     drive,
     fingerprint,
+    pack_state,
+    unpack_state,
 )
 from ._passes import add_points, first_sums, start_search
 from ._plan import Plan
 from ._problems import AbstractProblem
+from ._sharded import block_on_devices, on_first_device, total
 from ._sources import Block, DataError, Skip, Stream, in_memory, read_blocks
 from ._sums import Sums
 from ._trust_region import Search, TrustRegion, advance
@@ -29,7 +35,7 @@ class Pass(eqx.Module):
 
     Attributes:
         search: Before the pass.
-        sums: Of the blocks so far.
+        sums: Of the blocks so far; with a mesh of each device, along the first axis.
         skipped: Which blocks are left out.
     """
 
@@ -57,25 +63,32 @@ def add_block(
 
 
 @eqx.filter_jit
-def end_pass(problem: AbstractProblem, method: TrustRegion, state: Pass) -> Search:
+def end_pass(
+    problem: AbstractProblem, method: TrustRegion, state: Pass, mesh: Mesh | None
+) -> Search:
     """Judges the trial whose sums are complete."""
-    search = state.search
-    normal = problem.normal(search.trial, state.sums, search.factored)
+    search, sums = state.search, state.sums
+    if mesh is not None:
+        sums = total(sums, search.factored, mesh=mesh)
+    normal = problem.normal(search.trial, sums, search.factored)
     return advance(method, problem.bounds(), search, normal)
 
 
 class _Reader:
     """Hands out the blocks of pass after pass, in order."""
 
-    def __init__(self, data, size: int, blocks: int):
+    def __init__(self, data, size: int, blocks: int, mesh: Mesh | None):
         self._data, self._size, self._blocks = data, size, blocks
+        self._where = None
+        if mesh is not None:
+            self._where = NamedSharding(mesh, PartitionSpec(mesh.axis_names))
         self._next = -1
         self._open: Iterator[Block] = iter(())
 
     def read(self, number: int) -> Block:
         """Returns a block; fastest in order."""
         if number != self._next or number == 0:
-            self._open = read_blocks(self._data, self._size, number)
+            self._open = read_blocks(self._data, self._size, number, self._where)
         # An iterator that has raised gives nothing any more.
         self._next = -1
         block = next(self._open, None)
@@ -91,6 +104,7 @@ def fit_blocks(
     method: TrustRegion,
     plan: Plan,
     *,
+    mesh: Mesh | None,
     checkpoint: Checkpointing | None,
     progress: Progress | bool | None,
     on_bad_chunk: Skip | None,
@@ -102,7 +116,8 @@ def fit_blocks(
         problem: The problem, without its data.
         data: Where the blocks are read.
         method: How to search.
-        plan: Sizes.
+        plan: Sizes; a block falls into equal parts for the mesh.
+        mesh: Devices over which the points of each block are divided.
         checkpoint: Where to keep checkpoints; `every` counts blocks.
         progress: Whether and how to show progress.
         on_bad_chunk: Whether blocks may be left out.
@@ -112,27 +127,38 @@ def fit_blocks(
         The search, the run, and which blocks were left out.
     """
     blocks = -(-plan.n_points // plan.block)
-    reader = _Reader(data, plan.block, blocks)
+    reader = _Reader(data, plan.block, blocks, mesh)
     sample = reader.read(0)
     search = start_search(problem)
     empty = first_sums(problem, sample.batch, search.trial)
+    if mesh is not None:
+        empty = on_first_device(empty, mesh=mesh)
     state = Pass(search, empty, jnp.zeros(blocks, bool))
 
     def one_block(state: Pass, number: int) -> Pass:
         if np.asarray(state.skipped)[number]:
             return state
+        fault = ""
         try:
             block = reader.read(number)
-            sums = add_block(
-                problem,
-                state,
-                block.batch,
-                jnp.asarray(block.first),
-                jnp.asarray(block.last),
-                chunk=plan.chunk,
-            )
         except DataError as error:
-            return _leave_out(state, number, plan, on_bad_chunk, str(error))
+            block, fault = sample, str(error)
+        if anywhere(bool(fault)):
+            fault = fault or "another process could not read its part"
+            return _leave_out(state, number, plan, on_bad_chunk, fault)
+        ends = jnp.asarray(block.first), jnp.asarray(block.last)
+        if mesh is None:
+            sums = add_block(problem, state, block.batch, *ends, chunk=plan.chunk)
+        else:
+            sums = block_on_devices(
+                problem,
+                state.search,
+                state.sums,
+                block.batch,
+                *ends,
+                chunk=plan.chunk,
+                mesh=mesh,
+            )
         first_pass = checks and int(state.search.evaluations) == 0
         if first_pass and not bool(all_finite(sums.matrix)):
             return _leave_out(
@@ -151,7 +177,7 @@ def fit_blocks(
                 return state
             state = one_block(state, number)
             if number == blocks - 1:
-                search = end_pass(problem, method, state)
+                search = end_pass(problem, method, state, mesh)
                 state = Pass(search, empty, state.skipped)
             # Not more than one block is computed with while the next is read.
             jax.block_until_ready(state.sums.cost)
@@ -161,7 +187,7 @@ def fit_blocks(
         advance_blocks,
         state,
         stop=method.max_evaluations * blocks,
-        checkpoint=_complete(checkpoint, problem, data, method, plan),
+        checkpoint=_complete(checkpoint, problem, data, method, plan, state, mesh),
         progress=_progress(progress, plan),
         watch=None,
         converged=lambda s: bool(s.search.done),
@@ -178,11 +204,25 @@ def _progress(progress, plan: Plan) -> Progress | bool | None:
 
 
 def _complete(
-    checkpoint: Checkpointing | None, problem, data, method, plan: Plan
+    checkpoint: Checkpointing | None,
+    problem,
+    data,
+    method,
+    plan: Plan,
+    state: Pass,
+    mesh: Mesh | None,
 ) -> Checkpointing | None:
-    if checkpoint is None or checkpoint.fingerprint:
-        return checkpoint
-    mark = fingerprint(
+    """Fills in the fingerprint, and a packing that knows no mesh."""
+    if checkpoint is None:
+        return None
+    own: dict[str, Any] = {
+        "pack": checkpoint.pack,
+        "unpack": checkpoint.unpack,
+        "places": checkpoint.places,
+    }
+    if mesh is not None and checkpoint.pack is None:
+        own = _packing(state, mesh)
+    mark = checkpoint.fingerprint or fingerprint(
         problem,
         method=method,
         sizes=(plan.n_points, plan.block, plan.chunk),
@@ -194,7 +234,25 @@ def _complete(
         keep=checkpoint.keep,
         fingerprint=mark,
         resume=checkpoint.resume,
+        **own,
     )
+
+
+def _packing(state: Pass, mesh: Mesh) -> dict[str, Any]:
+    """Returns how a state is stored with the sums of all devices as one."""
+    alone = jax.tree.map(lambda x: np.zeros(x.shape[1:], x.dtype), state.sums)
+    like = eqx.tree_at(lambda s: s.sums, state, jax.tree.map(jnp.asarray, alone))
+
+    def pack(state: Pass):
+        sums = total(state.sums, state.search.factored, mesh=mesh)
+        return pack_state(eqx.tree_at(lambda s: s.sums, state, sums))
+
+    def unpack(arrays) -> Pass:
+        state = unpack_state(arrays, like)
+        sums = on_first_device(state.sums, mesh=mesh)
+        return eqx.tree_at(lambda s: s.sums, state, sums)
+
+    return {"pack": pack, "unpack": unpack}
 
 
 _PLACES, _MARKED = 64, 256

@@ -62,8 +62,9 @@ def least_squares(
         problem: What to fit: `LeastSquares` or `Separable`.
         method: How to search; by default `TrustRegion()`.
         plan: How the data are gone through; by default `fit.plan` decides.
-        mesh: Devices over which data in memory are spread, of this process or of all;
-            None for one. The points are divided over all axes of the mesh.
+        mesh: Devices over which data, or each block, are spread, of this process
+            or of all; None for one. The points are divided over all axes of the mesh.
+            Of arrays on disk each process reads its part.
         checkpoint: Where to keep checkpoints, and to resume from, for fits block by
             block; `every` counts blocks.
         progress: Whether and how such fits show progress.
@@ -93,10 +94,7 @@ def least_squares(
             f"{chosen.strategy.value}. Give a `plan(..., resident=False)`."
         )
     if chosen.driven and mesh is not None:
-        raise ArgumentError(
-            f"`mesh` must go with data in memory, but the plan is "
-            f"{chosen.strategy.value}. Leave it out, or give a `plan` for memory."
-        )
+        chosen = _divisible(chosen, mesh)
     if not chosen.driven and not in_memory(problem.data):
         raise ArgumentError(
             "`plan` must read block by block where data are on disk or come from a "
@@ -106,7 +104,14 @@ def least_squares(
     def fit(problem: AbstractProblem) -> FitResult:
         if chosen.driven:
             return _fit_block_by_block(
-                problem, method, chosen, checkpoint, progress, on_bad_chunk, checks
+                problem,
+                method,
+                chosen,
+                mesh,
+                checkpoint,
+                progress,
+                on_bad_chunk,
+                checks,
             )
         result = _in_memory(problem, method, chosen.chunk, mesh)
         return dataclasses.replace(result, plan=chosen)
@@ -153,6 +158,17 @@ def plan_for(problem: AbstractProblem) -> Plan:
         chunk=max(found.chunk // each, 1),
         block=max(found.block // each, 1),
     )
+
+
+def _divisible(plan: Plan, mesh: Mesh) -> Plan:
+    """Shortens the blocks of a plan until they fall into equal parts."""
+    if plan.n_points < mesh.size:
+        raise ArgumentError(
+            f"`mesh` must have at most as many devices as there are points, "
+            f"{plan.n_points}, but has {mesh.size}."
+        )
+    block = max(min(plan.block, plan.n_points) // mesh.size, 1) * mesh.size
+    return dataclasses.replace(plan, block=block)
 
 
 def _check_precision(problem: AbstractProblem) -> None:
@@ -259,7 +275,7 @@ def _differentiated(problem) -> bool:
 
 
 def _fit_block_by_block(
-    problem, method, plan, checkpoint, progress, on_bad_chunk, checks
+    problem, method, plan, mesh, checkpoint, progress, on_bad_chunk, checks
 ) -> FitResult:
     bare = without_data(problem)
     search, outcome, skipped = fit_blocks(
@@ -267,6 +283,7 @@ def _fit_block_by_block(
         problem.data,
         method,
         plan,
+        mesh=mesh,
         checkpoint=checkpoint,
         progress=progress,
         on_bad_chunk=on_bad_chunk,

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, PyTree
 from ._passes import add_points, first_sums, points_in, without_data
 from ._problems import AbstractProblem
 from ._sums import Factored, Normal, Sums
+from ._trust_region import Search
 
 
 def spread(data: PyTree, mesh: Mesh) -> tuple[PyTree, int]:
@@ -88,6 +89,91 @@ def sharded_normal(
     )
     sums = everywhere(dynamic, data, vector, jnp.asarray(factored))
     return problem.normal(vector, sums, factored)
+
+
+@eqx.filter_jit
+def block_on_devices(
+    problem: AbstractProblem,
+    search: Search,
+    sums: Sums,
+    batch: PyTree,
+    first,
+    last,
+    *,
+    chunk: int,
+    mesh: Mesh,
+) -> Sums:
+    """Adds the points of a block to the sums of each device. Nothing is sent.
+
+    Args:
+        problem: The problem, without its data.
+        search: What the solver knows.
+        sums: Of each device, along the first axis.
+        batch: Arrays whose points are divided over the mesh.
+        first: The first point of the block that counts.
+        last: One past the last.
+        chunk: Points that are evaluated at once on each device.
+        mesh: The devices.
+    """
+    names = mesh.axis_names
+    here, rest = PartitionSpec(names), PartitionSpec()
+    dynamic, static = eqx.partition((problem, search), eqx.is_array)
+
+    def on_one_device(dynamic, sums, batch, first, last):
+        problem, search = eqx.combine(dynamic, static)
+        each = points_in(batch)
+        before = jax.lax.axis_index(names) * each
+        first, last = (jnp.clip(x - before, 0, each) for x in (first, last))
+        own = jax.tree.map(lambda x: x[0], sums)
+        added = add_points(
+            problem,
+            batch,
+            search.trial,
+            search.factored,
+            own,
+            first,
+            last,
+            chunk=chunk,
+        )
+        return jax.tree.map(lambda x: x[None], added)
+
+    return jax.shard_map(
+        on_one_device,
+        mesh=mesh,
+        in_specs=(rest, here, here, rest, rest),
+        out_specs=here,
+        check_vma=False,
+    )(dynamic, sums, batch, first, last)
+
+
+@eqx.filter_jit
+def total(sums: Sums, factored: Factored, *, mesh: Mesh) -> Sums:
+    """Adds up the sums of each device: the only exchange of a pass."""
+    names = mesh.axis_names
+    rest = PartitionSpec()
+
+    def on_one_device(sums, factored):
+        return _together(jax.tree.map(lambda x: x[0], sums), factored, names)
+
+    return jax.shard_map(
+        on_one_device,
+        mesh=mesh,
+        in_specs=(PartitionSpec(names), rest),
+        out_specs=rest,
+        check_vma=False,
+    )(sums, jnp.asarray(factored))
+
+
+def on_first_device(sums: Sums, *, mesh: Mesh) -> Sums:
+    """Gives sums to the first device, and none to the others."""
+    where = NamedSharding(mesh, PartitionSpec(mesh.axis_names))
+
+    def place(x):
+        whole = np.zeros((mesh.size, *x.shape), x.dtype)
+        whole[0] = np.asarray(x)
+        return jax.make_array_from_callback(whole.shape, where, whole.__getitem__)
+
+    return jax.tree.map(place, sums)
 
 
 def _together(sums: Sums, factored: Factored, names) -> Sums:

@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Sharding
 from jaxtyping import PyTree
 
 from .._checks import ArgumentError, PhysaxError
@@ -99,22 +100,26 @@ def in_memory(data: PyTree) -> bool:
 _TRIES = 3
 
 
-def read_blocks(data: PyTree, size: int, first: int) -> Iterator[Block]:
+def read_blocks(
+    data: PyTree, size: int, first: int, where: Sharding | None = None
+) -> Iterator[Block]:
     """Reads a pass, each block while the one before is computed with.
 
     Args:
         data: Arrays in memory or on disk, or with a `Stream`.
         size: Points in a block.
         first: The block to begin with.
+        where: Devices over which the points of a block are divided; of arrays on disk,
+            each process reads what its devices need.
 
     Yields:
         The blocks from there to the last.
     """
     stream = stream_of(data)
     blocks = (
-        _array_blocks(data, size, first)
+        _array_blocks(data, size, first, where)
         if stream is None
-        else _stream_blocks(data, stream, size, first)
+        else _stream_blocks(data, stream, size, first, where)
     )
     with ThreadPoolExecutor(1, thread_name_prefix="physax-read") as reader:
         ahead = reader.submit(next, blocks, None)
@@ -123,21 +128,24 @@ def read_blocks(data: PyTree, size: int, first: int) -> Iterator[Block]:
             yield block
 
 
-def _array_blocks(data: PyTree, size: int, first: int) -> Iterator[Block]:
+def _array_blocks(
+    data: PyTree, size: int, first: int, where: Sharding | None
+) -> Iterator[Block]:
     count = points_in(data)
     size = min(size, count)
     for begin in range(first * size, count, size):
         start = min(begin, count - size)
-        batch = jax.tree.map(lambda x, s=start: _read(x, s, s + size), data)
+        batch = jax.tree.map(lambda x, s=start: _read(x, s, s + size, where), data)
         yield Block(batch, begin - start, size)
 
 
-def _read(array, start: int, stop: int):
+def _read(array, start: int, stop: int, where: Sharding | None):
     if isinstance(array, jax.Array):
-        return _slice(array, start, stop - start)
+        part = _slice(array, start, stop - start)
+        return part if where is None else _divided(np.asarray(part), where)
     for attempt in range(_TRIES):
         try:
-            part = jax.device_put(np.array(array[start:stop]))
+            part = _divided(array[start:stop], where)
             break
         except OSError as error:
             if attempt == _TRIES - 1:
@@ -148,6 +156,15 @@ def _read(array, start: int, stop: int):
             time.sleep(0.1 * 4**attempt)
     _forget(array)
     return part
+
+
+def _divided(array: np.ndarray, where: Sharding | None) -> jax.Array:
+    """Copies host memory, or a file behind it, to devices."""
+    if where is None:
+        return jax.device_put(np.array(array))
+    return jax.make_array_from_callback(
+        array.shape, where, lambda part: np.array(array[part])
+    )
 
 
 @eqx.filter_jit
@@ -166,7 +183,9 @@ def _forget(array) -> None:
         base.madvise(mmap.MADV_DONTNEED)
 
 
-def _stream_blocks(data, stream: Stream, size: int, first: int) -> Iterator[Block]:
+def _stream_blocks(
+    data, stream: Stream, size: int, first: int, where: Sharding | None
+) -> Iterator[Block]:
     """Cuts what an iterator gives into blocks of one size."""
     size = min(size, stream.points)
     held: list[PyTree] = []
@@ -186,7 +205,7 @@ def _stream_blocks(data, stream: Stream, size: int, first: int) -> Iterator[Bloc
             if number * size == stream.points:
                 last = block  # until it is known that nothing follows
             elif number > first:
-                yield _streamed(data, block, size, 0)
+                yield _streamed(data, block, size, 0, where)
         held = [jax.tree.map(lambda x, b=begin: x[b + size :], whole)]
         waiting = points_in(held[0])
     if seen != stream.points:
@@ -195,13 +214,13 @@ def _stream_blocks(data, stream: Stream, size: int, first: int) -> Iterator[Bloc
             f"gave {'at least ' * (seen > stream.points)}{seen}."
         )
     if last is not None:
-        yield _streamed(data, last, size, 0)
+        yield _streamed(data, last, size, 0, where)
     elif number >= first:
         padded = jax.tree.map(
             lambda x: np.concatenate([np.repeat(x[-1:], size - waiting, axis=0), x]),
             _joined(held),
         )
-        yield _streamed(data, padded, size, size - waiting)
+        yield _streamed(data, padded, size, size - waiting, where)
 
 
 def _parts(stream: Stream) -> Iterator[PyTree]:
@@ -220,8 +239,10 @@ def _joined(parts: list) -> PyTree:
     return jax.tree.map(lambda *xs: np.concatenate(xs), *parts)
 
 
-def _streamed(data, batch, size: int, first: int) -> Block:
+def _streamed(data, batch, size: int, first: int, where: Sharding | None) -> Block:
     put = jax.tree.map(jnp.asarray, batch)
+    if where is not None:
+        put = jax.tree.map(lambda x: _divided(np.asarray(x), where), batch)
     whole = jax.tree.map(
         lambda x: put if _is_stream(x) else x, data, is_leaf=_is_stream
     )

@@ -19,6 +19,7 @@ from ..runtime import (
     DriveResult,
     Fingerprint,
     Progress,
+    array_places,
     check_memory,
     drive,
     fingerprint,
@@ -327,35 +328,45 @@ def _complete(
     checkpoint: Checkpointing, whole: Fingerprint, count: int, state: RunState, mesh
 ) -> Checkpointing:
     """Fills in the fingerprint of the problem and a packing that knows no mesh."""
-    pack, unpack = checkpoint.pack, checkpoint.unpack
-    if mesh is not None and pack is None:
-        pack, unpack = _packing(state, count)
+    own = {
+        "pack": checkpoint.pack,
+        "unpack": checkpoint.unpack,
+        "places": checkpoint.places,
+    }
+    if mesh is not None and checkpoint.pack is None:
+        own = _packing(state, count)
     return Checkpointing(
         checkpoint.folder,
         checkpoint.every,
         keep=checkpoint.keep,
         fingerprint=checkpoint.fingerprint or whole,
         resume=checkpoint.resume,
-        pack=pack,
-        unpack=unpack,
+        **own,
     )
 
 
-def _packing(state: RunState, count: int) -> tuple[Callable, Callable]:
+def _packing(state: RunState, count: int) -> dict[str, Any]:
     """Returns how a state is stored without the particles that only pad it."""
     place = jax.tree.map(lambda x: x.sharding, state)
+    more = state.rows.shape[1] - count
 
     def cropped(state):
         particles = jax.tree.map(lambda x: x[:count], state.particles)
         return RunState(particles, state.rows[:, :count])
 
-    whole = cropped(state)
-    more = state.rows.shape[1] - count
+    def repeated(state):
+        particles = jax.tree.map(lambda x: longer(x[:count], more), state.particles)
+        return eqx.tree_at(lambda s: s.particles, state, particles)
 
-    def unpack(arrays):
-        state = unpack_state(arrays, whole)
-        particles = jax.tree.map(lambda x: longer(x, more), state.particles)
-        rows = jnp.pad(state.rows, ((0, 0), (0, more), (0, 0)))
-        return jax.device_put(RunState(particles, rows), place)
-
-    return lambda state: pack_state(cropped(state)), unpack
+    like = jax.tree.map(
+        lambda x, where: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=where),
+        state,
+        place,
+    )
+    whole = jax.eval_shape(cropped, state)
+    complete = jax.jit(repeated, out_shardings=place)
+    return {
+        "pack": lambda state: pack_state(state, whole),
+        "unpack": lambda arrays: complete(unpack_state(arrays, like, whole)),
+        "places": array_places(like),
+    }

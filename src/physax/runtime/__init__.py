@@ -91,7 +91,22 @@ from ._remat import (
     explain_remat as explain_remat,
     remat as remat,
 )
-from ._state_arrays import pack_state as pack_state, unpack_state as unpack_state
+from ._scaling import (
+    Link as Link,
+    Machine as Machine,
+    Scaling as Scaling,
+    ScalingRow as ScalingRow,
+    StepCost as StepCost,
+    measure_link as measure_link,
+    predict_scaling as predict_scaling,
+    step_seconds as step_seconds,
+)
+from ._state_arrays import (
+    array_places as array_places,
+    pack_state as pack_state,
+    unpack_state as unpack_state,
+)
+from ._together import anywhere as anywhere
 from ._watch import (
     all_finite as all_finite,
     bounded as bounded,

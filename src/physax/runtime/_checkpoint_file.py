@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -44,14 +45,14 @@ class Checkpoint(eqx.Module):
 
     Attributes:
         step: How many steps had been done.
-        arrays: The arrays by name.
+        arrays: The arrays by name; those of several processes may lie on devices.
         digest: The digest of the problem's fingerprint.
         fields: The fields of that fingerprint; empty if only a digest was given.
         metadata: Further values, as JSON has them.
     """
 
     step: int
-    arrays: dict[str, np.ndarray]
+    arrays: dict[str, np.ndarray | jax.Array]
     digest: str
     fields: dict[str, str]
     metadata: dict
@@ -71,6 +72,7 @@ def encode_header(checkpoint: Checkpoint) -> tuple[bytes, list[np.ndarray]]:
     """
     entries, payload = [], []
     for name, array in checkpoint.arrays.items():
+        array = np.asarray(array)
         if array.dtype.name not in _DTYPES:
             raise CheckpointError(
                 f"The array {name!r} must have one of the dtypes "

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import jax
 import numpy as np
 
 from .._checks import ArgumentError
@@ -22,10 +23,13 @@ from ._checkpoint_file import (
 )
 from ._fingerprint import Fingerprint
 from ._memory import host_memory
+from ._shards import is_spread, read_shards, remove_shards, write_shards
+from ._together import by_first
 from ._writer_lock import holds_lock, writer_lock
 
 
 _NAME = re.compile(r"step-(\d{12})\.checkpoint")
+_SHARDS = re.compile(r"(step-\d{12})\.shards.*")
 _counter = itertools.count()
 _MOST_SHOWN = 5
 
@@ -41,7 +45,7 @@ class FingerprintError(CheckpointError):
 def save_checkpoint(
     folder: str | os.PathLike,
     step: int,
-    arrays: Mapping[str, np.ndarray],
+    arrays: Mapping[str, np.ndarray | jax.Array],
     fingerprint: Fingerprint | str = "",
     metadata: Mapping[str, object] | None = None,
     *,
@@ -51,19 +55,23 @@ def save_checkpoint(
 
     When this returns, the checkpoint survives a loss of power.
 
+    Where several processes compute together, all must call it, and see one folder. Of
+    arrays that are spread over them each writes its part (with orbax), into a folder
+    beside the file; everything else is written by process 0.
+
     Args:
         folder: Where; made if it is not there.
         step: How many steps have been done.
         arrays: What to keep, by name.
         fingerprint: What the checkpoint belongs to.
-        metadata: Further values that JSON can hold.
+        metadata: Further values that JSON can hold; the key `shards` is taken.
         keep: How many checkpoints stay in the folder, at least 1.
 
     Returns:
         The file.
 
     Raises:
-        ArgumentError: If `step` or `keep` is out of range.
+        ArgumentError: If `step` or `keep` is out of range, or the key is taken.
         CheckpointLockError: If another process writes into the folder.
         CheckpointError: If the file cannot be written, for example because the disk is
             full. What was there before is unharmed.
@@ -72,21 +80,40 @@ def save_checkpoint(
         raise ArgumentError(f"`step` must lie in [0, 1e12), but is {step}.")
     if keep < 1:
         raise ArgumentError(f"`keep` must be at least 1, but is {keep}.")
+    metadata = dict(metadata or {})
+    if "shards" in metadata:
+        raise ArgumentError("`metadata` must not have the key 'shards', but has it.")
+    spread = {name: array for name, array in arrays.items() if is_spread(array)}
+    if spread:
+        metadata["shards"] = sorted(spread)
     digest, fields = _parts(fingerprint)
     checkpoint = Checkpoint(
         step=step,
-        arrays={name: np.asarray(array) for name, array in arrays.items()},
+        arrays={n: np.asarray(a) for n, a in arrays.items() if n not in spread},
         digest=digest,
         fields=fields,
-        metadata=dict(metadata or {}),
+        metadata=metadata,
     )
     with _locked(Path(folder)) as path:
         target = path / f"step-{step:012d}.checkpoint"
-        _write_whole(target, checkpoint)
-        others = [old for old in sorted(_steps(path), reverse=True) if old != step]
-        for old in others[keep - 1 :]:
-            (path / f"step-{old:012d}.checkpoint").unlink(missing_ok=True)
+        if spread:
+            write_shards(target.with_suffix(".shards"), spread)
+        # The file comes last: without it there is no checkpoint.
+        by_first(lambda: _write_whole(target, checkpoint), "Writing a checkpoint")
+        if jax.process_index() == 0:
+            _prune(path, step, keep)
     return target
+
+
+def _prune(folder: Path, step: int, keep: int) -> None:
+    """Removes older checkpoints, and shards that belong to none."""
+    others = [old for old in sorted(_steps(folder), reverse=True) if old != step]
+    for old in others[keep - 1 :]:
+        (folder / f"step-{old:012d}.checkpoint").unlink(missing_ok=True)
+    for entry in list(folder.iterdir()):
+        match = _SHARDS.fullmatch(entry.name)
+        if match and not (folder / f"{match[1]}.checkpoint").exists():
+            remove_shards(entry)
 
 
 def load_checkpoint(
@@ -96,6 +123,7 @@ def load_checkpoint(
     *,
     at_most: int | None = None,
     max_bytes: int | None = None,
+    places: Mapping[str, jax.ShapeDtypeStruct] | None = None,
 ) -> Checkpoint:
     """Reads a checkpoint and verifies all of it.
 
@@ -106,6 +134,10 @@ def load_checkpoint(
             passed over with a `CheckpointWarning`.
         at_most: The newest step that may be chosen so; by default any.
         max_bytes: The largest memory its arrays may take; by default what is free.
+        places: Shapes and shardings for arrays that were written by shards, if there
+            are any: they are read onto these devices, which need not be those of the
+            writers. Along an axis that is longer here zeros follow, of one that is
+            shorter the end is dropped. By default they are read whole, to the host.
 
     Returns:
         The checkpoint.
@@ -145,6 +177,10 @@ def load_checkpoint(
             warnings.warn(
                 f"{fault} Using {file.name}.", CheckpointWarning, stacklevel=2
             )
+        names = checkpoint.metadata.get("shards", [])
+        if names:
+            shards = read_shards(file.with_suffix(".shards"), names, places)
+            checkpoint.arrays.update(shards)
         return checkpoint
     raise faults[0]
 
@@ -169,7 +205,7 @@ def _steps(folder: Path) -> Iterator[int]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[Path]:
-    if holds_lock(folder):
+    if jax.process_index() > 0 or holds_lock(folder):
         yield folder
     else:
         with writer_lock(folder) as path:

@@ -2,10 +2,12 @@
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import equinox as eqx
+import jax
 
 from .._checks import ArgumentError
 from ._checkpoint_file import CheckpointError
@@ -16,7 +18,8 @@ from ._checkpoint_store import (
     save_checkpoint,
 )
 from ._fingerprint import Fingerprint
-from ._state_arrays import pack_state, unpack_state
+from ._initialize import check_same
+from ._state_arrays import array_places, pack_state, unpack_state
 
 
 def _as_path(folder: str | os.PathLike) -> Path:
@@ -34,9 +37,12 @@ class Checkpointing(eqx.Module):
         fingerprint: What the run computes; a checkpoint of anything else is refused.
         resume: Whether to go on from the newest whole checkpoint. If not, the folder
             must not have any.
-        pack: Takes the state to named arrays on the host. Give your own to store it in
-            a layout that does not depend on the mesh.
+        pack: Takes the state to named arrays, on the host unless they are spread over
+            several processes. Give your own to store it in a layout that does not
+            depend on the mesh.
         unpack: Takes those arrays to the state; needed with a `pack` of your own.
+        places: Shapes and shardings of the arrays that `unpack` takes, for those that
+            were written by several processes; needed with a `pack` of your own.
 
     Raises:
         ArgumentError: If `every` or `keep` is less than 1, or only one of `pack` and
@@ -50,6 +56,9 @@ class Checkpointing(eqx.Module):
     resume: bool = eqx.field(static=True, default=True)
     pack: Callable | None = eqx.field(static=True, default=None)
     unpack: Callable | None = eqx.field(static=True, default=None)
+    places: Mapping[str, jax.ShapeDtypeStruct] | None = eqx.field(
+        static=True, default=None
+    )
 
     def __check_init__(self):
         for name, value in {"every": self.every, "keep": self.keep}.items():
@@ -116,6 +125,9 @@ def restore(checkpointing: Checkpointing, state, start: int, stop: int) -> tuple
         CheckpointError: If there are checkpoints, but none can be used.
     """
     present = checkpoint_steps(checkpointing.folder)
+    mark = checkpointing.fingerprint
+    check_same("What is computed", mark if isinstance(mark, str) else mark.digest)
+    check_same(f"What lies in `{checkpointing.folder}`", str(max(present, default="")))
     if not present:
         return start, state
     if not checkpointing.resume:
@@ -130,9 +142,8 @@ def restore(checkpointing: Checkpointing, state, start: int, stop: int) -> tuple
             f"steps {start} and {stop}, but has {list(present)}. Change `stop`, or "
             "choose another folder."
         )
-    found = load_checkpoint(
-        checkpointing.folder, checkpointing.fingerprint, at_most=stop
-    )
-    if checkpointing.unpack is not None:
-        return found.step, checkpointing.unpack(found.arrays)
-    return found.step, unpack_state(found.arrays, state)
+    unpack, places = checkpointing.unpack, checkpointing.places
+    if unpack is None:
+        unpack, places = partial(unpack_state, like=state), array_places(state)
+    found = load_checkpoint(checkpointing.folder, mark, at_most=stop, places=places)
+    return found.step, unpack(found.arrays)

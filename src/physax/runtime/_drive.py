@@ -13,9 +13,11 @@ from jaxtyping import PyTree
 from .._checks import ArgumentError
 from .._status import Status, raise_for
 from ._checkpointing import Checkpointing, restore, store
+from ._initialize import ProcessesError
 from ._pace import Pace
 from ._progress import Progress, Report, show_progress
 from ._signals import Interruption, catch_signals
+from ._together import agree
 from ._watch import all_finite, locate_fault
 from ._writer_lock import writer_lock
 
@@ -158,7 +160,8 @@ def drive(
     that was stopped and resumed from a checkpoint gives the same bits on the CPU.
 
     SIGTERM, SIGINT and SIGUSR1 let the chunk finish, write a checkpoint and end the run
-    with the status `INTERRUPTED`; a second one does what it does elsewhere.
+    with the status `INTERRUPTED`; a second one does what it does elsewhere. Of several
+    processes that compute together all must call it; a signal to one ends it in all.
 
     Args:
         advance: Takes a state, a step to begin and a step to end with (int32 arrays) to
@@ -188,6 +191,7 @@ def drive(
         ArgumentError: If a number is out of range, or `converged` has no `check_every`.
         CheckpointError: If checkpoints cannot be written at all, are all damaged, or
             belong to something else.
+        ProcessesError: If another of several processes is lost on the way.
         RunError: With `throw`, if the run diverged, was interrupted, or did not
             converge.
     """
@@ -223,6 +227,17 @@ def drive(
     return DriveResult(state, step, status, first, seconds, pace.overall, detail)
 
 
+def _lost(plan: _Plan, step: int, saved: int, error: Exception) -> ProcessesError:
+    again = f"It begins again at step {plan.start}."
+    if plan.checkpoint is not None:
+        again = f"It goes on from step {saved}."
+    return ProcessesError(
+        f"The {jax.process_count()} processes could not go on together from step "
+        f"{step}: {str(error).splitlines()[0]}. If one has ended, what it printed says "
+        f"why. Start the job again. {again}"
+    )
+
+
 def _loop(
     advance: Callable,
     state,
@@ -235,13 +250,21 @@ def _loop(
     step = saved = first
     # An uninterrupted run asked its rules here, after it had come to this step.
     status = plan.judge(state, step) if first > plan.start else None
-    while status is None and step < plan.stop and not interruption:
-        begin, step = step, plan.boundary(step, pace.length)
+    while status is None and step < plan.stop:
+        finish, length = agree(bool(interruption), pace.length)
+        if finish:
+            break
+        begin, step = step, plan.boundary(step, length)
         # Arrays of one dtype: Python integers would be weakly typed, and an executable
         # that was compiled ahead refuses those.
         bounds = jax.device_put((np.int32(begin), np.int32(step)))
         clock = time.perf_counter()
-        state = jax.block_until_ready(advance(state, *bounds))
+        try:
+            state = jax.block_until_ready(advance(state, *bounds))
+        except jax.errors.JaxRuntimeError as error:
+            if jax.process_count() == 1:
+                raise
+            raise _lost(plan, begin, saved, error) from error
         seconds = time.perf_counter() - clock
         pace.add(step - begin, seconds)
 

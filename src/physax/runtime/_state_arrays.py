@@ -1,5 +1,6 @@
 """Takes a state apart into named arrays, and puts it together again."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -9,46 +10,51 @@ from jax.tree_util import keystr, tree_flatten_with_path
 
 from .._checks import ArgumentError
 from ._checkpoint_file import CheckpointError
+from ._shards import is_spread
 
 
-def pack_state(state: Any) -> dict[str, np.ndarray]:
+def pack_state(state: Any, whole: Any = None) -> dict[str, np.ndarray | jax.Array]:
     """Copies a state to the host, as arrays named by their place in it.
 
     Args:
         state: Any pytree of JAX arrays, random keys included.
+        whole: Shapes of a state without what pads it at the high ends of axes, which is
+            left out; by default nothing is.
 
     Returns:
-        The arrays.
+        The arrays. Those that are spread over several processes stay on their devices,
+        padding included.
 
     Raises:
-        ArgumentError: If a leaf is no array, or lies on devices of other processes.
+        ArgumentError: If a leaf is no array.
     """
     leaves, _ = tree_flatten_with_path(state)
+    shapes = [np.shape(x) for x in jax.tree.leaves(state if whole is None else whole)]
     arrays = {}
-    for path, leaf in leaves:
-        name = keystr(path) or "state"
+    for (path, leaf), shape in zip(leaves, shapes, strict=True):
         if not isinstance(leaf, jax.Array):
             raise ArgumentError(
                 f"`state{keystr(path)}` must be a JAX array to be checkpointed, but is "
                 f"{type(leaf).__name__}. Make it an array or a static field."
             )
-        if not leaf.is_fully_addressable:
-            raise ArgumentError(
-                f"`state{keystr(path)}` must lie on devices of this process to be "
-                "checkpointed, but is spread over several. Give `Checkpointing` a "
-                "`pack` that gathers it."
-            )
-        arrays[name] = np.asarray(_data(leaf))
+        data = _data(leaf)
+        if not is_spread(data):
+            data = np.asarray(data)[(*map(slice, shape), ...)]
+        arrays[_name(path)] = data
     return arrays
 
 
-def unpack_state(arrays: dict[str, np.ndarray], like: Any) -> Any:
+def unpack_state(
+    arrays: Mapping[str, np.ndarray | jax.Array], like: Any, whole: Any = None
+) -> Any:
     """Puts a state together from its named arrays.
 
     Args:
         arrays: What `pack_state` returned.
-        like: A state of the same structure, shapes and dtypes. Each array is placed on
-            devices as it is there.
+        like: A state of the same structure, shapes and dtypes, or the structs of one.
+            Each array is placed on devices as it is there.
+        whole: The shapes that were given to `pack_state`; zeros pad them to those of
+            `like`.
 
     Returns:
         The state.
@@ -57,7 +63,7 @@ def unpack_state(arrays: dict[str, np.ndarray], like: Any) -> Any:
         CheckpointError: If the arrays do not fit `like`.
     """
     leaves, structure = tree_flatten_with_path(like)
-    names = [keystr(path) or "state" for path, _ in leaves]
+    names = [_name(path) for path, _ in leaves]
     if set(names) != set(arrays):
         missing = sorted(set(names) - set(arrays))
         extra = sorted(set(arrays) - set(names))
@@ -65,37 +71,66 @@ def unpack_state(arrays: dict[str, np.ndarray], like: Any) -> Any:
             "The checkpoint must hold the arrays of this state, but lacks "
             f"{missing} and has {extra} besides."
         )
+    shapes = [leaf.shape for leaf in jax.tree.leaves(like if whole is None else whole)]
     placed = [
-        _place(arrays[name], leaf, name)
-        for name, (_, leaf) in zip(names, leaves, strict=True)
+        _place(arrays[name], leaf, name, shape)
+        for name, (_, leaf), shape in zip(names, leaves, shapes, strict=True)
     ]
     return jax.tree.unflatten(structure, placed)
 
 
-def _place(array: np.ndarray, like: jax.Array, name: str) -> jax.Array:
+def array_places(like: Any) -> dict[str, jax.ShapeDtypeStruct]:
+    """Describes the arrays of a state by name: shape, dtype and sharding."""
+    leaves, _ = tree_flatten_with_path(like)
+    return {
+        _name(path): jax.ShapeDtypeStruct(
+            data.shape, data.dtype, sharding=data.sharding
+        )
+        for path, data in ((path, _data(leaf)) for path, leaf in leaves)
+    }
+
+
+def _name(path) -> str:
+    return keystr(path) or "state"
+
+
+def _place(
+    array: np.ndarray | jax.Array, like: Any, name: str, shape: tuple[int, ...]
+) -> jax.Array:
     data = _data(like)
-    if (array.shape, array.dtype) != (data.shape, data.dtype):
+    if isinstance(array, jax.Array):
+        return _wrap(array, like)  # It was read by shards, and is where it belongs.
+    wanted = (*shape, *data.shape[len(shape) :])
+    if (array.shape, array.dtype) != (wanted, data.dtype):
         raise CheckpointError(
             f"The array {name!r} of the checkpoint must be {data.dtype}"
-            f"{list(data.shape)}, but is {array.dtype}{list(array.shape)}."
+            f"{list(wanted)}, but is {array.dtype}{list(array.shape)}."
         )
-    # A copy: the state will be donated, `array` is not ours to give, and on the CPU
-    # `device_put` may take its memory even with `may_alias=False`. An array that had no
-    # fixed place must not get one, or the next call compiles anew.
-    where = data.sharding if data.committed else None
-    placed = jax.device_put(array.copy(), where)
+    if wanted == data.shape:
+        # The state will be donated, `array` is not ours to give, and on the CPU
+        # `device_put` may take its memory even with `may_alias=False`.
+        array = array.copy()
+    else:
+        more = zip(wanted, data.shape, strict=True)
+        array = np.pad(array, [(0, larger - smaller) for smaller, larger in more])
+    # An array that had no fixed place must not get one, or the next call compiles anew.
+    where = data.sharding if getattr(data, "committed", True) else None
+    if where is not None and not where.is_fully_addressable:
+        placed = jax.make_array_from_callback(data.shape, where, array.__getitem__)
+    else:
+        placed = jax.device_put(array, where)
     return _wrap(placed, like)
 
 
-def _is_key(leaf: jax.Array) -> bool:
+def _is_key(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _data(leaf: jax.Array) -> jax.Array:
+def _data(leaf: Any) -> Any:
     return jax.random.key_data(leaf) if _is_key(leaf) else leaf
 
 
-def _wrap(data: jax.Array, like: jax.Array) -> jax.Array:
+def _wrap(data: jax.Array, like: Any) -> jax.Array:
     if not _is_key(like):
         return data
     return jax.random.wrap_key_data(data, impl=jax.random.key_impl(like))

@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import jax
+
 from ._checkpoint_file import CheckpointError
+from ._together import by_first
 
 
 _LOCK = "writer.lock"
@@ -27,7 +30,8 @@ def writer_lock(folder: str | os.PathLike) -> Iterator[Path]:
     The lock is a file, made in one step, that names process and computer. It is taken
     over from a process that has died on this computer; one that died on another
     computer cannot be told from one that lives, and its lock must be removed by hand.
-    What dead writers left half-written is removed.
+    What dead writers left half-written is removed. Of processes that compute together,
+    all of which must call it, process 0 holds the lock for all.
 
     Args:
         folder: The folder; made with the mode 0700 if it is not there.
@@ -41,18 +45,11 @@ def writer_lock(folder: str | os.PathLike) -> Iterator[Path]:
         CheckpointError: If the folder cannot be written.
     """
     path = Path(folder)
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = path / _LOCK
-        _take(lock)
-    except CheckpointError:
-        raise
-    except OSError as error:
-        raise CheckpointError(
-            error.errno,
-            f"The checkpoint folder must be writable, but: {error.strerror}",
-            str(path),
-        ) from error
+    lock = path / _LOCK
+    by_first(lambda: _make_and_take(lock), f"Locking `{path}`")
+    if jax.process_index() > 0:
+        yield path
+        return
     try:
         for pattern in ("*.tmp-*", f"{_LOCK}.*"):
             for orphan in path.glob(pattern):
@@ -62,6 +59,21 @@ def writer_lock(folder: str | os.PathLike) -> Iterator[Path]:
         # Not one that somebody else has taken after ours was removed by hand.
         if holds_lock(path):
             lock.unlink(missing_ok=True)
+
+
+def _make_and_take(lock: Path) -> None:
+    path = lock.parent
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _take(lock)
+    except CheckpointError:
+        raise
+    except OSError as error:
+        raise CheckpointError(
+            error.errno,
+            f"The checkpoint folder must be writable, but: {error.strerror}",
+            str(path),
+        ) from error
 
 
 def holds_lock(folder: Path) -> bool:

@@ -1,4 +1,4 @@
-"""One of two processes that track together: `track_in_two FILE`."""
+"""One of some processes that track together: `track_together FILE`."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ jax.config.update("jax_enable_x64", True)
 from physax import runtime  # noqa: E402
 
 
-runtime.initialize()
+me = runtime.initialize()
 
 from physax.io import TrackFile  # noqa: E402
 from physax.particles import run  # noqa: E402
@@ -22,7 +22,7 @@ from tests.sharding.test_particles_sharding import COUNT, OPTIONS, TIMES  # noqa
 
 
 path = Path(sys.argv[1])
-if jax.process_index() == 0:
+if me.first:
     TrackFile(path, TIMES.size, COUNT, 2, "float64")
 while not path.exists():
     time.sleep(0.01)
@@ -31,10 +31,9 @@ found = run(
     gridded_gyre(nodes=8),
     seeds(COUNT),
     TIMES,
-    mesh=runtime.mesh(2),
+    mesh=runtime.mesh(me.count),
     sink=sink,
     progress=False,
     **OPTIONS,
 )
-assert jax.process_count() == 2
 print(json.dumps(found.drive.step))
