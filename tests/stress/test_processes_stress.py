@@ -12,7 +12,7 @@ from tests.sharding.processes import start, together
 pytestmark = [pytest.mark.stress, pytest.mark.slow, pytest.mark.x64]
 
 SIMULATE = "tests.sharding.run_together"
-STEPS, EVERY, KILLS = 400_000, 2_000, 2
+STEPS, EVERY, KILLS = 400_000, 2_000, 20
 
 
 def test_one_of_two_processes_killed_20_times(tmp_path):
