@@ -78,6 +78,8 @@ bench: $(STAMP)
 	$(PY) -m benchmarks.xpcs --json benchmarks/results/xpcs.json
 	$(PY) -m benchmarks.particles --json benchmarks/results/particles.json
 	$(PY) -m benchmarks.particle_windows --json benchmarks/results/particle_windows.json
+	$(PY) -m benchmarks.runtime --json benchmarks/results/runtime.json
+	$(PY) -m benchmarks.scaling --json benchmarks/results/scaling.json
 
 profile-nlsq: $(STAMP)
 	$(PY) -m examples.nlsq_demo --profile profile/nlsq

@@ -6,6 +6,7 @@ gradients; composes chains of layers; and compiles a deep one beside the same wr
 Equinox. Ratios stand in the column of values.
 """
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 
@@ -120,17 +121,24 @@ def composition(counts: Sequence[int], rounds: int) -> list[Row]:
     return rows
 
 
-def compilation(layers: int, rounds: int) -> list[Row]:
-    """Seconds from a deep model to its first output, beside the same in Equinox."""
+def compilation(layers: int, rounds: int, growth: int = 0) -> list[Row]:
+    """Seconds from a deep model to its first output, beside the same in Equinox.
+
+    Each layer is by `growth` wider than the one before it.
+    """
+    sizes = [32 + growth * number for number in range(layers + 1)]
     x = np.ones((4, 32), np.float32)
 
     def ours() -> None:
-        program = graph.compile(chain([32] * (layers + 1)), {"x": x.shape})
+        program = graph.compile(chain(sizes), {"x": x.shape})
         jax.block_until_ready(program.evaluate(program.params, {"x": x}))
 
     def theirs() -> None:
         keys = jr.split(jr.key(0), layers)
-        parts = [eqx.nn.Linear(32, 32, key=key) for key in keys]
+        parts = [
+            eqx.nn.Linear(*pair, key=key)
+            for pair, key in zip(itertools.pairwise(sizes), keys, strict=True)
+        ]
 
         @eqx.filter_jit
         def run(parts, x):
@@ -149,6 +157,8 @@ def compilation(layers: int, rounds: int) -> list[Row]:
             spent[tool].append(time.perf_counter() - start)
     base = min(spent["equinox"])
     case = f"first output of {layers} layers"
+    if growth:
+        case += " of different sizes"
     return [
         Row(case, "equinox", eqx.__version__, base, "s", runs=rounds),
         Row(case, OURS, ours_version(), min(spent[OURS]), "s",
@@ -163,7 +173,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     quick = options.quick
     rows = overhead(options.rounds, 50 if quick else 1500)
     rows += composition((10, 20) if quick else (60, 120, 240, 480), options.rounds)
-    rows += compilation(3 if quick else 60, min(options.rounds, 3))
+    for layers in (3,) if quick else (60, 240):
+        rows += compilation(layers, min(options.rounds, 3))
+    rows += compilation(2 if quick else 12, min(options.rounds, 3), growth=1)
     report(rows, "model graphs, float32", options.json)
     console().print("The column '/ best peer' is ours over plain JAX or Equinox.")
 

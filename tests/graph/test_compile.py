@@ -1,5 +1,8 @@
 """Programs: options of `compile`, values and gradients against plain JAX."""
 
+import itertools
+import zlib
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,6 +12,7 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from physax.graph import (
+    MLP,
     Backend,
     FourierFeatures,
     Graph,
@@ -18,7 +22,7 @@ from physax.graph import (
     compile,
     op,
 )
-from physax.runtime import memory, no_recompile
+from physax.runtime import count_compiles, memory, no_recompile
 
 
 KEY = jax.random.key(7)
@@ -321,3 +325,55 @@ def test_less_is_kept_for_gradients_and_they_stay_the_same():
 def test_an_unknown_policy_is_refused():
     with pytest.raises(ValueError, match="`policy` must be one of none"):
         compile(network(), {"x": (12, 5)}, remat="some")(x=X)
+
+
+def test_equal_nodes_are_compiled_once():
+    def programs(layers, **named):
+        graph = Graph()
+        for number in range(layers):
+            # Nodes of an inner graph count as those of the graph itself.
+            part = Linear(11) if number % 2 else Graph() | Linear(11)
+            name = {"name": f"layer{number}"}
+            wire = f"h{number - 1}" if number else "x"
+            terminal = part.terminals[0]
+            graph |= part.connect(**{terminal: wire}, output=f"h{number}", **name)
+        with count_compiles() as count:
+            program = compile(graph, {"x": (3, 11)}, KEY, **named)
+            program(x=np.ones((3, 11)))
+        return count.names, program.params
+
+    names, few = programs(4)
+    # The keys of nodes, their arrays, and the program itself.
+    assert names.count("jit(draw)") == 1
+    assert len(names) <= 5
+    # What draws is there already; what runs is another program.
+    twice, many = programs(24)
+    assert len(twice) == 1
+    # Of another dtype are the arrays, and the input of the first layer.
+    twice, _ = programs(48, backend=Backend("bfloat16"))
+    assert len(twice) == 3
+    for name, value in few.items():
+        assert jnp.array_equal(value, many[name])
+    weights = jnp.stack([v for name, v in many.items() if "weight" in name])
+    assert len(jnp.unique(weights[:, 0, 0])) == 24
+
+
+def test_layers_of_equal_sizes_are_drawn_as_those_of_equinox():
+    program = compile(MLP(6, (6, 6, 9, 6), 6), {"input": (2, 6)}, KEY)
+    (name,) = program.wiring.names
+    key = jax.random.fold_in(KEY, zlib.crc32(name.encode()))
+    sizes = (6, 6, 6, 9, 6, 6)
+    keys = jax.random.split(key, 5)
+    for number, pair in enumerate(itertools.pairwise(sizes)):
+        wanted = eqx.nn.Linear(*pair, key=keys[number])
+        found = program.params[f"mlp.layers.{number}.weight"]
+        assert jnp.array_equal(found, wanted.weight)
+
+
+def test_arrays_of_a_module_are_copied_not_drawn():
+    module = eqx.filter_vmap(eqx.nn.Linear(3, 2, key=KEY))
+    program = compile(op(module, inputs=("x",), label="held"), {"x": (4, 3)})
+    (weight,) = (v for name, v in program.params.items() if "weight" in name)
+    assert jnp.array_equal(weight, module._fun.weight)
+    weight.delete()
+    assert not module._fun.weight.is_deleted()

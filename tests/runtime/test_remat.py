@@ -23,14 +23,16 @@ def problem(rows, width=WIDTH):
 
 
 def loss(policy, weights, x):
-    names = ("product",) if "names" in policy else ()
+    named = {"names": ("product",)} if "names" in policy else {}
+    if policy == "save_and_offload_only_these_names":
+        named = {"names": ("hidden",), "offloaded": ("product",)}
 
     def layer(x, weight):
         product = checkpoint_name(x @ weight, "product")
-        hidden = jnp.tanh(product)
+        hidden = checkpoint_name(jnp.tanh(product), "hidden")
         return jnp.sin(hidden) * hidden + x
 
-    block = remat(layer, policy, names)
+    block = remat(layer, policy, **named)
     x, _ = jax.lax.scan(lambda x, weight: (block(x, weight), None), x, weights)
     return jnp.mean(x**2)
 
@@ -44,6 +46,8 @@ POLICIES = [
     "save_only_these_names",
     "save_any_names_but_these",
     "save_anything_except_these_names",
+    "offload_dot_with_no_batch_dims",
+    "save_and_offload_only_these_names",
 ]
 
 
@@ -128,3 +132,55 @@ def test_names_and_policy_must_fit():
         ArgumentError, match=r"must have at least one entry for .* \[\]"
     ):
         remat(jnp.sin, "save_only_these_names")
+
+
+@pytest.mark.parametrize("policy", POLICIES[-2:])
+def test_values_that_are_offloaded_go_to_the_host_and_back(policy):
+    weights, x = problem(8)
+    text = str(jax.make_jaxpr(jax.grad(loss, argnums=1), static_argnums=0)(
+        policy, weights, x
+    ))  # fmt: skip
+    # The stacked products of all layers, and the one that a layer's gradient reads.
+    assert f"<host>[{LAYERS},8,{WIDTH}]" in text
+    assert text.count("device_put") == 2
+    assert "host" not in str(
+        jax.make_jaxpr(jax.grad(loss, argnums=1), static_argnums=0)(
+            "dots_with_no_batch_dims_saveable", weights, x
+        )
+    )
+
+
+def test_offloading_is_explained_as_the_others_are():
+    kept, moved = explain_remat(
+        loss,
+        *problem(8),
+        policies=["dots_with_no_batch_dims_saveable", "offload_dot_with_no_batch_dims"],
+        repeats=1,
+    )
+    assert moved.policy == "offload_dot_with_no_batch_dims"
+    # The memory of a CPU is that of the host.
+    if jax.default_backend() == "cpu":
+        assert moved.temporary == pytest.approx(kept.temporary, rel=0.01)
+
+
+def test_a_device_without_memory_of_the_host_is_named(monkeypatch):
+    class Memory:
+        kind = "device"
+
+    class Device:
+        platform = "tile"
+
+        def addressable_memories(self):
+            return [Memory()]
+
+    monkeypatch.setattr(jax, "local_devices", lambda: [Device()])
+    with pytest.raises(ArgumentError, match="no memory pinned_host.*tile has only dev"):
+        remat(jnp.sin, "offload_dot_with_no_batch_dims")
+    assert remat(jnp.sin, "dots_saveable")(0.0) == 0
+
+
+def test_names_that_are_offloaded_and_policy_must_fit():
+    with pytest.raises(ArgumentError, match=r"`offloaded` must have no entries"):
+        remat(jnp.sin, "dots_saveable", offloaded=["a"])
+    with pytest.raises(ArgumentError, match=r"`offloaded` must have at least one"):
+        remat(jnp.sin, "save_and_offload_only_these_names", ["a"])

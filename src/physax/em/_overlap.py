@@ -248,7 +248,11 @@ class _CellCoordinate:
         cell = jnp.clip(cell, 0, self.cells - 1)
         low, high = self.borders[cell], self.borders[cell + 1]
         # What is beyond the grid is moved to its border: it covers the same cells.
-        return jnp.clip(cell + (scaled - low) / (high - low), 0, self.cells)
+        place = jnp.clip(cell + (scaled - low) / (high - low), 0, self.cells)
+        # Rounding must not decide on which side of a border a point is.
+        tiny = 4 * jnp.finfo(place.dtype).eps * self.cells
+        off = jnp.round(place) - place
+        return place + jax.lax.stop_gradient(jnp.where(jnp.abs(off) < tiny, off, 0))
 
 
 def _pieces(u: _CellCoordinate, v: _CellCoordinate, edge: Float[Array, "4"]):
@@ -258,24 +262,31 @@ def _pieces(u: _CellCoordinate, v: _CellCoordinate, edge: Float[Array, "4"]):
     tiny = jnp.finfo(edge.dtype).eps * max(u.cells, v.cells)
     crosses = jnp.abs(step) > tiny
 
-    def crossings(axis, coordinate):
+    # A corner on a border belongs to the cell after it, for both of its edges: they
+    # move it by opposite amounts, which cancel in the same cell only.
+    whole_u = jnp.arange(u.cells + 1, dtype=edge.dtype)
+    whole_v = jnp.arange(v.cells + 1, dtype=edge.dtype)
+    cut_u = (u(start[0]) >= whole_u) != (u(stop[0]) >= whole_u)
+    cut_v = (v(start[1]) >= whole_v) != (v(stop[1]) >= whole_v)
+
+    def crossings(axis, coordinate, cut):
         along = jnp.where(crosses[axis], step[axis], 1)
         t = (coordinate.borders - start[axis]) / along
-        return jnp.where(crosses[axis] & (t > 0) & (t < 1), t, 0)
+        return jnp.where(cut, limited(t), 0)
 
-    t_u, t_v = crossings(0, u), crossings(1, v)
+    t_u, t_v = crossings(0, u, cut_u), crossings(1, v, cut_v)
     t = jnp.concatenate([t_u, t_v, jnp.array([0, 1], edge.dtype)])
     point = start + t[:, None] * step
     at_u, at_v = u(point[:, 0]), v(point[:, 1])
     # On a border the coordinate is known exactly, and the stop must be the very start
     # of the next edge. Where there is no crossing, the start of the edge stands in.
-    whole_u = jnp.arange(u.cells + 1, dtype=edge.dtype)
-    whole_v = jnp.arange(v.cells + 1, dtype=edge.dtype)
     on_u, on_v = slice(0, t_u.size), slice(t_u.size, t_u.size + t_v.size)
-    at_u = at_u.at[on_u].set(jnp.where(t_u > 0, whole_u, at_u[on_u]))
-    at_v = at_v.at[on_v].set(jnp.where(t_v > 0, whole_v, at_v[on_v]))
+    at_u = at_u.at[on_u].set(jnp.where(cut_u, whole_u, at_u[on_u]))
+    at_v = at_v.at[on_v].set(jnp.where(cut_v, whole_v, at_v[on_v]))
     at_u, at_v = at_u.at[-1].set(u(stop[0])), at_v.at[-1].set(v(stop[1]))
-    order = jnp.argsort(jax.lax.stop_gradient(t))
+    # The start comes before a crossing at it.
+    cut = jnp.concatenate([cut_u, cut_v, jnp.array([False, True])])
+    order = jnp.argsort(jnp.where(cut, jax.lax.stop_gradient(t), -1))
     at_u, at_v = at_u[order], at_v[order]
     column = _cell_of(at_u, u.cells)
     row = _cell_of(at_v, v.cells)

@@ -64,7 +64,10 @@ def add_block(
 
 @eqx.filter_jit
 def end_pass(
-    problem: AbstractProblem, method: TrustRegion, state: Pass, mesh: Mesh | None
+    problem: AbstractProblem,
+    method: TrustRegion,
+    state: Pass,
+    mesh: Mesh | None = None,
 ) -> Search:
     """Judges the trial whose sums are complete."""
     search, sums = state.search, state.sums

@@ -17,6 +17,7 @@ from ._circuit import (
 )
 from ._compile import compile as compile
 from ._evaluation import NotFiniteError as NotFiniteError
+from ._export import export as export
 from ._graph import Graph as Graph
 from ._key_stream import key_stream as key_stream
 from ._layer import Layer as Layer, Linear as Linear, layer as layer

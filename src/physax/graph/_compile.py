@@ -18,6 +18,7 @@ from ..runtime import propose, shardings
 from ._assembly import Assembly, Frozen, assemble
 from ._backend import Backend
 from ._block import GraphError
+from ._draw import drawer
 from ._evaluation import Source, evaluator
 from ._graph import Graph, Part
 from ._inference import described
@@ -101,20 +102,20 @@ def compile(
     names = tuple(found)
     mine = {n: a.struct for n, a in found.items() if a.trainable}
     placed = _placements(mine | fixed, backend, shard_params)
-    whole = backend.placement("constants", ())
+
+    types = {name: array.struct.dtype for name, array in found.items()}
+    made = drawer(
+        wiring.nodes, wiring.structs, jax.tree.unflatten(tree, names), types,
+        dict.fromkeys(names, backend.placement("constants", ())) | placed,
+    )  # fmt: skip
 
     def draw(key: Key[Array, ""]) -> tuple[dict, dict]:
-        leaves = jax.tree.leaves(eqx.filter(build(key), eqx.is_array))
-        values = {
-            name: leaf.astype(found[name].struct.dtype)
-            for name, leaf in zip(names, leaves, strict=True)
-        }
+        values = made(key)
         return (
-            {name: value for name, value in values.items() if name in mine},
-            {name: value for name, value in values.items() if name not in mine},
+            {name: values[name] for name in names if name in mine},
+            {name: values[name] for name in names if name not in mine},
         )
 
-    draw = jax.jit(draw, out_shardings=({n: placed[n] for n in mine}, whole))
     drawn, buffers = draw(jr.key(0) if key is None else key)
     source = Source(
         rest, tree, names, {n: a.struct for n, a in found.items()} | _shapes(fixed),

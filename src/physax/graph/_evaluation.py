@@ -105,7 +105,7 @@ def _run(source, params, constants, inputs) -> tuple[dict[str, Any], dict[str, A
     arrays = {**params, **jax.lax.stop_gradient(constants)}
     _check_names("params", arrays, (*source.names, *source.given))
     for name, struct in source.arrays.items():
-        if shape_of(arrays[name]).shape != struct.shape:
+        if jnp.shape(arrays[name]) != struct.shape:
             raise GraphError(
                 f"The parameter `{name}` must have shape {struct_text(struct)}, but "
                 f"has {struct_text(shape_of(arrays[name]))}."

@@ -99,9 +99,23 @@ class Graph(AbstractBlock):
 
     def build(self, key, *inputs):
         """Builds all blocks: a graph is a block of another graph."""
-        given = dict(zip(self.terminals, inputs, strict=True))
-        wiring = declared(self.wiring, given)
+        wiring = self.bound(*inputs)
         return assemble(wiring.nodes, wiring.structs, self.terminals, self.results, key)
+
+    def bound(self, *inputs: Any) -> Wiring:
+        """Finds the shapes of all wires.
+
+        Args:
+            *inputs: The struct of each input.
+
+        Returns:
+            The wiring that knows them.
+
+        Raises:
+            GraphError: If a shape contradicts a block.
+        """
+        given = dict(zip(self.terminals, inputs, strict=True))
+        return declared(self.wiring, given)
 
     def with_shapes(self, /, **shapes: Any) -> "Graph":
         """Declares the shapes of wires, from which those of all others follow.

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jax.tree_util import PyTreeDef
+from jaxtyping import PyTree
 
-from ._block import AbstractBlock, Connection, GraphError, results_of
+from ._block import Connection, GraphError, results_of
 from ._structs import struct_text
 
 
@@ -51,7 +52,7 @@ def infer(node: Connection, structs: dict[str, Any], first: Connection) -> None:
     inputs = tuple(structs[wire] for wire in node.inputs)
     built = tuple(structs[wire] for wire in first.inputs)
     try:
-        outputs = _outputs(first.block, built, inputs)
+        outputs = by_value(_traced, (first.block, built, inputs))
     except GraphError as error:
         raise GraphError(f"{described(node, structs)}: {error}") from None
     except (TypeError, ValueError, IndexError, KeyError, AttributeError) as error:
@@ -60,21 +61,28 @@ def infer(node: Connection, structs: dict[str, Any], first: Connection) -> None:
     structs.update(zip(node.outputs, outputs, strict=True))
 
 
-def _outputs(block: AbstractBlock, built: tuple, inputs: tuple) -> tuple:
-    leaves, tree = jax.tree.flatten((block, built, inputs))
+def by_value(remembering: Any, subject: PyTree, *others: Any) -> Any:
+    """Calls a function that remembers its results: networks repeat layers.
+
+    Args:
+        remembering: Made by `functools.lru_cache`. Takes the structure of the subject,
+            its leaves, their types (1, 1.0 and True are equal), the default type of
+            real numbers, and `others`.
+        subject: A pytree. Where it can't be hashed, nothing is remembered.
+        *others: Further arguments.
+
+    Returns:
+        What the function returns.
+    """
+    leaves, tree = jax.tree.flatten(subject)
+    kinds = tuple(map(type, leaves))
+    key = (tree, tuple(leaves), kinds, jnp.result_type(float), *others)
     try:
-        # Networks repeat layers.
-        return _traced(tree, *_typed(leaves))
+        return remembering(*key)
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
-    return _traced.__wrapped__(tree, *_typed(leaves))
-
-
-def _typed(leaves: list) -> tuple:
-    """Leaves as a key: 1, 1.0 and True are equal, and so is a leaf before x64."""
-    kinds = tuple(map(type, leaves))
-    return tuple(leaves), kinds, jnp.result_type(float)
+    return remembering.__wrapped__(*key)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -1,11 +1,15 @@
 """Multilayer perceptrons, and the features that let them follow fine detail."""
 
+import functools
+import itertools
+import operator
 from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Float, Key
 
 from ._block import AbstractBlock, GraphError
@@ -54,12 +58,28 @@ class MLP(AbstractBlock):
                 f"shape is {struct.shape}."
             )
         sizes = (self.input_size, *self.hidden_sizes, self.output_size)
-        keys = jr.split(key, len(sizes) - 1)
-        layers = [
-            eqx.nn.Linear(n, m, key=k)
-            for n, m, k in zip(sizes, sizes[1:], keys, strict=False)
-        ]
+        layers = _linear(sizes, jr.split(key, len(sizes) - 1))
         return Batched(Perceptron(layers, operation_named(self.activation)), 1)
+
+
+def _linear(sizes: Sequence[int], keys: Key[Array, " layers"]) -> list[eqx.nn.Linear]:
+    """Draws layers, those of equal sizes at once: a long program compiles long."""
+    pairs = list(itertools.pairwise(sizes))
+    layers = {}
+    for pair in dict.fromkeys(pairs):
+        places = [place for place, other in enumerate(pairs) if other == pair]
+        make = functools.partial(_keyed_linear, *pair)
+        if len(places) == 1:
+            layers[places[0]] = make(keys[places[0]])
+            continue
+        drawn = eqx.filter_vmap(make)(keys[np.array(places)])
+        for row, place in enumerate(places):
+            layers[place] = jax.tree.map(operator.itemgetter(row), drawn)
+    return [layers[place] for place in range(len(pairs))]
+
+
+def _keyed_linear(inputs: int, outputs: int, key: Key[Array, ""]) -> eqx.nn.Linear:
+    return eqx.nn.Linear(inputs, outputs, key=key)
 
 
 class Perceptron(eqx.Module):

@@ -27,6 +27,12 @@ from ._drive import (
     DriveResult as DriveResult,
     drive as drive,
 )
+from ._export import (
+    Exported as Exported,
+    ExportError as ExportError,
+    export as export,
+    load_exported as load_exported,
+)
 from ._fingerprint import Fingerprint as Fingerprint, fingerprint as fingerprint
 from ._initialize import (
     COORDINATOR as COORDINATOR,

@@ -11,10 +11,9 @@ import math
 import os
 import struct
 from collections.abc import Iterator, Mapping
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -52,7 +51,7 @@ class Checkpoint(eqx.Module):
     """
 
     step: int
-    arrays: dict[str, np.ndarray | jax.Array]
+    arrays: dict[str, Any]
     digest: str
     fields: dict[str, str]
     metadata: dict

@@ -23,6 +23,11 @@ _NAMING = (
     "save_any_names_but_these",
     "save_anything_except_these_names",
 )
+_OFFLOADING = (
+    "offload_dot_with_no_batch_dims",
+    "save_and_offload_only_these_names",
+)
+_HOST = "pinned_host"
 
 
 class RematCost(eqx.Module):
@@ -41,7 +46,11 @@ class RematCost(eqx.Module):
 
 
 def remat(
-    function: Callable, policy: str = "nothing_saveable", names: Sequence[str] = ()
+    function: Callable,
+    policy: str = "nothing_saveable",
+    names: Sequence[str] = (),
+    *,
+    offloaded: Sequence[str] = (),
 ) -> Callable:
     """Makes the gradient of a function compute again what it does not keep.
 
@@ -56,31 +65,71 @@ def remat(
             products with weights, `"everything_saveable"` all. The policies with names,
             `"save_only_these_names"`, `"save_any_names_but_these"` and
             `"save_anything_except_these_names"`, go by the `names` that
-            `jax.ad_checkpoint.checkpoint_name` gave to values.
+            `jax.ad_checkpoint.checkpoint_name` gave to values. Two more keep values in
+            the memory of the host, from which the gradient fetches them:
+            `"offload_dot_with_no_batch_dims"` the results of products with weights, and
+            `"save_and_offload_only_these_names"` those in `offloaded`, besides the ones
+            in `names` that stay on the device.
         names: These names.
+        offloaded: Names of values that go to the host.
 
     Returns:
         The function, with the same values and gradients.
 
     Raises:
-        ArgumentError: If there is no such policy, or it has `names` but takes none, or
-            takes some but has none.
+        ArgumentError: If there is no such policy, it has `names` or `offloaded` but
+            takes none, or takes some but has none; or if it offloads, and the devices
+            can't reach memory of the host.
     """
-    known = ("none", *_POLICIES, *_NAMING)
+    known = ("none", *_POLICIES, *_NAMING, *_OFFLOADING)
     if policy not in known:
         raise ArgumentError(
             f"`policy` must be one of {', '.join(known)}, but is {policy}."
         )
-    if bool(names) != (policy in _NAMING):
-        expected = "at least one entry" if policy in _NAMING else "no entries"
-        raise ArgumentError(
-            f"`names` must have {expected} for the policy {policy}, but is "
-            f"{list(names)}."
-        )
+    both = policy == "save_and_offload_only_these_names"
+    _check_names("names", names, policy, policy in _NAMING, optional=both)
+    _check_names("offloaded", offloaded, policy, both)
     if policy == "none":
         return function
     rule = getattr(jax.checkpoint_policies, policy)
-    return eqx.filter_checkpoint(function, policy=rule(*names) if names else rule)
+    if policy in _OFFLOADING:
+        _check_host(policy)
+        places: dict[str, Any] = {"offload_src": "device", "offload_dst": _HOST}
+        if both:
+            places["names_which_can_be_saved"] = list(names)
+            places["names_which_can_be_offloaded"] = list(offloaded)
+        rule = rule(**places)
+    elif names:
+        rule = rule(*names)
+    return eqx.filter_checkpoint(function, policy=rule)
+
+
+def _check_names(
+    argument: str,
+    given: Sequence[str],
+    policy: str,
+    needed: bool,
+    *,
+    optional: bool = False,
+) -> None:
+    if not optional and bool(given) != needed:
+        expected = "at least one entry" if needed else "no entries"
+        raise ArgumentError(
+            f"`{argument}` must have {expected} for the policy {policy}, but is "
+            f"{list(given)}."
+        )
+
+
+def _check_host(policy: str) -> None:
+    device = jax.local_devices()[0]
+    kinds = [space.kind for space in device.addressable_memories()]
+    if _HOST not in kinds:
+        raise ArgumentError(
+            f"`policy` must keep values on the device where this has no memory "
+            f"{_HOST}, but is {policy}, and {device.platform} has only "
+            f"{', '.join(kinds)}. Take dots_with_no_batch_dims_saveable or "
+            "save_only_these_names."
+        )
 
 
 def explain_remat(
