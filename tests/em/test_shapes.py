@@ -118,6 +118,31 @@ def test_area_of_a_polygon_and_its_gradient_are_exact(stagger, order):
     assert jnp.allclose(gradient, slopes, rtol=4 * rounding())
 
 
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("direction", [(1.0, 0.0), (0.0, 1.0), (0.6, -0.8)])
+def test_derivative_of_each_cell_is_right_where_corners_lie_on_cell_borders(
+    order, direction
+):
+    # All corners but one lie on borders along x, and one on a border along y, too; the
+    # outline bends there a little, so that no cell has a kink.
+    corners = [(-1.2, 0.33), (-0.4, 0.33), (0.3, 0.3), (0.9, 0.23), (0.9, -0.57)]
+    corners += [(0.2, -0.55), (-1.23, -0.51)]
+    vertices = jnp.asarray(corners[::order]) * MICRO
+    moved = np.zeros((len(corners), 2))
+    moved[[1, 2, 5]] = direction
+    moved = jnp.asarray(moved[::order])
+
+    def run(t):
+        shape = Polygon(vertices + t * SPACING * moved)
+        return fill_fraction(shape, PLANE, (0.5, 0.5))
+
+    found, h = jax.jacfwd(run)(0.0), 1e-6
+    slope = (run(h) - run(-h)) / (2 * h)
+    assert jnp.max(jnp.abs(found)) > 0.1
+    # Edges that fall by a tenth cross a border of cells within 10 h.
+    assert jnp.allclose(found, slope, atol=20 * h)
+
+
 def test_rectangle_polygon_is_the_box_also_along_cell_borders():
     corners = np.array([[-1.0, -0.5], [1.0, -0.5], [1.0, 0.73], [-1.0, 0.73]]) * MICRO
     polygon = fill_fraction(Polygon(corners), PLANE, (0.5, 0.5))

@@ -41,3 +41,16 @@ def test_a_run_of_four_processes_goes_on_with_two_or_one(tmp_path):
             for array, wanted in zip(one[3], whole[3], strict=True):
                 largest = np.max(np.abs(wanted))
                 np.testing.assert_allclose(array, wanted, rtol=0, atol=1e-12 * largest)
+
+
+def test_mistakes_are_told_in_all_processes(tmp_path):
+    both = together("tests.sharding.mistakes_together", str(tmp_path))
+    (done, size, dtype, problem, folder, further, alone), second = both
+    assert second == [done, size, dtype, problem, second[4], further, alone]
+    assert (done, further) == (28 + 8 * 10, 28 + 8 * 20)
+    assert "must be float64[12], but is float64[8]" in size
+    assert "must be float32[8], but is float64[8]" in dtype
+    assert "What is computed must be the same in all processes" in problem
+    for index, text in enumerate((folder, second[4])):
+        assert f"own {index}` must be the same in all processes" in text
+    assert alone == [2, list(range(8))]

@@ -1,6 +1,7 @@
 """What an optimisation carries from step to step, and how it is kept on disk."""
 
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -134,7 +135,7 @@ def _with_rows(history: History, rows: int) -> History:
     return jax.tree.map(fit, history)
 
 
-def pack_design(state: DesignState) -> dict[str, np.ndarray | jax.Array]:
+def pack_design(state: DesignState) -> dict[str, Any]:
     """Returns a state as arrays. A run may be resumed with another number of steps."""
     return pack_state(state)
 

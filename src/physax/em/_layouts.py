@@ -86,5 +86,5 @@ def packing(program: Program, whole: State) -> dict[str, Any]:
     return {
         "pack": lambda state: pack_state(to_stored(state), whole),
         "unpack": lambda arrays: to_spread(unpack_state(arrays, like, whole)),
-        "places": array_places(like),
+        "places": array_places(like, whole),
     }

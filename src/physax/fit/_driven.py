@@ -119,7 +119,7 @@ def fit_blocks(
         problem: The problem, without its data.
         data: Where the blocks are read.
         method: How to search.
-        plan: Sizes; a block falls into equal parts for the mesh.
+        plan: Sizes.
         mesh: Devices over which the points of each block are divided.
         checkpoint: Where to keep checkpoints; `every` counts blocks.
         progress: Whether and how to show progress.

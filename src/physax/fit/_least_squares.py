@@ -93,8 +93,13 @@ def least_squares(
             f"`{name}` must go with a plan that reads block by block, but the plan is "
             f"{chosen.strategy.value}. Give a `plan(..., resident=False)`."
         )
-    if chosen.driven and mesh is not None:
-        chosen = _divisible(chosen, mesh)
+    if chosen.driven and _on_several_devices(problem.data):
+        raise ArgumentError(
+            "`data` must be on the host, on one device or on disk where they are read "
+            f"block by block, but are spread over devices, and the plan is "
+            f"{chosen.strategy.value}. Give the arrays of the host with `mesh`, or a "
+            "`plan` for memory."
+        )
     if not chosen.driven and not in_memory(problem.data):
         raise ArgumentError(
             "`plan` must read block by block where data are on disk or come from a "
@@ -160,15 +165,9 @@ def plan_for(problem: AbstractProblem) -> Plan:
     )
 
 
-def _divisible(plan: Plan, mesh: Mesh) -> Plan:
-    """Shortens the blocks of a plan until they fall into equal parts."""
-    if plan.n_points < mesh.size:
-        raise ArgumentError(
-            f"`mesh` must have at most as many devices as there are points, "
-            f"{plan.n_points}, but has {mesh.size}."
-        )
-    block = max(min(plan.block, plan.n_points) // mesh.size, 1) * mesh.size
-    return dataclasses.replace(plan, block=block)
+def _on_several_devices(data) -> bool:
+    leaves = jax.tree.leaves(data)
+    return any(isinstance(x, jax.Array) and len(x.devices()) > 1 for x in leaves)
 
 
 def _check_precision(problem: AbstractProblem) -> None:

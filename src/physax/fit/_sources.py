@@ -14,6 +14,7 @@ from jax.sharding import Sharding
 from jaxtyping import PyTree
 
 from .._checks import ArgumentError, PhysaxError
+from ..runtime import round_up
 from ._passes import points_in
 
 
@@ -159,12 +160,21 @@ def _read(array, start: int, stop: int, where: Sharding | None):
 
 
 def _divided(array: np.ndarray, where: Sharding | None) -> jax.Array:
-    """Copies host memory, or a file behind it, to devices."""
+    """Copies host memory, or a file behind it, to devices.
+
+    Copies of the last point follow where it does not fall into equal parts.
+    """
     if where is None:
         return jax.device_put(np.array(array))
-    return jax.make_array_from_callback(
-        array.shape, where, lambda part: np.array(array[part])
-    )
+    size = round_up(len(array), len(where.device_set))
+
+    def part(index: tuple[slice, ...] | None) -> np.ndarray:
+        begin, end, _ = (index or (slice(None),))[0].indices(size)
+        points = np.array(array[begin:end])
+        more = end - begin - len(points)
+        return np.concatenate([points, np.repeat(array[-1:], more, axis=0)])
+
+    return jax.make_array_from_callback((size, *array.shape[1:]), where, part)
 
 
 @eqx.filter_jit

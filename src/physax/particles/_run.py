@@ -368,5 +368,5 @@ def _packing(state: RunState, count: int) -> dict[str, Any]:
     return {
         "pack": lambda state: pack_state(state, whole),
         "unpack": lambda arrays: complete(unpack_state(arrays, like, whole)),
-        "places": array_places(like),
+        "places": array_places(like, whole),
     }

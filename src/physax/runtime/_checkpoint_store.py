@@ -22,9 +22,18 @@ from ._checkpoint_file import (
     write_arrays,
 )
 from ._fingerprint import Fingerprint
+from ._initialize import check_same
 from ._memory import host_memory
-from ._shards import is_spread, read_shards, remove_shards, write_shards
-from ._together import by_first
+from ._shards import (
+    Place,
+    Spread,
+    described,
+    is_spread,
+    read_shards,
+    remove_shards,
+    write_shards,
+)
+from ._together import anywhere, by_first
 from ._writer_lock import holds_lock, writer_lock
 
 
@@ -45,7 +54,7 @@ class FingerprintError(CheckpointError):
 def save_checkpoint(
     folder: str | os.PathLike,
     step: int,
-    arrays: Mapping[str, np.ndarray | jax.Array],
+    arrays: Mapping[str, np.ndarray | jax.Array | Spread],
     fingerprint: Fingerprint | str = "",
     metadata: Mapping[str, object] | None = None,
     *,
@@ -83,9 +92,14 @@ def save_checkpoint(
     metadata = dict(metadata or {})
     if "shards" in metadata:
         raise ArgumentError("`metadata` must not have the key 'shards', but has it.")
-    spread = {name: array for name, array in arrays.items() if is_spread(array)}
+    spread = {}
+    for name, array in arrays.items():
+        if isinstance(array, Spread):
+            spread[name] = array
+        elif isinstance(array, jax.Array) and is_spread(array):
+            spread[name] = Spread(array, array.shape)
     if spread:
-        metadata["shards"] = sorted(spread)
+        metadata["shards"] = {name: described(x) for name, x in spread.items()}
     digest, fields = _parts(fingerprint)
     checkpoint = Checkpoint(
         step=step,
@@ -97,7 +111,8 @@ def save_checkpoint(
     with _locked(Path(folder)) as path:
         target = path / f"step-{step:012d}.checkpoint"
         if spread:
-            write_shards(target.with_suffix(".shards"), spread)
+            parts = {name: x.array for name, x in spread.items()}
+            write_shards(target.with_suffix(".shards"), parts)
         # The file comes last: without it there is no checkpoint.
         by_first(lambda: _write_whole(target, checkpoint), "Writing a checkpoint")
         if jax.process_index() == 0:
@@ -123,7 +138,7 @@ def load_checkpoint(
     *,
     at_most: int | None = None,
     max_bytes: int | None = None,
-    places: Mapping[str, jax.ShapeDtypeStruct] | None = None,
+    places: Mapping[str, Place] | None = None,
 ) -> Checkpoint:
     """Reads a checkpoint and verifies all of it.
 
@@ -134,17 +149,18 @@ def load_checkpoint(
             passed over with a `CheckpointWarning`.
         at_most: The newest step that may be chosen so; by default any.
         max_bytes: The largest memory its arrays may take; by default what is free.
-        places: Shapes and shardings for arrays that were written by shards, if there
-            are any: they are read onto these devices, which need not be those of the
-            writers. Along an axis that is longer here zeros follow, of one that is
-            shorter the end is dropped. By default they are read whole, to the host.
+        places: Where arrays go that were written by several processes (see
+            `array_places`): devices need not be those of the writers, and what pads an
+            array may differ. All processes must call it then. By default such arrays
+            are read whole, to the host.
 
     Returns:
         The checkpoint.
 
     Raises:
         CheckpointError: If there is none, or the one asked for, or every one, is
-            damaged, of another version or too large.
+            damaged, of another version or too large; or if only what several processes
+            have written of it is damaged.
         FingerprintError: If it belongs to another problem. The message names the first
             values that differ.
     """
@@ -177,9 +193,10 @@ def load_checkpoint(
             warnings.warn(
                 f"{fault} Using {file.name}.", CheckpointWarning, stacklevel=2
             )
-        names = checkpoint.metadata.get("shards", [])
-        if names:
-            shards = read_shards(file.with_suffix(".shards"), names, places)
+        stored = checkpoint.metadata.get("shards", {})
+        if stored:
+            check_same(f"The step read from `{path}`", str(candidate))
+            shards = read_shards(file.with_suffix(".shards"), stored, places)
             checkpoint.arrays.update(shards)
         return checkpoint
     raise faults[0]
@@ -205,7 +222,7 @@ def _steps(folder: Path) -> Iterator[int]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[Path]:
-    if jax.process_index() > 0 or holds_lock(folder):
+    if not anywhere(jax.process_index() == 0 and not holds_lock(folder)):
         yield folder
     else:
         with writer_lock(folder) as path:

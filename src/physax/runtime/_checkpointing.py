@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 import equinox as eqx
-import jax
 
 from .._checks import ArgumentError
 from ._checkpoint_file import CheckpointError
@@ -19,6 +18,7 @@ from ._checkpoint_store import (
 )
 from ._fingerprint import Fingerprint
 from ._initialize import check_same
+from ._shards import Place
 from ._state_arrays import array_places, pack_state, unpack_state
 
 
@@ -41,8 +41,8 @@ class Checkpointing(eqx.Module):
             several processes. Give your own to store it in a layout that does not
             depend on the mesh.
         unpack: Takes those arrays to the state; needed with a `pack` of your own.
-        places: Shapes and shardings of the arrays that `unpack` takes, for those that
-            were written by several processes; needed with a `pack` of your own.
+        places: Where the arrays go that `unpack` takes, from `array_places`, for those
+            that were written by several processes; needed with a `pack` of your own.
 
     Raises:
         ArgumentError: If `every` or `keep` is less than 1, or only one of `pack` and
@@ -56,9 +56,7 @@ class Checkpointing(eqx.Module):
     resume: bool = eqx.field(static=True, default=True)
     pack: Callable | None = eqx.field(static=True, default=None)
     unpack: Callable | None = eqx.field(static=True, default=None)
-    places: Mapping[str, jax.ShapeDtypeStruct] | None = eqx.field(
-        static=True, default=None
-    )
+    places: Mapping[str, Place] | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
         for name, value in {"every": self.every, "keep": self.keep}.items():
@@ -146,4 +144,5 @@ def restore(checkpointing: Checkpointing, state, start: int, stop: int) -> tuple
     if unpack is None:
         unpack, places = partial(unpack_state, like=state), array_places(state)
     found = load_checkpoint(checkpointing.folder, mark, at_most=stop, places=places)
+    check_same(f"The step read from `{checkpointing.folder}`", str(found.step))
     return found.step, unpack(found.arrays)

@@ -231,10 +231,11 @@ def _lost(plan: _Plan, step: int, saved: int, error: Exception) -> ProcessesErro
     again = f"It begins again at step {plan.start}."
     if plan.checkpoint is not None:
         again = f"It goes on from step {saved}."
+    reason = str(error).splitlines()[0].rstrip(".")
     return ProcessesError(
         f"The {jax.process_count()} processes could not go on together from step "
-        f"{step}: {str(error).splitlines()[0]}. If one has ended, what it printed says "
-        f"why. Start the job again. {again}"
+        f"{step}: {reason}. If one has ended, what it printed says why. Start the job "
+        f"again. {again}"
     )
 
 
@@ -250,32 +251,33 @@ def _loop(
     step = saved = first
     # An uninterrupted run asked its rules here, after it had come to this step.
     status = plan.judge(state, step) if first > plan.start else None
-    while status is None and step < plan.stop:
-        finish, length = agree(bool(interruption), pace.length)
-        if finish:
-            break
-        begin, step = step, plan.boundary(step, length)
-        # Arrays of one dtype: Python integers would be weakly typed, and an executable
-        # that was compiled ahead refuses those.
-        bounds = jax.device_put((np.int32(begin), np.int32(step)))
-        clock = time.perf_counter()
-        try:
+    begin = step
+    try:
+        while status is None and step < plan.stop:
+            begin = step
+            finish, length = agree(bool(interruption), pace.length)
+            if finish:
+                break
+            step = plan.boundary(begin, length)
+            # Arrays of one dtype: Python integers would be weakly typed, and an
+            # executable that was compiled ahead refuses those.
+            bounds = jax.device_put((np.int32(begin), np.int32(step)))
+            clock = time.perf_counter()
             state = jax.block_until_ready(advance(state, *bounds))
-        except jax.errors.JaxRuntimeError as error:
-            if jax.process_count() == 1:
-                raise
-            raise _lost(plan, begin, saved, error) from error
-        seconds = time.perf_counter() - clock
-        pace.add(step - begin, seconds)
+            seconds = time.perf_counter() - clock
+            pace.add(step - begin, seconds)
 
-        status = plan.judge(state, step, final=step == plan.stop)
-        report(step, pace.rate)
-        if plan.checkpoint is not None and plan.saves(step) and status is None:
-            store(plan.checkpoint, step, state)
-            saved = step
-        if plan.on_chunk is not None:
-            info = ChunkInfo(begin, step, seconds, pace.rate, status)
-            plan.on_chunk(step, state, info)
+            status = plan.judge(state, step, final=step == plan.stop)
+            report(step, pace.rate)
+            if plan.checkpoint is not None and plan.saves(step) and status is None:
+                saved = step if store(plan.checkpoint, step, state) else saved
+            if plan.on_chunk is not None:
+                info = ChunkInfo(begin, step, seconds, pace.rate, status)
+                plan.on_chunk(step, state, info)
+    except (jax.errors.JaxRuntimeError, ProcessesError) as error:
+        if jax.process_count() == 1:
+            raise
+        raise _lost(plan, begin, saved, error) from error
 
     if status is None and step < plan.stop:
         # A signal may come between any two lines, so this is the place to answer it.

@@ -76,8 +76,10 @@ class Exported(eqx.Module):
         """
         try:
             return self.call(*args, **named)
-        except ValueError as error:
-            reason = str(error).strip().rstrip(".")
+        except (ValueError, TypeError) as error:
+            # JAX prints the whole program before it says what is wrong.
+            reason = str(error).rpartition("as an abstract array. ")[2].strip()
+            reason = reason.rstrip(".")
             raise ExportError(
                 f"What was exported takes {self.arguments} and runs on {self.devices} "
                 f"device(s) of {', '.join(self.platforms)}, but: {reason}."
@@ -124,7 +126,10 @@ def export(
     if vjp_order < 0:
         raise ArgumentError(f"`vjp_order` must be at least 0, but is {vjp_order}.")
     _require_flatbuffers()
-    jitted = function if isinstance(function, jax.stages.Wrapped) else jax.jit(function)
+    # A module is no key of `jit`, a function that calls it is.
+    jitted = jax.jit(lambda *args, **named: function(*args, **named))
+    if isinstance(function, jax.stages.Wrapped):
+        jitted = function
     args, named = jax.tree.map(_struct, (args, named))
     exported = jax.export.export(jitted, platforms=platforms)(*args, **named)
     try:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import equinox as eqx
 import jax
+import numpy as np
 from jax.experimental import multihost_utils
 
 from .._checks import ArgumentError, PhysaxError
@@ -96,6 +97,21 @@ def initialize(
     return Processes(jax.process_index(), jax.process_count())
 
 
+def exchange(value: np.ndarray) -> np.ndarray:
+    """Gathers a value of each process, `[processes, ...]`; all must call it.
+
+    Raises:
+        ProcessesError: If another process can't be reached any more.
+    """
+    try:
+        return np.asarray(multihost_utils.process_allgather(value))
+    except (jax.errors.JaxRuntimeError, ValueError) as error:
+        raise ProcessesError(
+            f"All {jax.process_count()} processes must answer, but: "
+            f"{str(error).splitlines()[0]}"
+        ) from error
+
+
 def check_same(what: str, digest: str) -> None:
     """Refuses that processes run with different inputs, options or code.
 
@@ -104,14 +120,13 @@ def check_same(what: str, digest: str) -> None:
         digest: Of this process, such as the `digest` of a `Fingerprint`.
 
     Raises:
-        ProcessesError: If that of another process differs; in all processes.
+        ProcessesError: If that of another process differs, in all processes; or if one
+            can't be reached.
     """
     if jax.process_count() == 1:
         return
     mine = digest.encode()[:64].ljust(64)
-    found = multihost_utils.process_allgather(
-        jax.numpy.frombuffer(mine, dtype=jax.numpy.uint8)
-    )
+    found = exchange(np.frombuffer(mine, np.uint8))
     digests = [bytes(row).decode().strip() for row in found]
     others = [str(n) for n, other in enumerate(digests) if other != digests[0]]
     if others:

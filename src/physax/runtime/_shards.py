@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -10,11 +11,33 @@ import numpy as np
 from ._checkpoint_file import CheckpointError
 
 
-def is_spread(array: object) -> bool:
+class Spread(NamedTuple):
+    """An array on devices of several processes.
+
+    Attributes:
+        array: The array.
+        shape: Its shape without what pads it at the high ends of axes.
+    """
+
+    array: jax.Array
+    shape: tuple[int, ...]
+
+
+class Place(NamedTuple):
+    """Where an array goes.
+
+    Attributes:
+        struct: Shape, dtype and sharding that it gets.
+        shape: Its shape without what pads it.
+    """
+
+    struct: jax.ShapeDtypeStruct
+    shape: tuple[int, ...]
+
+
+def is_spread(array: jax.Array) -> bool:
     """Tells whether no process has the whole of an array."""
-    return isinstance(array, jax.Array) and not (
-        array.is_fully_addressable or array.is_fully_replicated
-    )
+    return not (array.is_fully_addressable or array.is_fully_replicated)
 
 
 def write_shards(folder: Path, arrays: Mapping[str, jax.Array | np.ndarray]) -> None:
@@ -26,7 +49,7 @@ def write_shards(folder: Path, arrays: Mapping[str, jax.Array | np.ndarray]) -> 
 
     Raises:
         CheckpointError: If the extra `checkpoint` is not installed, or a process cannot
-            write.
+            write; without an `errno`, as the others wait for this one.
     """
     checkpoint = _orbax()
     try:
@@ -34,55 +57,55 @@ def write_shards(folder: Path, arrays: Mapping[str, jax.Array | np.ndarray]) -> 
             writer.save(folder.absolute(), dict(arrays), force=True)
     except (OSError, ValueError) as error:
         raise CheckpointError(
-            getattr(error, "errno", None),
-            f"The shards of a checkpoint cannot be written: {error}",
-            str(folder),
+            f"The shards of the checkpoint `{folder}` cannot be written: {error} Other "
+            "processes wait for this one, so that the job ends. Make room, and start "
+            "it again: it goes on from the checkpoint before."
         ) from error
+
+
+def described(array: Spread) -> dict[str, object]:
+    """Describes an array for the header of a checkpoint."""
+    return {"dtype": array.array.dtype.name, "shape": list(array.shape)}
 
 
 def read_shards(
     folder: Path,
-    names: list[str],
-    places: Mapping[str, jax.ShapeDtypeStruct] | None,
+    stored: Mapping[str, dict],
+    places: Mapping[str, Place] | None,
 ) -> dict[str, np.ndarray | jax.Array]:
     """Reads arrays, each process what its devices need. All must call it.
 
     Args:
         folder: Where `write_shards` put them.
-        names: Which.
-        places: Shape and sharding that each gets; along an axis that is longer here,
-            zeros follow, and of one that is shorter the end is dropped. None reads them
-            whole, to the host.
+        stored: What `described` said of each.
+        places: Where each goes; what pads it there may be longer or shorter than when
+            it was written. None reads them whole, to the host.
 
     Returns:
         The arrays by name.
 
     Raises:
         CheckpointError: If the extra `checkpoint` is not installed, or they cannot be
-            read or placed.
+            read, or do not fit.
     """
     checkpoint = _orbax()
+    if places is not None:
+        _refuse_others(folder, stored, places)
 
     def how(name: str):
         if places is None:
             return checkpoint.RestoreArgs(restore_type=np.ndarray)
-        place = places[name]
+        struct = places[name].struct
         return checkpoint.ArrayRestoreArgs(
-            sharding=place.sharding, global_shape=place.shape, strict=False
+            sharding=struct.sharding, global_shape=struct.shape, strict=False
         )
 
-    missing = [] if places is None else sorted(set(names) - set(places))
-    if missing:
-        raise CheckpointError(
-            f"The checkpoint `{folder}` must hold the arrays of this state, but has "
-            f"{missing} besides."
-        )
     try:
         with checkpoint.Checkpointer(checkpoint.PyTreeCheckpointHandler()) as reader:
-            return reader.restore(
+            found = reader.restore(
                 folder.absolute(),
-                item=dict.fromkeys(names, 0),
-                restore_args={name: how(name) for name in names},
+                item=dict.fromkeys(stored, 0),
+                restore_args={name: how(name) for name in stored},
             )
     except (OSError, ValueError, KeyError) as error:
         raise CheckpointError(
@@ -90,6 +113,28 @@ def read_shards(
             f"read: {error}. Remove them and the file beside them; the run then goes "
             "on from the checkpoint before."
         ) from error
+    if places is None:
+        return {n: x[tuple(map(slice, stored[n]["shape"]))] for n, x in found.items()}
+    return found
+
+
+def _refuse_others(
+    folder: Path, stored: Mapping[str, dict], places: Mapping[str, Place]
+) -> None:
+    extra = sorted(set(stored) - set(places))
+    if extra:
+        raise CheckpointError(
+            f"The checkpoint `{folder}` must hold the arrays of this state, but has "
+            f"{extra} besides."
+        )
+    for name, there in stored.items():
+        wanted = places[name].struct.dtype.name, list(places[name].shape)
+        found = there["dtype"], there["shape"]
+        if found != wanted:
+            raise CheckpointError(
+                f"The array {name!r} of the checkpoint must be {wanted[0]}{wanted[1]}, "
+                f"but is {found[0]}{found[1]}."
+            )
 
 
 def remove_shards(folder: Path) -> None:

@@ -10,10 +10,10 @@ from jax.tree_util import keystr, tree_flatten_with_path
 
 from .._checks import ArgumentError
 from ._checkpoint_file import CheckpointError
-from ._shards import is_spread
+from ._shards import Place, Spread, is_spread
 
 
-def pack_state(state: Any, whole: Any = None) -> dict[str, np.ndarray | jax.Array]:
+def pack_state(state: Any, whole: Any = None) -> dict[str, np.ndarray | Spread]:
     """Copies a state to the host, as arrays named by their place in it.
 
     Args:
@@ -38,19 +38,19 @@ def pack_state(state: Any, whole: Any = None) -> dict[str, np.ndarray | jax.Arra
                 f"{type(leaf).__name__}. Make it an array or a static field."
             )
         data = _data(leaf)
-        if not is_spread(data):
-            data = np.asarray(data)[(*map(slice, shape), ...)]
-        arrays[_name(path)] = data
+        if is_spread(data):
+            shape = (*shape, *data.shape[len(shape) :])
+            arrays[_name(path)] = Spread(data, shape)
+        else:
+            arrays[_name(path)] = np.asarray(data)[(*map(slice, shape), ...)]
     return arrays
 
 
-def unpack_state(
-    arrays: Mapping[str, np.ndarray | jax.Array], like: Any, whole: Any = None
-) -> Any:
+def unpack_state(arrays: Mapping[str, Any], like: Any, whole: Any = None) -> Any:
     """Puts a state together from its named arrays.
 
     Args:
-        arrays: What `pack_state` returned.
+        arrays: What `pack_state` returned, or `load_checkpoint` has read.
         like: A state of the same structure, shapes and dtypes, or the structs of one.
             Each array is placed on devices as it is there.
         whole: The shapes that were given to `pack_state`; zeros pad them to those of
@@ -79,15 +79,24 @@ def unpack_state(
     return jax.tree.unflatten(structure, placed)
 
 
-def array_places(like: Any) -> dict[str, jax.ShapeDtypeStruct]:
-    """Describes the arrays of a state by name: shape, dtype and sharding."""
+def array_places(like: Any, whole: Any = None) -> dict[str, Place]:
+    """Describes by name where the arrays of a state go.
+
+    Args:
+        like: A state, or the structs of one.
+        whole: The shapes that were given to `pack_state`.
+
+    Returns:
+        The `places` of a `Checkpointing`.
+    """
     leaves, _ = tree_flatten_with_path(like)
-    return {
-        _name(path): jax.ShapeDtypeStruct(
-            data.shape, data.dtype, sharding=data.sharding
-        )
-        for path, data in ((path, _data(leaf)) for path, leaf in leaves)
-    }
+    shapes = [leaf.shape for leaf in jax.tree.leaves(like if whole is None else whole)]
+    found = {}
+    for (path, leaf), shape in zip(leaves, shapes, strict=True):
+        data = _data(leaf)
+        struct = jax.ShapeDtypeStruct(data.shape, data.dtype, sharding=data.sharding)
+        found[_name(path)] = Place(struct, (*shape, *data.shape[len(shape) :]))
+    return found
 
 
 def _name(path) -> str:

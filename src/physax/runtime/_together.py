@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import jax
 import numpy as np
-from jax.experimental import multihost_utils
 
 from ._checkpoint_file import CheckpointError
+from ._initialize import exchange
 
 
 def agree(stop: bool, length: int) -> tuple[bool, int]:
@@ -22,8 +22,8 @@ def agree(stop: bool, length: int) -> tuple[bool, int]:
     """
     if jax.process_count() == 1:
         return stop, length
-    all_of_them = multihost_utils.process_allgather(np.asarray([stop, length]))
-    return bool(all_of_them[:, 0].any()), int(all_of_them[0, 1])
+    wanted = exchange(np.asarray([stop, length]))
+    return bool(wanted[:, 0].any()), int(wanted[0, 1])
 
 
 def anywhere(flag: bool) -> bool:
@@ -50,7 +50,7 @@ def by_first(action: Callable[[], object], what: str) -> None:
     if jax.process_count() > 1:
         # -1: no fault; 0: one that is not the disk's.
         code = -1 if fault is None else fault.errno or 0
-        code = int(multihost_utils.broadcast_one_to_all(np.asarray(code)))
+        code = int(exchange(np.asarray(code))[0])
         if fault is None and code >= 0:
             message = f"{what} failed in process 0, whose message says why."
             if code == 0:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import socket
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,11 +13,14 @@ from pathlib import Path
 import jax
 
 from ._checkpoint_file import CheckpointError
+from ._initialize import check_same
 from ._together import by_first
 
 
 _LOCK = "writer.lock"
 _TRIES = 8
+# Seconds until a file of one computer is seen by the others.
+_SHARED_WITHIN = 15
 
 
 class CheckpointLockError(CheckpointError):
@@ -43,10 +47,12 @@ def writer_lock(folder: str | os.PathLike) -> Iterator[Path]:
         CheckpointLockError: If another process, or another run of this one, holds the
             lock.
         CheckpointError: If the folder cannot be written.
+        ProcessesError: If the processes that compute together do not see one folder.
     """
     path = Path(folder)
     lock = path / _LOCK
     by_first(lambda: _make_and_take(lock), f"Locking `{path}`")
+    check_same(f"The folder `{path}`", _token(lock))
     if jax.process_index() > 0:
         yield path
         return
@@ -59,6 +65,17 @@ def writer_lock(folder: str | os.PathLike) -> Iterator[Path]:
         # Not one that somebody else has taken after ours was removed by hand.
         if holds_lock(path):
             lock.unlink(missing_ok=True)
+
+
+def _token(lock: Path) -> str:
+    """Reads whose lock it is: none in a folder that this process has for itself."""
+    end = time.monotonic() + _SHARED_WITHIN
+    while True:
+        holder = _read(lock)
+        alone = jax.process_count() == 1 or time.monotonic() > end
+        if holder is not None or alone:
+            return str((holder or {}).get("token", "absent"))
+        time.sleep(0.1)
 
 
 def _make_and_take(lock: Path) -> None:
