@@ -250,25 +250,14 @@ def _complete(
     checkpoint: Checkpointing, sim: Simulation, layout: Layout | None, watch: int | None
 ) -> Checkpointing:
     """Fills in the fingerprint of the problem and a packing that knows no mesh."""
-    own = {
-        "pack": checkpoint.pack,
-        "unpack": checkpoint.unpack,
-        "places": checkpoint.places,
-    }
-    if layout is not None and checkpoint.pack is None:
+    own = None
+    if layout is not None:
         # Shapes only: the whole state may fit no single device.
         program = jax.eval_shape(
             partial(build_program, layout=layout, watch=watch), sim
         )
         own = packing(program, jax.eval_shape(partial(initial_state, watch=watch), sim))
-    return Checkpointing(
-        checkpoint.folder,
-        checkpoint.every,
-        keep=checkpoint.keep,
-        fingerprint=checkpoint.fingerprint or fingerprint(sim),
-        resume=checkpoint.resume,
-        **own,
-    )
+    return checkpoint.completed(checkpoint.fingerprint or fingerprint(sim), own)
 
 
 @jax.jit

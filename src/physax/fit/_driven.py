@@ -218,27 +218,13 @@ def _complete(
     """Fills in the fingerprint, and a packing that knows no mesh."""
     if checkpoint is None:
         return None
-    own: dict[str, Any] = {
-        "pack": checkpoint.pack,
-        "unpack": checkpoint.unpack,
-        "places": checkpoint.places,
-    }
-    if mesh is not None and checkpoint.pack is None:
-        own = _packing(state, mesh)
     mark = checkpoint.fingerprint or fingerprint(
         problem,
         method=method,
         sizes=(plan.n_points, plan.block, plan.chunk),
         data=_marks(data),
     )
-    return Checkpointing(
-        checkpoint.folder,
-        checkpoint.every,
-        keep=checkpoint.keep,
-        fingerprint=mark,
-        resume=checkpoint.resume,
-        **own,
-    )
+    return checkpoint.completed(mark, None if mesh is None else _packing(state, mesh))
 
 
 def _packing(state: Pass, mesh: Mesh) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from .._status import Status, raise_for
 from ..runtime import (
     Checkpointing,
     DriveResult,
-    Fingerprint,
     Progress,
     array_places,
     check_memory,
@@ -158,7 +157,8 @@ def run(
         whole = fingerprint(parts)
         if windows is not None:
             whole = fingerprint(parts, series=windows.identity())
-        checkpoint = _complete(checkpoint, whole, seeds.shape[0], state, mesh)
+        own = None if mesh is None else _packing(state, count)
+        checkpoint = checkpoint.completed(checkpoint.fingerprint or whole, own)
     if progress is True:
         progress = Progress("tracks", "Mparticle-steps", count / 1e6)
     further = _advance_windows(problem, windows, spans, mesh)
@@ -322,27 +322,6 @@ def _on_chunk(recorder: Recorder, then: Callable | None, step, state, info) -> N
     recorder(step, state)
     if then is not None:
         then(step, state, info)
-
-
-def _complete(
-    checkpoint: Checkpointing, whole: Fingerprint, count: int, state: RunState, mesh
-) -> Checkpointing:
-    """Fills in the fingerprint of the problem and a packing that knows no mesh."""
-    own = {
-        "pack": checkpoint.pack,
-        "unpack": checkpoint.unpack,
-        "places": checkpoint.places,
-    }
-    if mesh is not None and checkpoint.pack is None:
-        own = _packing(state, count)
-    return Checkpointing(
-        checkpoint.folder,
-        checkpoint.every,
-        keep=checkpoint.keep,
-        fingerprint=checkpoint.fingerprint or whole,
-        resume=checkpoint.resume,
-        **own,
-    )
 
 
 def _packing(state: RunState, count: int) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """How a driven run keeps and finds its checkpoints."""
 
+import dataclasses
 import os
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 
@@ -66,6 +68,18 @@ class Checkpointing(eqx.Module):
             raise ArgumentError(
                 "`pack` and `unpack` must be given together, but one is missing."
             )
+
+    def completed(
+        self, fingerprint: Fingerprint | str, packing: Mapping[str, Any] | None = None
+    ) -> "Checkpointing":
+        """Fills in what a run knows of itself.
+
+        Args:
+            fingerprint: What it computes.
+            packing: Its `pack`, `unpack` and perhaps `places`, unless they were given.
+        """
+        own = packing if packing is not None and self.pack is None else {}
+        return dataclasses.replace(self, fingerprint=fingerprint, **own)
 
 
 def store(checkpointing: Checkpointing, step: int, state) -> bool:
