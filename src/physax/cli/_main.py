@@ -9,6 +9,7 @@ import jax
 import physax
 
 from .._checks import PhysaxError
+from ._em import add_em_command
 from ._exit import ExitCode
 from ._info import add_info_command
 from ._launch import add_launch_command
@@ -67,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         "--version", action="version", version=f"physax {physax.__version__}"
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    add_em_command(commands)
     add_info_command(commands)
     add_launch_command(commands)
     add_track_command(commands)

@@ -1,6 +1,7 @@
 """Optimises a design: the loop from a grey start to a binary device."""
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import NamedTuple
 
 import equinox as eqx
@@ -200,6 +201,12 @@ def _limits(bounds, parameters: PyTree, vector: Array) -> Bounds | None:
         bounds = parameters.bounds
     if bounds is None:
         return None
+    shapes = [jnp.shape(b) for b in bounds]
+    if len(shapes) != 2 or any(one not in ((), vector.shape) for one in shapes):
+        raise ArgumentError(
+            "`bounds` must be a lower and a higher one, each a number or of the shape "
+            f"{vector.shape} of all parameters, but have the shapes {shapes}."
+        )
     low, high = (
         jnp.broadcast_to(jnp.asarray(b, vector.dtype), vector.shape) for b in bounds
     )
@@ -292,8 +299,10 @@ def optimise(
             or a signal ended the run. Its `result` holds the last good design.
         CheckpointError: If a checkpoint cannot be written, or is of another problem.
     """
-    if steps < 1:
-        raise ArgumentError(f"`steps` must be at least 1, but is {steps}.")
+    if not isinstance(steps, Integral) or steps < 1:
+        raise ArgumentError(
+            f"`steps` must be an integer and at least 1, but is {steps!r}."
+        )
     vector, unravel, fixed = split(parameters)
     run = _Run(
         problem=Problem(

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array
 
+from .._checks import ArgumentError
 from .._loop import divisor_near_root
 from ._march import Decay, march, on_devices
 from ._program import Program, ready
@@ -49,6 +50,15 @@ class AbstractAdjoint(eqx.Module):
         Returns:
             The last state.
         """
+
+
+def refuse_powers(sim: Simulation, adjoint: str) -> None:
+    """Refuses media whose steps are not linear in the fields."""
+    if sim.medium.nonlinearities:
+        raise ArgumentError(
+            f"`adjoint={adjoint}` needs steps that are linear in the fields, but the "
+            "medium is nonlinear. Take `adjoint=Checkpointed()`."
+        )
 
 
 class _Replayed(AbstractAdjoint):

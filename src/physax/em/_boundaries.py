@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, PhysaxWarning, as_array
 from ..grid import Grid
+from ._components import AXES, CYLINDRICAL_AXES
 from ._cpml import CPML
 
 
@@ -15,7 +16,7 @@ class PEC(eqx.Module):
     """A perfect electric conductor: the tangential electric field is zero on the face.
 
     At the low face it is also the mirror plane under which the tangential electric
-    field is odd.
+    field is odd. In place of a material it is perfect metal inside the grid.
     """
 
 
@@ -48,26 +49,48 @@ def _pair(value: Any) -> Any:
     return tuple(value) if isinstance(value, tuple | list) else (value, value)
 
 
+def _outer(value: Any) -> Any:
+    """Converts the faces along r: one alone is the outer one."""
+    if value is None or isinstance(value, tuple | list):
+        return None if value is None else tuple(value)
+    return (None, value)
+
+
 class Boundaries(eqx.Module):
     """The two faces of each axis, low then high.
 
     `Boundaries(x=CPML(10), y=(PMC(), CPML(10)))` gives both faces of x the same layer
     and mirrors the scene at the low face of y. Axes that the grid lacks are ignored.
+    In cylindrical coordinates write `Boundaries(r=CPML(10), z=CPML(10))`.
 
     Attributes:
         x: Both faces of the x axis, or a pair (low, high).
         y: The same along y.
         z: The same along z.
+        r: In cylindrical coordinates the outer face, or, where the grid does not reach
+            the axis, a pair (inner, outer).
 
     Raises:
-        ArgumentError: If one face of an axis is periodic and the other is not.
+        ArgumentError: If one face of an axis is periodic and the other is not, or one
+            along r is.
     """
 
     x: tuple[Face, Face] = eqx.field(converter=_pair, default_factory=PEC)
     y: tuple[Face, Face] = eqx.field(converter=_pair, default_factory=PEC)
     z: tuple[Face, Face] = eqx.field(converter=_pair, default_factory=PEC)
+    r: tuple[Face | None, Face] | None = eqx.field(converter=_outer, default=None)
 
     def __check_init__(self):
+        walls = (PEC, PMC, CPML)
+        if self.r is not None and not (
+            len(self.r) == 2
+            and isinstance(self.r[1], walls)
+            and isinstance(self.r[0], (*walls, type(None)))
+        ):
+            raise ArgumentError(
+                "`r` must be the outer face, `PEC()`, `PMC()` or a `CPML`, or a pair "
+                f"of inner and outer ones, but is {self.r!r}."
+            )
         for axis in ("x", "y", "z"):
             pair = getattr(self, axis)
             known = (PEC, PMC, CPML, Periodic, Bloch)
@@ -89,9 +112,15 @@ class Boundaries(eqx.Module):
         """Returns the same face everywhere."""
         return cls(x=face, y=face, z=face)
 
-    def axis(self, axis: int) -> tuple[Face, Face]:
-        """Returns the low and the high face of an axis, by number."""
+    def axis(self, axis: int) -> tuple[Face | None, Face]:
+        """Returns the low and the high face of an axis, by number; `None` is r = 0."""
+        if self.r is not None:
+            return (self.r, self.z)[axis]
         return (self.x, self.y, self.z)[axis]
+
+    def names(self, ndim: int) -> tuple[str, ...]:
+        """Returns the names of the axes of a grid with these faces."""
+        return AXES[:ndim] if self.r is None else CYLINDRICAL_AXES[:ndim]
 
 
 # At the default target, 10^(-0.6 cells), thinner layers send back some 1e-4 of the
@@ -99,17 +128,27 @@ class Boundaries(eqx.Module):
 _FEW = 8
 
 
-def check_boundaries(boundaries: Boundaries, grid: Grid) -> None:
+def check_boundaries(
+    boundaries: Boundaries, grid: Grid, *, around: bool = False
+) -> None:
     """Refuses absorbing layers that do not fit into the grid, and warns of thin ones.
 
     Args:
         boundaries: The faces.
         grid: The grid.
+        around: Whether it is in cylindrical coordinates.
 
     Raises:
-        ArgumentError: If the layers of an axis overlap or fill it.
+        ArgumentError: If the layers of an axis overlap or fill it, or there are faces
+            along r in other coordinates.
     """
-    for axis, name in enumerate(grid.axes):
+    if boundaries.r is not None and not around:
+        raise ArgumentError(
+            "`boundaries` must have `r` in cylindrical coordinates only, but has "
+            f"{boundaries.r!r}. Give `x` and `y`, or pass `cylindrical=Cylindrical(m)` "
+            "to the simulation."
+        )
+    for axis, name in enumerate(boundaries.names(grid.ndim)):
         layers = [f for f in boundaries.axis(axis) if isinstance(f, CPML)]
         total = sum(layer.cells for layer in layers)
         if total >= grid.shape[axis]:

@@ -7,12 +7,24 @@ from ..grid import AXES
 
 
 class CurlTerm(NamedTuple):
-    """One term of a curl: `target += sign * d(source)/d(axis)`."""
+    """One term of a curl: `target += sign * d(source)/d(axis)`.
+
+    A `ring` term, in cylindrical coordinates, is `sign * d(r source)/dr / r`.
+    """
 
     target: str
     axis: int
     source: str
     sign: int
+    ring: bool = False
+
+
+class TurnTerm(NamedTuple):
+    """A derivative by the azimuth: `target += factor * source / r`."""
+
+    target: str
+    source: str
+    factor: int
 
 
 class Components(NamedTuple):
@@ -27,22 +39,76 @@ class Components(NamedTuple):
     magnetic: tuple[str, ...]
     electric_terms: tuple[CurlTerm, ...]
     magnetic_terms: tuple[CurlTerm, ...]
+    axes: tuple[str, ...]
+    m: int | None = None
+    electric_turns: tuple[TurnTerm, ...] = ()
+    magnetic_turns: tuple[TurnTerm, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """All components, electric first."""
         return self.electric + self.magnetic
 
+    def stagger(self, component: str) -> tuple[float, ...]:
+        """Returns where a component sits in its cell, for each axis of the grid."""
+        return staggered(component, self.axes)
 
-def components(ndim: int, polarisation: str | None = None) -> Components:
+
+CYLINDRICAL_AXES = ("r", "z")
+"""Names of the axes of a grid in cylindrical coordinates."""
+
+CYLINDRICAL_NAMES = ("Er", "Ep", "Ez", "Hr", "Hp", "Hz")
+"""The components in cylindrical coordinates; p stands for the azimuth phi."""
+
+
+def cylindrical_components(m: int) -> Components:
+    r"""Returns the components in cylindrical coordinates on a grid of r and z.
+
+    Er, Ez and Hp are factors of $\cos m \phi$, Ep, Hr and Hz of $\sin m \phi$, for
+    $m = 0$ all of 1.
+
+    Args:
+        m: The angular number, at least 0.
+
+    Returns:
+        The set.
+    """
+    return Components(
+        2,
+        CYLINDRICAL_NAMES[:3],
+        CYLINDRICAL_NAMES[3:],
+        (
+            CurlTerm("Er", 1, "Hp", -1),
+            CurlTerm("Ep", 1, "Hr", 1),
+            CurlTerm("Ep", 0, "Hz", -1),
+            CurlTerm("Ez", 0, "Hp", 1, ring=True),
+        ),
+        (
+            CurlTerm("Hr", 1, "Ep", 1),
+            CurlTerm("Hp", 1, "Er", -1),
+            CurlTerm("Hp", 0, "Ez", 1),
+            CurlTerm("Hz", 0, "Ep", -1, ring=True),
+        ),
+        CYLINDRICAL_AXES,
+        m,
+        (TurnTerm("Er", "Hz", m), TurnTerm("Ez", "Hr", -m)) if m else (),
+        (TurnTerm("Hr", "Ez", m), TurnTerm("Hz", "Er", -m)) if m else (),
+    )
+
+
+def components(
+    ndim: int, polarisation: str | None = None, m: int | None = None
+) -> Components:
     """Returns the component set of a 1-D, 2-D or 3-D simulation.
 
     1-D grids run along x and carry Ez and Hy. 2-D grids lie in the xy plane and carry
-    either Ez, Hx, Hy (`polarisation="Ez"`) or Hz, Ex, Ey (`"Hz"`).
+    either Ez, Hx, Hy (`polarisation="Ez"`) or Hz, Ex, Ey (`"Hz"`), or in the rz plane
+    and carry all six.
 
     Args:
         ndim: Dimension of the grid.
         polarisation: In 2-D, the component out of the plane.
+        m: The angular number in cylindrical coordinates, else `None`.
 
     Returns:
         The set.
@@ -50,6 +116,8 @@ def components(ndim: int, polarisation: str | None = None) -> Components:
     Raises:
         ArgumentError: If `polarisation` is unknown, or missing in 2-D.
     """
+    if m is not None:
+        return cylindrical_components(m)
     if ndim == 2 and polarisation not in ("Ez", "Hz"):
         raise ArgumentError(
             f"`polarisation` must be 'Ez' or 'Hz' in 2-D, but is {polarisation!r}."
@@ -81,6 +149,7 @@ def components(ndim: int, polarisation: str | None = None) -> Components:
         tuple(name for name in names if name[0] == "H"),
         tuple(electric_terms),
         tuple(magnetic_terms),
+        AXES[:ndim],
     )
 
 
@@ -90,6 +159,10 @@ def stagger(component: str, ndim: int) -> tuple[float, ...]:
     Electric components sit half a cell along their own axis, magnetic ones half a cell
     along the two others (Yee, IEEE Trans. Antennas Propag. 14, 302, 1966).
     """
-    own = AXES.index(component[1])
+    return staggered(component, AXES[:ndim])
+
+
+def staggered(component: str, axes: tuple[str, ...]) -> tuple[float, ...]:
+    """Returns the same for a grid with axes of these names."""
     electric = component[0] == "E"
-    return tuple(0.5 if (axis == own) == electric else 0.0 for axis in range(ndim))
+    return tuple(0.5 if (axis == component[1]) == electric else 0.0 for axis in axes)

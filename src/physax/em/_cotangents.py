@@ -1,4 +1,4 @@
-"""The way back: cotangents step by step."""
+"""Cotangents on the way back, and how sources and poles add to their sums."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,23 +7,21 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax import lax
-from jaxtyping import Array, Int
+from jaxtyping import Array
 
-from .._loop import Tape, rewind
-from ..grid import Box
+from ._boxes import cells_of, size_of
 from ._clock import Clock
-from ._injection import Injection, read_row
-from ._medium import cells_of
+from ._dispersion import recall, still
+from ._injection import Injection
 from ._program import Program
-from ._step import Arrays, Stepper
-from ._tape import again, noted, unpacked
+from ._step import Arrays
+from ._tape import noted
 from ._tape_plan import Plan
-from ._transpose import transposed_half_step
+from ._tilt import start_sums
 
 
-Gather = Callable[[dict, dict, Int[Array, ""]], dict]
-"""Takes sums, the cotangents of kept cells, and the number of a step to new sums."""
+Before = Callable[[str, int], Array]
+"""Returns the field of a component before a step in one of its kept boxes."""
 
 
 class Cotangents(eqx.Module):
@@ -31,7 +29,8 @@ class Cotangents(eqx.Module):
 
     Attributes:
         fields: Cotangents of the components, divided by `m + s` of their rows.
-        psi: Those of the memory of the layers.
+        psi: Those of the memory of the layers, times `c / b` of the layer.
+        poles: Those of the states of poles, over amplitude and fraction.
         lines: Those of the incident waves that are differentiated.
         monitors: Those of the accumulators.
         samples: Those of what the monitors read of H at the end of the next step back.
@@ -40,10 +39,13 @@ class Cotangents(eqx.Module):
         electric: Sums for the electric currents, by number.
         magnetic: Sums for the magnetic ones.
         waves: Sums for the incident waves, by name.
+        strengths: Sums for the poles that are differentiated.
+        tilts: Sums for the tilts, where their changes are kept.
     """
 
     fields: Arrays
     psi: Arrays
+    poles: dict[str, tuple]
     lines: dict[str, Any]
     monitors: dict[str, Any]
     samples: dict[str, dict[str, Array]]
@@ -52,6 +54,13 @@ class Cotangents(eqx.Module):
     electric: dict[int, Any]
     magnetic: dict[int, Any]
     waves: dict[str, Any]
+    strengths: dict[str, tuple]
+    tilts: tuple[dict[str, Arrays], ...]
+
+    @property
+    def cells(self) -> tuple:
+        """All sums for what has a value in each cell."""
+        return self.rows, self.strengths, self.tilts
 
 
 def _float_zeros(tree):
@@ -71,9 +80,19 @@ def start_back(
             for k, z in zip(kept, blank, strict=True)
         )
     stepper = program.stepper
+    poles, strengths = {}, {}
+    for name, many in program.responses.items():
+        cells = [fields[name][cells_of(one.here(stepper.block))] for one in many]
+        blank = list(map(jnp.zeros_like, cells))
+        poles[name] = tuple(map(still, many, blank))
+        strengths[name] = tuple(
+            () if at is None else (jnp.real(zero),) * len(one.poles)
+            for at, one, zero in zip(plan.poles[name], many, blank, strict=True)
+        )
     return Cotangents(
         {name: stepper.rows[name].drive(ct) for name, ct in fields.items()},
         psi,
+        poles,
         {
             name: _float_zeros(program.lines[name].rest(program.dtype))
             for name in plan.lines
@@ -81,7 +100,7 @@ def start_back(
         monitors,
         {
             name: {
-                read.key: jnp.zeros(_size(read.box), program.dtype)
+                read.key: jnp.zeros(size_of(read.box), program.dtype)
                 for read in reads
                 if read.component[0] == "H"
             }
@@ -92,160 +111,9 @@ def start_back(
         {i: _float_zeros(program.electric[i]) for i in plan.electric},
         {i: _float_zeros(program.magnetic[i]) for i in plan.magnetic},
         {name: _float_zeros(program.lines[name]) for name in plan.lines},
+        strengths,
+        start_sums(program.tilts) if plan.tilts else (),
     )
-
-
-def _size(box: Box) -> tuple[int, ...]:
-    return tuple(high - low for low, high in box)
-
-
-def step_back(
-    program: Program,
-    plan: Plan,
-    gather: Gather,
-    carry: Cotangents,
-    lines: dict[str, Any],
-    n: Int[Array, ""],
-    window: Callable[[Array], Array] | None = None,
-) -> Cotangents:
-    """Carries cotangents back through one step, and through the reading of E before.
-
-    At the start the cotangents of E are complete, those of H lack what the monitors
-    read after this step.
-
-    Args:
-        program: The program.
-        plan: What is differentiated.
-        gather: Adds what the kept cells of some components give to the sums.
-        carry: The cotangents after the step.
-        lines: The incident waves before it.
-        n: Number of the step.
-        window: A factor of the monitors' cotangents, by number of the step.
-
-    Returns:
-        The cotangents before it.
-    """
-
-    def move(k, carry):
-        return _move_back(program, plan, gather, lines, carry, k)
-
-    # A loop of one turn, for the reason that `step` gives.
-    carry = lax.fori_loop(n, n + 1, move, carry)
-    # After step 0 nobody reads the fields any more: the step before it does no harm.
-    return enter_back(program, plan, carry, n - 1, window)
-
-
-def _move_back(
-    program: Program, plan: Plan, gather: Gather, lines: dict, carry: Cotangents, n
-) -> Cotangents:
-    """Carries cotangents back through the fields, layers and waves of one step."""
-    stepper = eqx.tree_at(
-        lambda s: s.block, program.stepper, program.stepper.block.within(n).mirrored()
-    )
-    dt = program.setup.dt
-    middle = _middle_lines(program, plan, lines, n)
-    for electric, clock, waves in (
-        (True, Clock(2 * n + 1, dt), middle),
-        (False, Clock(2 * n, dt), lines),
-    ):
-        parts = stepper.components
-        names = parts.electric if electric else parts.magnetic
-        if not electric:
-            carry = _read_back(program, stepper, carry, carry.samples)
-        sums = gather(carry.rows, _kept_cells(plan, carry, names), n)
-        carry = eqx.tree_at(lambda c: c.rows, carry, sums)
-        carry = _currents_back(program, plan, carry, clock, electric=electric)
-        carry = _lines_back(program, plan, carry, waves, clock, electric=electric)
-        fields, psi = transposed_half_step(
-            stepper, carry.fields, carry.psi, electric=electric
-        )
-        for name in names:
-            fields[name] = stepper.rows[name].kept(fields[name])
-        fields, psi = lax.optimization_barrier((fields, psi))
-        carry = eqx.tree_at(lambda c: (c.fields, c.psi), carry, (fields, psi))
-    return carry
-
-
-def enter_back(
-    program: Program, plan: Plan, carry: Cotangents, n, window=None
-) -> Cotangents:
-    """Carries cotangents back through the monitors after a step, as far as E goes."""
-    totals, samples = {}, {}
-    block = program.stepper.block
-    for name, monitor in program.monitors.items():
-
-        def update(total, values, monitor=monitor, name=name):
-            return monitor.update(total, lambda: values, n, program.sampling[name])
-
-        # A linear function: where its derivative is taken does not matter.
-        anywhere = {
-            read.key: block.read(carry.fields[read.component], read.box)
-            for read in program.reads[name]
-        }
-        total = carry.monitors[name]
-        totals[name], found = jax.vjp(update, total, anywhere)[1](total)
-        factor = 1 if window is None else window(n)
-        samples[name] = {key: factor * value for key, value in found.items()}
-    later = {
-        name: {key: samples[name][key] for key in found}
-        for name, found in carry.samples.items()
-    }
-    carry = eqx.tree_at(lambda c: (c.monitors, c.samples), carry, (totals, later))
-    now = {
-        name: {key: v for key, v in found.items() if key not in later[name]}
-        for name, found in samples.items()
-    }
-    stepper = eqx.tree_at(
-        lambda s: s.block, program.stepper, program.stepper.block.within(n + 1)
-    )
-
-    def read(fields):
-        here = eqx.tree_at(lambda c: c.fields, carry, fields)
-        return _read_back(program, stepper, here, now).fields
-
-    # Else the kept cells would be read from the fields before, and these copied.
-    fields = stepper.block.once(read, carry.fields)
-    carry = eqx.tree_at(lambda c: c.fields, carry, fields)
-    seen = noted(plan, {name: carry.fields[name] for name in carry.seen})
-    return eqx.tree_at(lambda c: c.seen, carry, seen)
-
-
-def _read_back(
-    program: Program, stepper: Stepper, carry: Cotangents, samples: dict
-) -> Cotangents:
-    """Adds the cotangents of samples to those of the fields."""
-    fields = dict(carry.fields)
-    for name, reads in program.reads.items():
-        for key, component, box in reads:
-            if key not in samples[name]:
-                continue
-            field, block = fields[component], stepper.block
-            row = read_row(stepper.rows[component], block, box)
-            more = row.drive(samples[name][key].astype(field.dtype))
-            fields[component] = block.add(field, box, more)
-    return eqx.tree_at(lambda c: c.fields, carry, fields)
-
-
-def _kept_cells(plan: Plan, carry: Cotangents, names) -> dict[str, tuple[Array, ...]]:
-    """Returns the cotangents of the kept cells of some components."""
-    found = {**noted(plan, {n: carry.fields[n] for n in names}), **carry.seen}
-    return {name: found[name] for name in names if name in plan.rows}
-
-
-def multiplied(records: dict, dtype, sums: dict, found: dict, n) -> dict:
-    """Adds to the sums for the rows: the larger an entry, the less a curl drives."""
-    del n
-    sums = dict(sums)
-    for name, parts in found.items():
-        groups = zip(sums[name], parts, records[name], strict=True)
-        sums[name] = tuple(
-            tuple(
-                total - jnp.real(cells * unpacked(value, dtype, cells.dtype))
-                for total, value in zip(totals, values, strict=True)
-            )
-            for totals, cells, values in groups
-        )
-    return sums
 
 
 def pull(function, primal, cotangent):
@@ -259,7 +127,7 @@ def _plus(total, more):
     return jax.tree.map(jnp.add, total, more)
 
 
-def _currents_back(
+def currents_back(
     program: Program, plan: Plan, carry: Cotangents, clock: Clock, *, electric: bool
 ) -> Cotangents:
     """Adds to the sums for the currents of one half step."""
@@ -277,20 +145,10 @@ def _currents_back(
 def current_value(clock: Clock, one: Injection, *, dtype) -> Array:
     """Returns what a current adds to the curl in its box."""
     value = one.amplitude * one.pulse(clock, one.delay)
-    shape = tuple(high - low for low, high in one.box)
-    return jnp.broadcast_to(value, shape).astype(dtype)
+    return jnp.broadcast_to(value, size_of(one.box)).astype(dtype)
 
 
-def _middle_lines(program: Program, plan: Plan, lines: dict, n) -> dict:
-    """Returns the incident waves between the two halves of a step."""
-    now = Clock(2 * n, program.setup.dt)
-    return {
-        name: program.lines[name].advance(lines[name], now, electric=False)
-        for name in plan.lines
-    }
-
-
-def _lines_back(
+def lines_back(
     program: Program, plan: Plan, carry: Cotangents, lines: dict, clock, *, electric
 ) -> Cotangents:
     """Carries cotangents back through one half step of the incident waves."""
@@ -324,27 +182,34 @@ def _corrections(line, axes, fields: Arrays, electric: bool, state) -> list[Arra
     ]
 
 
-def back_march(
-    steps: int,
-    every: int,
-    plan: Plan,
-    dtype,
-    program: Program,
-    tape: Tape,
-    carry: Cotangents,
-    *,
-    parts: tuple[int, int],
-    replay: bool,
-) -> Cotangents:
-    """Carries cotangents back through all steps on the block of one device."""
-
-    def back(carry, kept, n):
-        records, lines = kept
-        gather = partial(multiplied, records, dtype)
-        return step_back(program, plan, gather, carry, lines, n)
-
-    remake = partial(again, program, plan, dtype) if replay else None
-    enter = partial(enter_back, program, plan)
-    return rewind(
-        back, carry, tape, steps, every, parts=parts, enter=enter, step=remake
+def poles_back(
+    program: Program, plan: Plan, carry: Cotangents, before: Before
+) -> tuple[Cotangents, dict[str, list]]:
+    """Carries cotangents back through poles; returns also what they give to fields."""
+    poles, strengths, more = {}, {}, {}
+    for name, many in program.responses.items():
+        states, sums, found = [], [], []
+        old = zip(many, carry.poles[name], carry.strengths[name], strict=True)
+        for at, (one, state, total) in zip(plan.poles[name], old, strict=True):
+            box = one.here(program.stepper.block)
+            drive = carry.fields[name][cells_of(box)]
+            state, given = recall(one, state, drive)
+            states.append(state)
+            if at is not None:
+                field = before(name, at).astype(drive.dtype)
+                total = tuple(
+                    old + jnp.real(part * field)
+                    for old, part in zip(total, given, strict=True)
+                )
+            sums.append(total)
+            parts = zip(one.poles, given, strict=True)
+            whole = sum(pole.amplitude * part for pole, part in parts)
+            found.append((box, one.fraction * whole))
+        poles[name], strengths[name] = tuple(states), tuple(sums)
+        more[name] = found
+    carry = eqx.tree_at(
+        lambda c: (c.poles, c.strengths),
+        carry,
+        (poles, strengths),
     )
+    return carry, more

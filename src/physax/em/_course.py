@@ -167,6 +167,7 @@ def _of_plan(moved: Program) -> Program:
     nothing = jax.tree.map(lambda _: False, moved)
 
     def where(p):
-        return p.stepper.rows, p.patches, p.electric, p.magnetic, p.lines
+        parts = p.stepper.rows, p.patches, p.responses, p.tilts
+        return *parts, p.electric, p.magnetic, p.lines
 
     return eqx.tree_at(where, nothing, where(moved))

@@ -102,8 +102,62 @@ def cpml_coefficients(
     Raises:
         ArgumentError: If `spacing` or `dt` is not positive.
     """
-    spacing = positive(spacing, "spacing")
     dt = positive(dt, "dt")
+    sigma_max, alpha_max = _largest(layer, positive(spacing, "spacing"))
+    grading = depth**layer.order
+    sigma = sigma_max * grading
+    kappa = 1 + (0 if layer.kappa_max is None else layer.kappa_max - 1) * grading
+    return _factors(sigma, kappa, alpha_max * (1 - depth), dt)
+
+
+def radial_coefficients(
+    layer: CPML,
+    depth: Float[Array, " cells"],
+    spacing: Float[Array, ""],
+    dt: Float[Array, ""],
+    radius: Float[Array, " cells"],
+    way: int,
+) -> CPMLCoefficients:
+    r"""Evaluates the update factors of a layer around an axis.
+
+    Beside the derivatives by r, the radius itself has to be stretched, by
+    $\tilde r / r$ with $\tilde r = \int s\,dr$; else the layer reflects near fields.
+    Both have one pole only if $\alpha$ is the same in the whole layer. Reference:
+    Teixeira and Chew, *Systematic derivation of anisotropic PML absorbing media in
+    cylindrical and spherical coordinates*, IEEE Microwave and Guided Wave Letters 7,
+    371 (1997).
+
+    Args:
+        layer: The layer.
+        depth: Where each sample lies in the layer, from 0 to 1.
+        spacing: Size of a grid cell along r, in metres.
+        dt: Time step, in seconds.
+        radius: Where each sample lies, in metres.
+        way: 0 for the factors of $1 / s$, -1 for those of $r / \tilde r$, 1 for those
+            of $\tilde r / r$.
+
+    Returns:
+        The factors, one per entry of `depth`; of the last kind `inv_kappa` is kappa.
+    """
+    sigma_max, alpha = _largest(layer, spacing)
+    grading = depth**layer.order
+    if way:
+        length = layer.cells * spacing
+        grading = grading * depth * length / (layer.order + 1) / radius
+    sigma = sigma_max * grading
+    kappa = 1 + (0 if layer.kappa_max is None else layer.kappa_max - 1) * grading
+    if way <= 0:
+        return _factors(sigma, kappa, alpha, dt)
+    x = jnp.asarray(alpha * dt / EPSILON_0)
+    # The limit of no alpha at all is 1; safe before dividing.
+    share = jnp.where(x > 0, -jnp.expm1(-x) / jnp.where(x > 0, x, 1), 1)
+    kappa = jnp.broadcast_to(kappa, depth.shape)
+    b = jnp.broadcast_to(jnp.exp(-x), depth.shape)
+    return CPMLCoefficients(b, share * sigma * dt / EPSILON_0, kappa)
+
+
+def _largest(layer: CPML, spacing: Float[Array, ""]) -> tuple[Array, Array]:
+    """Returns the largest conductivity and alpha."""
     length = layer.cells * spacing
     loss = _DECADES_PER_CELL * log(10) * layer.cells
     if layer.reflection is not None:
@@ -112,13 +166,11 @@ def cpml_coefficients(
     alpha_max = layer.alpha_max
     if alpha_max is None:
         alpha_max = _ALPHA / (ETA_0 * spacing)
+    return sigma_max, alpha_max
 
-    grading = depth**layer.order
-    sigma = sigma_max * grading
-    kappa = 1 + (0 if layer.kappa_max is None else layer.kappa_max - 1) * grading
-    kappa = jnp.broadcast_to(kappa, depth.shape)
-    alpha = alpha_max * (1 - depth)
 
+def _factors(sigma: Array, kappa: Array, alpha: Array, dt: Array) -> CPMLCoefficients:
+    kappa = jnp.broadcast_to(kappa, sigma.shape)
     exponent = -(sigma / kappa + alpha) * dt / EPSILON_0
     # Where sigma = alpha = 0 we meet 0 / 0, whose limit is 0. The denominator must be
     # made safe *before* dividing: a `where` on the quotient still has a NaN gradient.

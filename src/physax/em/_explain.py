@@ -1,112 +1,17 @@
 """What each way to differentiate a run costs, known before anything is compiled."""
 
-from math import prod
-
-import jax.numpy as jnp
-import numpy as np
-
 from .._checks import ArgumentError
+from ..runtime import MemoryLimitError
+from ._adjoint_bytes import adjoint_bytes, recorded_bytes
+from ._adjoint_seconds import adjoint_seconds, run_seconds
 from ._adjoints import AbstractAdjoint, Checkpointed, Direct
-from ._components import components
-from ._cpml import CPML
 from ._frequency_domain import FrequencyDomain
 from ._linear_tape import LinearTape
-from ._medium import REGIONAL
+from ._medium import Medium
 from ._memory import state_bytes
-from ._monitors import AbstractSpectralMonitor
 from ._reversible import LARGEST, Reversible, amplification
 from ._simulate import check_types
 from ._simulation import Simulation
-
-
-def adjoint_bytes(sim: Simulation, adjoint: AbstractAdjoint) -> int:
-    """Returns about how many bytes a gradient by the permittivity needs.
-
-    For `LinearTape` what is recorded of the design regions, or of the whole grid
-    without any, is known; replayed steps are taken to keep one state each.
-
-    Args:
-        sim: The simulation.
-        adjoint: The way.
-
-    Returns:
-        Bytes beyond what the simulation itself holds, of all devices together.
-
-    Raises:
-        ArgumentError: If the adjoint is not one of physax's.
-    """
-    state, steps = state_bytes(sim), max(sim.steps, 1)
-    if isinstance(adjoint, LinearTape):
-        one = _recorded_bytes(sim, adjoint)
-        if adjoint.every is None:
-            return steps * one + 2 * state
-        chunk = min(adjoint.every, steps)
-        return (-(-steps // chunk) + 2) * state + chunk * one
-    if isinstance(adjoint, Checkpointed | Direct):
-        every = adjoint.checkpoint(steps)
-        return (steps if every is None else -(-steps // every) + every) * state
-    if isinstance(adjoint, Reversible):
-        return steps * _faces_bytes(sim, adjoint) + 2 * state
-    if isinstance(adjoint, FrequencyDomain):
-        return _transforms_bytes(sim) + 2 * state
-    raise ArgumentError(
-        "`adjoint` must be LinearTape, Reversible, FrequencyDomain, Checkpointed or "
-        f"Direct, but is {type(adjoint).__name__}."
-    )
-
-
-def _faces_bytes(sim: Simulation, adjoint: Reversible) -> int:
-    """Returns the bytes of the faces that are kept of each step."""
-    parts, shape = components(sim.grid.ndim, sim.polarisation), sim.grid.shape
-    layers = [
-        [f.cells if isinstance(f, CPML) else None for f in sim.boundaries.axis(axis)]
-        for axis in range(sim.grid.ndim)
-    ]
-    inner = [
-        n - sum(cells - 1 for cells in pair if cells is not None)
-        for n, pair in zip(shape, layers, strict=True)
-    ]
-    samples = 0
-    for axis, pair in enumerate(layers):
-        face = prod(n for other, n in enumerate(inner) if other != axis)
-        terms = parts.magnetic_terms, parts.electric_terms
-        for cells, side in zip(pair, terms, strict=True):
-            if cells is not None:
-                samples += face * len({t.source for t in side if t.axis == axis})
-    dtype = jnp.dtype(adjoint.record or sim.precision.storage)
-    return samples * dtype.itemsize * (1 + sim.complex_fields)
-
-
-def _transforms_bytes(sim: Simulation) -> int:
-    """Returns the bytes of the transforms of fields and cotangents."""
-    spectral = [
-        m for m in sim.monitors.values() if isinstance(m, AbstractSpectralMonitor)
-    ]
-    # Monitors mostly share their frequencies; then they are taken once.
-    lists = {tuple(np.asarray(m.frequencies).tolist()) for m in spectral}
-    count = sum(map(len, lists))
-    wide = 2 * jnp.dtype(sim.precision.accumulate).itemsize
-    return 2 * count * _recorded_cells(sim) * wide
-
-
-def _recorded_cells(sim: Simulation) -> int:
-    """Returns the number of samples that are differentiated."""
-    electric = components(sim.grid.ndim, sim.polarisation).electric
-    cells = prod(sim.grid.shape)
-    if sim.medium.regions:
-        cells = sum(
-            prod(high - low for low, high in region.box)
-            for region in sim.medium.regions
-            for prop in REGIONAL
-            if getattr(region, prop) is not None
-        )
-    return cells * len(electric)
-
-
-def _recorded_bytes(sim: Simulation, adjoint: LinearTape) -> int:
-    """Returns the bytes that a tape takes for each step."""
-    dtype = jnp.dtype(adjoint.dtype or sim.precision.storage)
-    return _recorded_cells(sim) * dtype.itemsize * (1 + sim.complex_fields)
 
 
 # Times of a gradient over that of a forward run, measured on a CPU: see the docs. The
@@ -134,7 +39,7 @@ def _alike(one: AbstractAdjoint, other: AbstractAdjoint) -> bool:
 
 def _least_memory(sim: Simulation) -> LinearTape:
     """Returns the tape in chunks of the length that takes the least memory."""
-    one = _recorded_bytes(sim, LinearTape())
+    one = recorded_bytes(sim, LinearTape())
     best = round((sim.steps * state_bytes(sim) / one) ** 0.5)
     root = max(round(sim.steps**0.5), 1)
     return LinearTape(every=max(min(max(best, root), sim.steps), 1))
@@ -148,18 +53,38 @@ def _told(size: int) -> str:
     return f"{value:.3g} {units[0]}"
 
 
-def explain(sim: Simulation, adjoint: AbstractAdjoint | None = None) -> str:
+def _refused(medium: Medium) -> dict[type, str]:
+    """Returns the adjoints that cannot serve a medium, and why."""
+    if medium.nonlinearities:
+        kinds = (LinearTape, Reversible, FrequencyDomain)
+        return dict.fromkeys(kinds, "the medium is nonlinear")
+    if medium.off_diagonals:
+        why = "the permittivity has entries beside the diagonal"
+        return dict.fromkeys((Reversible, FrequencyDomain), why)
+    if medium.dispersions:
+        return {Reversible: "it cannot undo poles"}
+    return {}
+
+
+def explain(
+    sim: Simulation, adjoint: AbstractAdjoint | None = None, *, timed: bool = False
+) -> str:
     """Says what each way to take a gradient by the permittivity costs.
 
     Args:
         sim: The simulation. With `DesignRegion`s only their cells are recorded.
         adjoint: The way to tell about; all by default.
+        timed: Whether to time short runs of each, see `adjoint_seconds`, in place of
+            telling what was seen elsewhere. It compiles them. Of all, those that
+            cannot serve this simulation or this memory are told, not timed.
 
     Returns:
         A table: adjoint, memory, time over that of a forward run, what it serves.
 
     Raises:
-        ArgumentError: If an argument is of the wrong type.
+        ArgumentError: If an argument is of the wrong type, or the one adjoint to time
+            cannot serve this simulation.
+        MemoryLimitError: If it would not fit into the free memory.
     """
     check_types(sim, LinearTape() if adjoint is None else adjoint, None)
     rows = [("adjoint=", "memory", "time / run", "derivatives by")]
@@ -168,6 +93,9 @@ def explain(sim: Simulation, adjoint: AbstractAdjoint | None = None) -> str:
         for one, time, serves in _CHOICES
         if adjoint is None or _alike(adjoint, one)
     ]
+    refused = _refused(sim.medium)
+    chosen = [row for row in chosen if not isinstance(row[0], tuple(refused))]
+    plain, untimed = run_seconds(sim) if timed else 1.0, []
     for one, time, serves in chosen:
         name = type(one).__name__ + "()"
         if isinstance(one, LinearTape):
@@ -176,7 +104,18 @@ def explain(sim: Simulation, adjoint: AbstractAdjoint | None = None) -> str:
                 name = f"LinearTape(every={one.every})"
             elif one.dtype is not None:
                 name = f"LinearTape({one.dtype!r})"
-        rows.append((name, _told(adjoint_bytes(sim, one)), f"about {time}", serves))
+        told = f"about {time}"
+        if timed:
+            try:
+                seconds = adjoint_seconds(sim, one)
+            except (ArgumentError, MemoryLimitError) as error:
+                if adjoint is not None:
+                    raise
+                told = "not timed"
+                untimed.append(f"{name} is not timed: {error}")
+            else:
+                told = f"{seconds / plain:.2g} ({seconds:.3g} s)"
+        rows.append((name, _told(adjoint_bytes(sim, one)), told, serves))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     factor = float(amplification(sim))
     where = "the whole grid" if not sim.medium.regions else "the design regions"
@@ -184,7 +123,11 @@ def explain(sim: Simulation, adjoint: AbstractAdjoint | None = None) -> str:
         "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
-    if factor > LARGEST and (adjoint is None or isinstance(adjoint, Reversible)):
+    lines += untimed
+    for kind, why in refused.items():
+        lines.append(f"{kind.__name__}() is refused: {why}.")
+    asked = adjoint is None or isinstance(adjoint, Reversible)
+    if Reversible not in refused and factor > LARGEST and asked:
         lines.append(
             f"Reversible() is refused: the losses would amplify rounding {factor:.1e} "
             "times."

@@ -7,8 +7,9 @@ from jaxtyping import Array, Float
 from .._checks import ArgumentError
 from ..grid import Box
 from ..units import ETA_0, FEMTO
-from ._components import AXES, stagger
-from ._frame import Point, as_point, check_point
+from ._components import AXES, Components
+from ._cylindrical import around
+from ._frame import Point, as_point, check_point, check_size
 from ._monitors import AbstractSpectralMonitor, Read, as_frequencies
 from ._setup import Setup
 
@@ -22,7 +23,8 @@ class FluxMonitor(AbstractSpectralMonitor):
     flux is the same through every plane, to rounding.
 
     Attributes:
-        axis: `"x"`, `"y"` or `"z"`: the normal.
+        axis: `"x"`, `"y"` or `"z"`, in cylindrical coordinates `"r"` or `"z"`: the
+            normal.
         centre: Middle in metres.
         size: Lengths in metres; the entry along the normal is ignored.
         frequencies: In Hz.
@@ -34,18 +36,18 @@ class FluxMonitor(AbstractSpectralMonitor):
     frequencies: Float[Array, " freqs"] = eqx.field(converter=as_frequencies)
 
     def locate(self, frame, what):
-        if self.axis not in AXES[: frame.ndim]:
+        axes = frame.components.axes
+        if self.axis not in axes:
             raise ArgumentError(
-                f"`axis` of {what} must be one of {AXES[: frame.ndim]}, but is "
-                f"{self.axis!r}."
+                f"`axis` of {what} must be one of {axes}, but is {self.axis!r}."
             )
-        normal = AXES.index(self.axis)
+        normal = axes.index(self.axis)
         centre = check_point(self.centre, frame.ndim, "centre", what)
-        size = list(check_point(self.size, frame.ndim, "size", what))
+        size = list(check_size(self.size, frame, what))
         size[normal] = 0.0
         node = max(frame.nearest(normal, centre[normal], 0.0, what), 1)
         reads = []
-        for electric, magnetic, _ in _pairs(normal, frame.components.names):
+        for electric, magnetic, _ in _pairs(normal, frame.components):
             for name in (electric, magnetic):
                 spans = list(frame.box(name, centre, tuple(size), what))
                 low = node if name[0] == "E" else node - 1
@@ -59,12 +61,16 @@ class FluxMonitor(AbstractSpectralMonitor):
 
     def power(self, total, reads, setup):
         """Returns the flux at each frequency."""
-        normal = AXES.index(self.axis)
+        parts = setup.components
+        normal = parts.axes.index(self.axis)
         boxes = {read.key: read.box for read in reads}
         flux = jnp.zeros(self.frequencies.shape, jnp.real(total[reads[0].key]).dtype)
-        for electric, magnetic, sign in _pairs(normal, setup.components.names):
-            e = total[electric] / FEMTO
-            h = jnp.mean(total[magnetic], axis=1 + normal, keepdims=True) / FEMTO
+        for electric, magnetic, sign in _pairs(normal, parts):
+            e, h = total[electric] / FEMTO, total[magnetic] / FEMTO
+            if parts.m is not None and normal == 0:
+                e = e * _radii(electric, boxes[electric], setup)
+                h = h * _radii(magnetic, boxes[magnetic], setup)
+            h = jnp.mean(h, axis=1 + normal, keepdims=True)
             area = _area(electric, boxes[electric], normal, setup)
             product = jnp.real(e * jnp.conj(h)) * area
             flux = flux + sign * jnp.sum(product, axis=range(1, product.ndim))
@@ -85,20 +91,36 @@ class SpectralFlux(eqx.Module):
     flux: Float[Array, " freqs"]
 
 
-def _pairs(normal: int, names: tuple[str, ...]) -> list[tuple[str, str, int]]:
+def poynting_pairs(normal: int, names: tuple[str, ...]) -> list[tuple[str, str, int]]:
     """Returns the products of which the normal Poynting component is the sum."""
     j, k = AXES[(normal + 1) % 3], AXES[(normal + 2) % 3]
     both = [("E" + j, "H" + k, 1), ("E" + k, "H" + j, -1)]
     return [pair for pair in both if pair[0] in names and pair[1] in names]
 
 
+def _pairs(normal: int, parts: Components) -> list[tuple[str, str, int]]:
+    if parts.m is None:
+        return poynting_pairs(normal, parts.names)
+    both = [("Ep", "Hz", 1), ("Ez", "Hp", -1)], [("Er", "Hp", 1), ("Ep", "Hr", -1)]
+    return both[normal]
+
+
+def _radii(component: str, box: Box, setup: Setup) -> Array | int:
+    """Returns by what a component counts in the flow through a cylinder."""
+    points = {"Ep": setup.grid.edges, "Hp": setup.grid.centres}.get(component)
+    return 1 if points is None else points(0)[slice(*box[0]), None]
+
+
 def _area(component: str, box: Box, normal: int, setup: Setup) -> Array:
     """Returns the area around each sample of a plane, in metres to its dimension."""
     grid = setup.grid
     area = jnp.ones((1,) * grid.ndim, grid.widths[0].dtype)
-    for axis, half in enumerate(stagger(component, grid.ndim)):
+    parts = setup.components
+    for axis, half in enumerate(parts.stagger(component)):
         if axis == normal:
+            if parts.m is not None and axis == 0:
+                area = area * around(parts.m)
             continue
-        widths = setup.sample_widths(axis, half)[slice(*box[axis])]
+        widths = setup.sample_widths(axis, half, component)[slice(*box[axis])]
         area = area * widths.reshape([-1 if a == axis else 1 for a in range(grid.ndim)])
     return area

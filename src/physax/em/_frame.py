@@ -9,7 +9,7 @@ import numpy as np
 from .._checks import ArgumentError, PhysaxWarning
 from ..grid import Box, Grid
 from ._boundaries import Boundaries, layer_cells
-from ._components import AXES, Components, stagger
+from ._components import Components
 from ._layers import stored_cells
 
 
@@ -38,6 +38,11 @@ class Frame(NamedTuple):
         """Dimension of the grid."""
         return len(self.nodes)
 
+    @property
+    def on_axis(self) -> bool:
+        """Whether the grid begins on the axis of cylindrical coordinates."""
+        return self.faces[0][0] is type(None)
+
     def positions(self, axis: int, half: float) -> np.ndarray:
         """Returns the positions of the samples of one stagger along an axis."""
         nodes = self.nodes[axis]
@@ -50,7 +55,7 @@ class Frame(NamedTuple):
         if not nodes[0] - slack <= x <= nodes[-1] + slack:
             raise ArgumentError(
                 f"{what} must lie in the grid, {nodes[0]:g} to {nodes[-1]:g} m along "
-                f"{AXES[axis]}, but is at {x:g} m."
+                f"{self.components.axes[axis]}, but is at {x:g} m."
             )
         return int(np.argmin(np.abs(self.positions(axis, half) - x)))
 
@@ -70,7 +75,7 @@ class Frame(NamedTuple):
         if low < nodes[0] - slack or high > nodes[-1] + slack:
             raise ArgumentError(
                 f"{what} must lie in the grid, {nodes[0]:g} to {nodes[-1]:g} m along "
-                f"{AXES[axis]}, but reaches from {low:g} to {high:g} m."
+                f"{self.components.axes[axis]}, but reaches from {low:g} to {high:g} m."
             )
         if size == 0:
             here = self.nearest(axis, centre, half, what)
@@ -81,18 +86,24 @@ class Frame(NamedTuple):
         stop = int(np.searchsorted(points, high - slack))
         if stop <= start:
             raise ArgumentError(
-                f"{what} must contain a sample along {AXES[axis]}, but reaches from "
-                f"{low:g} to {high:g} m between two. Make it larger, or of size 0."
+                f"{what} must contain a sample along {self.components.axes[axis]}, but "
+                f"reaches from {low:g} to {high:g} m between two. Make it larger, or "
+                "of size 0."
             )
         return start, stop
 
     def box(self, component: str, centre: Point, size: Point, what: str) -> Box:
         """Returns the samples of a component in a region."""
-        halves = stagger(component, self.ndim)
-        return tuple(
+        halves = self.components.stagger(component)
+        spans = [
             self.span(axis, centre[axis], size[axis], halves[axis], what)
             for axis in range(self.ndim)
-        )
+        ]
+        if component in ("Ep", "Hr") and self.on_axis:
+            # Their samples on the axis are held at zero, which is wrong for m = 1.
+            low, high = spans[0]
+            spans[0] = max(low, 1), max(high, 2)
+        return tuple(spans)
 
     def warn_in_layer(self, box: Box, what: str, axes: tuple[int, ...] | None = None):
         """Warns if a box lies wholly in an absorbing layer along some axis."""
@@ -103,7 +114,8 @@ class Frame(NamedTuple):
             inside_high = start >= len(self.nodes[axis]) - 1 - high
             if inside_low or (high and inside_high):
                 warnings.warn(
-                    f"{what} lies in the absorbing layer along {AXES[axis]}.",
+                    f"{what} lies in the absorbing layer along "
+                    f"{self.components.axes[axis]}.",
                     PhysaxWarning,
                     stacklevel=4,
                 )
@@ -117,6 +129,18 @@ def check_point(value: Point, ndim: int, name: str, what: str) -> Point:
             f"`{name}` of {what} must have one entry for each of the {ndim} axes, but "
             f"has {len(values)}."
         )
+    return values
+
+
+def check_size(value: Point, frame: Frame, what: str) -> Point:
+    """Returns the lengths of a box as floats, one for each axis, none negative."""
+    values = check_point(value, frame.ndim, "size", what)
+    for axis, length in zip(frame.components.axes, values, strict=True):
+        if not length >= 0:
+            raise ArgumentError(
+                f"`size` of {what} must be at least 0 along {axis}, but is {length:g} "
+                "m. Give the length between its ends."
+            )
     return values
 
 

@@ -1,6 +1,7 @@
 """Reverse mode in the frequency domain: memory that no number of steps changes."""
 
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import equinox as eqx
@@ -14,8 +15,8 @@ from jaxtyping import Array
 from .._checks import ArgumentError, check
 from .._loop import iterate
 from ..grid import Layout
-from ._adjoints import AbstractAdjoint
-from ._cotangents import enter_back, start_back, step_back
+from ._adjoints import AbstractAdjoint, refuse_powers
+from ._cotangents import start_back
 from ._course import AbstractCourse, everywhere
 from ._march import (
     Decay,
@@ -42,6 +43,7 @@ from ._spectra import (
 from ._state import State, residual, rest, step
 from ._tape import noted
 from ._tape_plan import Kept, Plan
+from ._way_back import enter_back, step_back
 
 
 _REMEDY = "Take `adjoint=LinearTape()`."
@@ -74,12 +76,13 @@ class FrequencyDomain(AbstractAdjoint):
     tolerance: float = eqx.field(static=True, default=1e-8)
 
     def __check_init__(self):
-        if not (isinstance(self.tolerance, float) and 0 < self.tolerance < 1):
+        if not (isinstance(self.tolerance, Real) and 0 < self.tolerance < 1):
             raise ArgumentError(
                 f"`tolerance` must be a number in (0, 1), but is {self.tolerance!r}."
             )
 
     def prepared(self, sim: Simulation) -> "_Grouped":
+        refuse_powers(sim, "FrequencyDomain()")
         firsts: dict[str, Array] = {}
         groups = []
         for name, monitor in sim.monitors.items():
@@ -197,6 +200,17 @@ class _Course(AbstractCourse):
                 f"asked for a derivative by the plane wave {plan.lines[0]!r}. Fix it "
                 f"with `jax.lax.stop_gradient`. {_REMEDY}"
             )
+        if any(at is not None for many in plan.poles.values() for at in many):
+            raise ArgumentError(
+                f"`adjoint={self.adjoint}` differentiates media and currents, but was "
+                f"asked for a derivative by a dispersion. {_REMEDY}"
+            )
+
+        if plan.tilts:
+            raise ArgumentError(
+                f"`adjoint={self.adjoint}` differentiates media without entries beside "
+                f"the diagonal of the permittivity, but this one has some. {_REMEDY}"
+            )
 
     def pulled(self, plan, draft, theta, kept, cotangent) -> Program:
         program = ready(draft)
@@ -239,7 +253,7 @@ class _Course(AbstractCourse):
         band = eqx.tree_at(lambda b: b.share, band, jnp.where(bad, jnp.nan, band.share))
         rows = row_sums(plan, band, spectra, duals)
         currents = current_sums(plan, wide, program, band, duals, done)
-        return scattered(plan, draft, theta, rows, (*currents, {}))
+        return scattered(plan, draft, theta, (rows, {}, ()), (*currents, {}))
 
 
 def _with_currents(plan: Plan, program: Program) -> Plan:
@@ -258,7 +272,10 @@ def _with_currents(plan: Plan, program: Program) -> Plan:
             *rows.get(one.component, ()),
             Kept(box, True, False, one.box),
         )
-    return Plan(rows, (), (), ())
+    poles: dict[str, tuple[int | None, ...]] = {
+        name: (None,) * len(many) for name, many in plan.poles.items()
+    }
+    return Plan(rows, (), (), (), poles)
 
 
 def _radiating(program: Program, band: Band) -> Program:

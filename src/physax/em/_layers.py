@@ -1,5 +1,7 @@
 """The coefficient rows of a step that vary along one axis: metrics and layers."""
 
+from functools import partial
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +10,9 @@ from jaxtyping import Array, Float
 from ..grid import Grid
 from ..units import SPEED_OF_LIGHT
 from ._boundaries import PEC, PMC, Bloch, Boundaries, Periodic
-from ._cpml import CPML, cpml_coefficients
+from ._components import CurlTerm
+from ._cpml import CPML, cpml_coefficients, radial_coefficients
+from ._cylindrical import SAMPLES, Radial, build_radial
 
 
 class Rows(eqx.Module):
@@ -48,12 +52,26 @@ class Axis(eqx.Module):
         magnetic: `c dt` over the width, for differences of E.
         low: The slab at the low end of each block, `None` without a layer.
         high: The slab at the high end.
+        radial: What the axis r of cylindrical coordinates adds, else `None`.
     """
 
     electric: Float[Array, "..."]
     magnetic: Float[Array, "..."]
     low: Slab | None
     high: Slab | None
+    radial: Radial | None = None
+
+    def metric(self, term: CurlTerm, *, electric: bool) -> Float[Array, "..."]:
+        """Returns the metric of a curl term."""
+        if term.ring and self.radial is not None:
+            return self.radial.rings[term.target]
+        return self.electric if electric else self.magnetic
+
+    def radius(self, term: CurlTerm) -> Float[Array, " cells"] | None:
+        """Returns what the source of a curl term is multiplied by, `None` for 1."""
+        if term.ring and self.radial is not None:
+            return self.radial.radii[term.source]
+        return None
 
 
 def stored_cells(grid: Grid, boundaries: Boundaries) -> tuple[int, ...]:
@@ -76,6 +94,7 @@ def build_axis(
     dt: Float[Array, ""],
     size: int,
     parts: int = 1,
+    m: int | None = None,
 ) -> Axis:
     r"""Builds the rows of one axis.
 
@@ -89,6 +108,7 @@ def build_axis(
         dt: Time step in seconds.
         size: Length of the stored arrays along the axis, padding included.
         parts: Number of blocks along the axis; divides `size`.
+        m: The angular number in cylindrical coordinates, whose first axis is r.
 
     Returns:
         The rows for the whole axis, slabs arranged block after block.
@@ -97,11 +117,14 @@ def build_axis(
     cells = grid.shape[axis]
     step = SPEED_OF_LIGHT * dt
     plain = not isinstance(low, PEC | PMC) and not isinstance(high, PMC)
-    if grid.is_uniform(axis) and plain and size == cells:
+    radial = None
+    curved = m is not None and axis == 0
+    if grid.is_uniform(axis) and plain and size == cells and not curved:
         magnetic = electric = step / grid.widths[axis]
     else:
         width, dual = grid.cell_widths(axis), grid.dual_widths(axis)
-        first = {PEC: 0.0, PMC: 2.0}.get(type(low), 1.0) / dual[0]
+        walls = {PEC: 0.0, type(None): 0.0, PMC: 2.0}
+        first = walls.get(type(low), 1.0) / dual[0]
         if isinstance(low, Periodic | Bloch):
             first = 2 / (width[0] + width[-1])
         last = 2 / width[-1] if isinstance(high, PMC) else 0.0
@@ -111,6 +134,8 @@ def build_axis(
         rows = jnp.concatenate([jnp.reshape(first, 1), 1 / dual[1:], *ends])
         electric = step * rows
         magnetic = step * jnp.pad(1 / width, (0, extra))
+    if m is not None and curved:
+        radial = build_radial(grid, boundaries, m, step, electric, magnetic)
     slabs = []
     for high_end, face in enumerate((low, high)):
         if not isinstance(face, CPML):
@@ -118,15 +143,21 @@ def build_axis(
             continue
         reach = face.cells + (size - cells if high_end else 0)
         thick = min(reach, size // parts)
-        rows = [
-            _rows(face, grid, axis, dt, size, parts, thick, bool(high_end), half)
-            for half in (0.0, 0.5)
-        ]
+        kind = partial(_rows, face, grid, axis, dt, size, parts, thick, bool(high_end))
+        rows = [kind(half, curved=curved) for half in (0.0, 0.5)]
         slabs.append(Slab(thick, face.cells, *rows))
-    return Axis(electric, magnetic, *slabs)
+        if radial is not None:
+            layer = {
+                name: kind(half, curved=True, way=1 if name[1] == "p" else -1)
+                for name, half in SAMPLES.items()
+            }
+            radial = Radial(radial.rings, radial.radii, radial.turns, layer)
+    return Axis(electric, magnetic, *slabs, radial=radial)
 
 
-def _rows(face, grid, axis, dt, size, parts, thick, high_end, half) -> Rows:
+def _rows(
+    face, grid, axis, dt, size, parts, thick, high_end, half, *, curved, way=0
+) -> Rows:
     """Evaluates the layer at the slab cells of every block."""
     cells = grid.shape[axis]
     ends = np.arange(1, parts + 1)[:, None] * (size // parts)
@@ -140,7 +171,13 @@ def _rows(face, grid, axis, dt, size, parts, thick, high_end, half) -> Rows:
     inside = (depth > 0) & (x <= cells)
     depth = np.clip(depth / face.cells, 0.0, 1.0)
     width = grid.cell_widths(axis)[-1 if high_end else 0]
-    factors = cpml_coefficients(face, jnp.asarray(depth, width.dtype), width, dt)
+    depth = jnp.asarray(depth, width.dtype)
+    if curved:
+        radius = grid.origin[axis] + grid.size(axis) + (x - cells) * width
+        radius = jnp.maximum(radius, width / 2).astype(width.dtype)
+        factors = radial_coefficients(face, depth, width, dt, radius, way)
+    else:
+        factors = cpml_coefficients(face, depth, width, dt)
     g = None
     if face.kappa_max is not None:
         g = jnp.where(inside, factors.inv_kappa - 1, 0)

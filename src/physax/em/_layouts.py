@@ -1,5 +1,7 @@
 """States between layouts: whole and unpadded in checkpoints, cut on devices."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -7,11 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
+from jaxtyping import Array
 
 from ..runtime import array_places, pack_state, unpack_state
+from ._boxes import size_of
+from ._dispersion import Memory, Response
+from ._layers import Slab
 from ._program import Program
 from ._state import State, required_layout, rest, specs
-from ._step import psi_name
+from ._step import bend_name, psi_name, slabs_of
 
 
 def place_state(program: Program, state: State) -> State:
@@ -24,19 +30,53 @@ def place_state(program: Program, state: State) -> State:
 def _slab_positions(program: Program) -> dict[str, tuple[int, np.ndarray]]:
     """Returns for each memory its axis and where the cells of the layer lie in it."""
     block, parts = program.stepper.block, program.stepper.components
+
+    def positions(number: int, side: str, slab: Slab) -> tuple[int, np.ndarray]:
+        size, total = block.shape[number], program.setup.grid.shape[number]
+        first = 0 if side == "low" else total - slab.layer
+        cell = np.arange(first, first + slab.layer)
+        before = 0 if side == "low" else size - slab.cells
+        return number, cell // size * slab.cells + cell % size - before
+
     found = {}
-    for term in (*parts.electric_terms, *parts.magnetic_terms):
-        axis = program.stepper.axes[term.axis]
-        size, total = block.shape[term.axis], program.setup.grid.shape[term.axis]
-        for side, slab in (("low", axis.low), ("high", axis.high)):
-            if slab is None:
-                continue
-            first = 0 if side == "low" else total - slab.layer
-            cell = np.arange(first, first + slab.layer)
-            before = 0 if side == "low" else size - slab.cells
-            where = cell // size * slab.cells + cell % size - before
-            found[psi_name(term, side)] = (term.axis, where)
+    for electric, terms in (
+        (True, parts.electric_terms),
+        (False, parts.magnetic_terms),
+    ):
+        for term in terms:
+            axis = program.stepper.axes[term.axis]
+            for side, slab, _ in slabs_of(axis, electric=electric):
+                found[psi_name(term, side)] = positions(term.axis, side, slab)
+        around = program.stepper.axes[0].high
+        if parts.m is not None and around is not None:
+            for name in parts.electric if electric else parts.magnetic:
+                found[bend_name(name)] = positions(0, "high", around)
     return found
+
+
+def _of_responses(
+    program: Program,
+    poles: dict[str, tuple[Memory, ...]],
+    change: Callable[[Response, Array], Array],
+) -> dict[str, tuple[Memory, ...]]:
+    """Changes each array that poles remember."""
+    return {
+        name: tuple(
+            jax.tree.map(partial(change, one), memory)
+            for one, memory in zip(program.responses[name], many, strict=True)
+        )
+        for name, many in poles.items()
+    }
+
+
+def _own(one: Response) -> tuple[slice, ...]:
+    """Returns where the cells of a response lie in its arrays."""
+    pairs = zip(one.cells, one.box, strict=True)
+    return tuple(slice(low - at, high - at) for (low, high), (at, _) in pairs)
+
+
+def _widened(one: Response, values: Array) -> Array:
+    return jnp.zeros(size_of(one.box), values.dtype).at[_own(one)].set(values)
 
 
 def packing(program: Program, whole: State) -> dict[str, Any]:
@@ -55,7 +95,8 @@ def packing(program: Program, whole: State) -> dict[str, Any]:
 
     def narrow(state: State) -> State:
         psi = {k: jnp.take(v, slabs[k][1], slabs[k][0]) for k, v in state.psi.items()}
-        return eqx.tree_at(lambda s: s.psi, state, psi)
+        poles = _of_responses(program, state.poles, lambda one, x: x[_own(one)])
+        return eqx.tree_at(lambda s: (s.psi, s.poles), state, (psi, poles))
 
     def widen(state: State) -> State:
         psi = {}
@@ -64,14 +105,19 @@ def packing(program: Program, whole: State) -> dict[str, Any]:
             wide = jnp.zeros(padded.psi[name].shape, values.dtype)
             place = (slice(None),) * axis
             psi[name] = wide.at[(*place, where)].set(values)
-        return eqx.tree_at(lambda s: s.psi, state, psi)
+        poles = _of_responses(program, state.poles, _widened)
+        return eqx.tree_at(lambda s: (s.psi, s.poles), state, (psi, poles))
 
     # A layer need not fall into equal parts, and is thin: each device holds all of it.
     thin = {
         name: PartitionSpec(*(None if a == slabs[name][0] else cut for a, cut in cuts))
         for name, cuts in ((k, enumerate(spec)) for k, spec in places.psi.items())
     }
-    narrow_places = eqx.tree_at(lambda s: s.psi, places, thin)
+    # Nor need the box of a dispersive medium.
+    block = program.stepper.block
+    cuts = [None if n > 1 else a for n, a in zip(block.parts, block.names, strict=True)]
+    boxed = jax.tree.map(lambda _: PartitionSpec(*cuts), places.poles)
+    narrow_places = eqx.tree_at(lambda s: (s.psi, s.poles), places, (thin, boxed))
     stored, spread = (
         jax.tree.map(lambda spec: NamedSharding(mesh, spec), tree)
         for tree in (narrow_places, places)

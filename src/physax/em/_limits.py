@@ -1,8 +1,9 @@
 """Limits that a simulation must keep: time step, resolution, memory."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import reduce
+from typing import Any
 
 import jax.core
 import jax.numpy as jnp
@@ -10,12 +11,24 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, PhysaxWarning
-from ..grid import Grid
+from ..grid import Box, Grid
 from ..units import SPEED_OF_LIGHT
+from ._apodised import Apodised
+from ._boxes import cells_of
 from ._components import Components
+from ._cylindrical import largest_eigenvalue
+from ._emission import EmissionMonitor
+from ._force import ForceMonitor
+from ._huygens import HuygensSource
 from ._medium import Medium, Property, at_component
+from ._metal import Metal, largest_step_around
 from ._monitors import AbstractMonitor, AbstractSpectralMonitor
-from ._sources import AbstractSource
+from ._near_field import NearFieldMonitor
+from ._plain import check_plain
+from ._plane_wave import PlaneWave
+from ._poles import susceptibility
+from ._sources import AbstractSource, Dipole
+from ._tilt import stiffest
 
 
 def _smallest(value: Property, names: tuple[str, ...]) -> Array:
@@ -27,8 +40,9 @@ def largest_step(grid: Grid, medium: Medium, parts: Components) -> Float[Array, 
     r"""Returns the largest stable time step.
 
     $\Delta t \le n_\mathrm{min} / (c \sqrt{\sum_a 1/\Delta_a^2})$ with the smallest
-    cell of each axis. Reference: Taflove and Hagness, *Computational Electrodynamics*,
-    3rd edition (2005), section 4.7.
+    cell of each axis. In cylindrical coordinates a quarter of the largest eigenvalue of
+    the Laplacian of r and $\phi$ takes the place of $1/\Delta_r^2$. Reference: Taflove
+    and Hagness, *Computational Electrodynamics*, 3rd edition (2005), section 4.7.
 
     Args:
         grid: The grid.
@@ -36,16 +50,35 @@ def largest_step(grid: Grid, medium: Medium, parts: Components) -> Float[Array, 
         parts: The components.
 
     Returns:
-        The limit in seconds.
+        The limit in seconds. Around perfect metal see `largest_step_around`.
     """
+    if medium.metal is not None:
+        return _around_metal(grid, medium, medium.metal, parts)
     inverse = jnp.zeros((), grid.widths[0].dtype)
-    for axis in range(grid.ndim):
+    axes = range(grid.ndim)
+    if parts.m is not None:
+        inverse, axes = inverse + largest_eigenvalue(grid, parts.m) / 4, (1,)
+    for axis in axes:
         inverse = inverse + 1 / jnp.min(grid.widths[axis]) ** 2
-    index = jnp.sqrt(
-        _smallest(medium.permittivity, parts.electric)
-        * _smallest(medium.permeability, parts.magnetic)
-    )
+    epsilon = _smallest(medium.permittivity, parts.electric)
+    of = {name: at_component(medium.permittivity, name) for name in parts.electric}
+    for one in medium.off_diagonals:
+        for bound in stiffest(one, of).values():
+            epsilon = jnp.minimum(epsilon, 1 / jnp.max(bound))
+    index = jnp.sqrt(epsilon * _smallest(medium.permeability, parts.magnetic))
     return index / (SPEED_OF_LIGHT * jnp.sqrt(inverse))
+
+
+def _around_metal(grid: Grid, medium: Medium, metal: Metal, parts: Components) -> Array:
+    mobility = {
+        name: metal.open[name] / at_component(medium.permittivity, name)
+        for name in parts.electric
+    }
+    inertia = {
+        name: metal.open[name] * at_component(medium.permeability, name)
+        for name in parts.magnetic
+    }
+    return largest_step_around(mobility, inertia, grid, parts)
 
 
 def _entries(value: Property) -> list[Array]:
@@ -70,9 +103,39 @@ def _worst(grid: Grid, index: np.ndarray) -> tuple[float, float]:
     return max(found, key=lambda pair: pair[0] * pair[1])
 
 
+_TINY = 1e-30
+
 # Below the first number of cells per wavelength the answer means nothing, below the
 # second it is rough: the phase velocity of a plane wave is wrong by 1 - 4 %.
 _REFUSE, _WARN = 4, 10
+
+
+def _polarised(
+    base: np.ndarray, medium: Medium, grid: Grid, frequency: float
+) -> np.ndarray:
+    """Returns the permittivity with what poles add at a frequency, where waves go.
+
+    In a metal none does: of it only the skin is asked for.
+    """
+    if not medium.dispersions:
+        return base
+    whole = np.broadcast_to(base, grid.shape).astype(np.complex64)
+    for one in medium.dispersions:
+        parts = one.fraction if isinstance(one.fraction, dict) else {"": one.fraction}
+        with jax.ensure_compile_time_eval():
+            chi = complex(susceptibility(one.poles, frequency))
+        whole[cells_of(one.box)] += _largest(list(parts.values())) * chi
+    loss = max(float(np.max(np.imag(np.sqrt(whole)))), _TINY)
+    skin = SPEED_OF_LIGHT / (2 * np.pi * frequency) / loss
+    cell = max(float(np.min(np.asarray(width))) for width in grid.widths)
+    if skin < cell:
+        warnings.warn(
+            f"`grid` should have cells below the skin depth of the metals, {skin:.3g} "
+            f"m at {frequency / 1e12:.4g} THz, but has cells of {cell:.3g} m.",
+            PhysaxWarning,
+            stacklevel=5,
+        )
+    return np.where(np.real(whole) > 0, np.abs(whole), 0)
 
 
 def check_resolution(
@@ -93,15 +156,18 @@ def check_resolution(
         isinstance(v, jax.core.Tracer) for v in (*electric, *magnetic, *grid.widths)
     ):
         return
-    if not sources:
+    poles = jax.tree.leaves(medium.dispersions)
+    if not sources or any(isinstance(x, jax.core.Tracer) for x in poles):
         return
-    densest = np.sqrt(_largest(electric) * _largest(magnetic))
-    index, cell = _worst(grid, np.asarray(densest))
     for name, source in sources.items():
         frequency = source.pulse.frequency
         if isinstance(frequency, jax.core.Tracer):
             continue
-        cells = SPEED_OF_LIGHT / float(np.max(np.asarray(frequency))) / index / cell
+        highest = float(np.max(np.asarray(frequency)))
+        square = _polarised(_largest(electric), medium, grid, highest)
+        square = square * _largest(magnetic)
+        index, cell = _worst(grid, np.asarray(np.sqrt(np.maximum(square, _TINY))))
+        cells = SPEED_OF_LIGHT / highest / index / cell
         told = (
             f"cells per wavelength where the medium has index {index:.3g}, at the "
             f"frequency of source {name!r}"
@@ -117,6 +183,108 @@ def check_resolution(
                 PhysaxWarning,
                 stacklevel=4,
             )
+
+
+_STRAIGHT = (
+    "must lie where the principal axes of the medium run along the grid, but the "
+    "inverse permittivity has entries beside the diagonal there."
+)
+
+
+def check_places(
+    medium: Medium,
+    parts: Mapping[str, AbstractSource | AbstractMonitor],
+    places: Iterable[tuple[str, Any]],
+) -> None:
+    """Refuses sources and monitors in a medium that they do not serve, if it is known.
+
+    Args:
+        medium: The medium.
+        parts: Sources and monitors by name.
+        places: Their names, and where they are.
+
+    Raises:
+        ArgumentError: If a port, a dipole whose emission is asked for or a face of a
+            near field reads cells with entries beside the diagonal, the face of a
+            plane wave lies in a medium that is not plain, or one of these or a dipole
+            lies in perfect metal.
+    """
+    for name, place in places:
+        part = parts[name]
+        part = part.monitor if isinstance(part, Apodised) else part
+        _check_metal(medium, name, part, place)
+        if isinstance(part, PlaneWave):
+            check_plain(
+                medium,
+                part.face_boxes(place),
+                f"The faces of the plane wave {name!r}",
+                "Its wave is one of a uniform medium: move the faces.",
+            )
+        elif isinstance(part, EmissionMonitor | NearFieldMonitor | ForceMonitor):
+            if any(not _sound(medium, read.box, whole=True) for read in place):
+                faces = not isinstance(part, EmissionMonitor)
+                told = "The faces" if faces else "The dipole"
+                remedy = "Move them, or take a `FluxMonitor`." if faces else "Move it."
+                raise ArgumentError(f"{told} of monitor {name!r} {_STRAIGHT} {remedy}")
+        elif getattr(part, "port", None) is not None:
+            place = getattr(place, "plane", place)
+            box = getattr(place, "box", None)
+            boxes = [one.box for one in place] if box is None else [box]
+            if not all(_sound(medium, box) for box in boxes):
+                raise ArgumentError(
+                    f"The port of {name!r} {_STRAIGHT} Move it to a straight piece of "
+                    "waveguide along the grid."
+                )
+
+
+def _check_metal(
+    medium: Medium, name: str, part: AbstractSource | AbstractMonitor, place: Any
+) -> None:
+    """Refuses what needs a medium around it, and dipoles, in perfect metal."""
+    if medium.metal is None:
+        return
+    if isinstance(part, Dipole):
+        edges = _edges_at(medium.metal, part.component, place.box)
+        # The node on a magnetic wall at the high end is not among them.
+        if isinstance(edges, jax.core.Tracer):
+            return
+        if not edges.size or np.any(np.asarray(edges) > 0):
+            return
+        raise ArgumentError(
+            f"Source {name!r} must not lie inside perfect metal, but does: it would "
+            "drive nothing. Move it out."
+        )
+    boxes: list[Box] = []
+    if isinstance(part, EmissionMonitor | NearFieldMonitor | ForceMonitor):
+        boxes = [read.box for read in place]
+    elif isinstance(part, HuygensSource):
+        boxes = [term.box for terms in place for _, term in terms]
+    elif getattr(part, "port", None) is not None:
+        place = getattr(place, "plane", place)
+        box = getattr(place, "box", None)
+        boxes = [one.box for one in place] if box is None else [box]
+    for box in boxes:
+        absent = medium.metal.absent(box)
+        if not isinstance(absent, jax.core.Tracer) and not bool(absent):
+            raise ArgumentError(
+                f"{name!r} must not meet perfect metal, but does: it needs a medium "
+                "that fills the cells around it. Move it or make it smaller."
+            )
+
+
+def _edges_at(metal: Metal, component: str, box: Box) -> Array:
+    """Returns what is open of an edge, or of those around a face."""
+    if component[0] == "E":
+        return metal.cut(box).open[component]
+    wide = metal.cut(tuple((low, high + 1) for low, high in box)).open
+    around = [n for n in wide if n[0] == "E" and n[1] != component[1]]
+    return jnp.concatenate([wide[name].ravel() for name in around])
+
+
+def _sound(medium: Medium, box: Box, *, whole: bool = False) -> bool:
+    """Whether no entry beside the diagonal is known in some cells."""
+    sound = (one.sound(box, whole=whole) for one in medium.off_diagonals)
+    return all(isinstance(one, jax.core.Tracer) or bool(one) for one in sound)
 
 
 def check_frequencies(
@@ -135,6 +303,7 @@ def check_frequencies(
         return
     limit = 0.5 / float(dt)
     for name, monitor in monitors.items():
+        monitor = monitor.monitor if isinstance(monitor, Apodised) else monitor
         if not isinstance(monitor, AbstractSpectralMonitor):
             continue
         if isinstance(monitor.frequencies, jax.core.Tracer):

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 
 from .._loop import Tape
 from ..grid import Layout
-from ._adjoints import AbstractAdjoint
-from ._cotangents import back_march, start_back
+from ._adjoints import AbstractAdjoint, refuse_powers
+from ._cotangents import start_back
 from ._course import AbstractCourse, everywhere
 from ._march import Decay, each_device, on_devices, own_all, summed
 from ._program import Program, ready
@@ -29,6 +29,7 @@ from ._tape import (
     taped_march,
 )
 from ._tape_plan import Plan
+from ._way_back import back_march
 
 
 class LinearTape(AbstractAdjoint):
@@ -62,7 +63,7 @@ class LinearTape(AbstractAdjoint):
         check_every(self.every)
 
     def prepared(self, sim: Simulation) -> "LinearTape":
-        del sim
+        refuse_powers(sim, "LinearTape()")
         return self
 
     def review(self, residual) -> None:
@@ -142,7 +143,8 @@ class _Course(AbstractCourse):
                 replay=self.replay,
             )
             currents = carry.electric, carry.magnetic, carry.waves
-            return carry.rows, summed(currents, program.layout)
+            cells = carry.cells
+            return cells, summed(currents, program.layout)
 
         sums = each_device(
             run,

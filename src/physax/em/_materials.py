@@ -8,15 +8,19 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Complex, Float
 
-from .._checks import ArgumentError, PhysaxWarning, as_array, check
+from .._checks import ArgumentError, PhysaxWarning, as_array, check, positive
+from ..units import EPSILON_0
+from ._poles import AbstractPole, as_poles, check_poles, susceptibility
 
 
-def _values(x: ArrayLike | Sequence[ArrayLike], name: str) -> Float[Array, "..."]:
-    """Returns one value or three as floating point numbers."""
+def _values(
+    x: ArrayLike | Sequence, name: str, *, tensor: bool = False
+) -> Float[Array, "..."]:
+    """Returns one value or three, or a tensor, as floating point numbers."""
     if isinstance(x, Sequence):
-        x = jnp.stack([_values(value, name) for value in x])
+        x = jnp.stack([_values(value, name, tensor=tensor) for value in x])
     elif not isinstance(x, jax.core.Tracer):
         # A constant must stay one under `jit` too: then `rasterise` can see that a
         # property is the same everywhere and store no array for it.
@@ -29,10 +33,11 @@ def _values(x: ArrayLike | Sequence[ArrayLike], name: str) -> Float[Array, "..."
             f"`{name}` must be real, but has dtype {x.dtype}. Give losses as "
             "`conductivity`."
         )
-    if x.shape not in ((), (3,)):
+    if x.shape not in ((), (3,)) and not (tensor and x.shape == (3, 3)):
+        more = "a tensor (3, 3), " if tensor else ""
         raise ArgumentError(
-            f"`{name}` must be one number or one per axis (shape (3,)), but has shape "
-            f"{x.shape}."
+            f"`{name}` must be {more}one number or one per axis (shape (3,)), but has "
+            f"shape {x.shape}."
         )
     return x
 
@@ -45,6 +50,22 @@ def _positive(name: str) -> Callable[[ArrayLike], Array]:
             return check(x, good, f"`{name}` must be positive and finite")
 
     return convert
+
+
+def _dielectric(x: ArrayLike | Sequence) -> Array:
+    x = _values(x, "permittivity", tensor=True)
+    if x.ndim < 2:
+        return _positive("permittivity")(x)
+    with jax.ensure_compile_time_eval():
+        good = jnp.all(jnp.isfinite(x)) & jnp.all(
+            jnp.abs(x - x.T) <= 1e-6 * jnp.abs(x[0, 0])
+        )
+        x = check(x, good, "`permittivity` must be finite and symmetric")
+        least = jnp.linalg.eigvalsh(x)[0]
+        factor = check(
+            least, least > 0, "The smallest principal permittivity must be positive"
+        )
+        return jnp.where(factor > 0, (x + x.T) / 2, jnp.nan)
 
 
 def _conductive(name: str) -> Callable[[ArrayLike], Array]:
@@ -65,27 +86,44 @@ def _conductive(name: str) -> Callable[[ArrayLike], Array]:
     return convert
 
 
-class Material(eqx.Module):
-    r"""A linear medium, isotropic or diagonal along the axes x, y, z.
+def _power(name: str) -> Callable[[ArrayLike], Array]:
+    def convert(x):
+        x = _values(x, name)
+        if x.ndim:
+            raise ArgumentError(
+                f"`{name}` must be one number, but has shape {x.shape}."
+            )
+        with jax.ensure_compile_time_eval():
+            return check(x, jnp.isfinite(x), f"`{name}` must be finite")
 
-    $D = \epsilon_0 \epsilon_r E$, $B = \mu_0 \mu_r H$, with the electric current
-    $\sigma E$ and the magnetic current $\sigma_m H$. Differentiable in every attribute.
+    return convert
+
+
+class Material(eqx.Module):
+    r"""A linear medium.
+
+    $D = \epsilon_0 (\epsilon_r + \chi(\omega)) E$, $B = \mu_0 \mu_r H$, with the
+    electric current $\sigma E$ and the magnetic current $\sigma_m H$; poles, alike
+    along all axes, give $\chi$. Differentiable in every attribute.
 
     Attributes:
         permittivity: Relative permittivity, the square of the refractive index; one
-            number or three.
-        permeability: Relative permeability, likewise.
-        conductivity: Electric conductivity in S/m, likewise. Negative: gain.
+            number, three along the axes x, y, z, or a symmetric tensor (3, 3).
+        permeability: Relative permeability, one number or three.
+        conductivity: Electric conductivity in S/m, one number or three. Negative: gain.
         magnetic_conductivity: Magnetic conductivity in ohm/m, likewise.
+        poles: One pole or several: `Lorentz`, `Drude`, `Debye`, `PoleResidue`. With
+            them `permittivity` is that at high frequencies. Whether their sum amplifies
+            is checked where all are known: traced ones may let fields grow.
+        chi2: Susceptibility of second order in m/V; see `Nonlinearity`.
+        chi3: Of third order in m^2/V^2; from a Kerr index by `kerr_susceptibility`.
 
     Raises:
-        ArgumentError: If a value is not finite, not real, or has another shape, or if
-            permittivity or permeability is not positive.
+        ArgumentError: If a value is not finite, not real, or has another shape, if
+            permittivity or permeability is not positive, or if the poles amplify.
     """
 
-    permittivity: Float[Array, "..."] = eqx.field(
-        converter=_positive("permittivity"), default=1.0
-    )
+    permittivity: Float[Array, "..."] = eqx.field(converter=_dielectric, default=1.0)
     permeability: Float[Array, "..."] = eqx.field(
         converter=_positive("permeability"), default=1.0
     )
@@ -95,3 +133,37 @@ class Material(eqx.Module):
     magnetic_conductivity: Float[Array, "..."] = eqx.field(
         converter=_conductive("magnetic_conductivity"), default=0.0
     )
+    poles: tuple[AbstractPole, ...] = eqx.field(converter=as_poles, default=())
+    chi2: Float[Array, ""] = eqx.field(converter=_power("chi2"), default=0.0)
+    chi3: Float[Array, ""] = eqx.field(converter=_power("chi3"), default=0.0)
+
+    def __check_init__(self):
+        check_poles(self.poles)
+
+
+def complex_permittivity(
+    material: Material, frequency: Float[ArrayLike, "*freqs"] | Sequence[float]
+) -> Complex[Array, "*freqs"] | Complex[Array, "*freqs 3"]:
+    r"""Returns the relative permittivity of a material with all its losses.
+
+    $\epsilon_r + \chi(\omega) + i \sigma / (\omega \epsilon_0)$; its square root is the
+    index $n + i k$ of a material that is not magnetic.
+
+    Args:
+        material: The material.
+        frequency: In Hz.
+
+    Returns:
+        One number for each frequency; three where the material differs along the axes;
+        of a tensor its diagonal.
+
+    Raises:
+        ArgumentError: If a frequency is not positive.
+    """
+    f = positive(as_array(frequency), "frequency")
+    eps, sigma = material.permittivity, material.conductivity
+    eps = jnp.diagonal(eps) if eps.ndim == 2 else eps
+    if eps.ndim or sigma.ndim:
+        f = f[..., None]
+    loss = sigma / EPSILON_0 / (2 * jnp.pi * f)
+    return eps + susceptibility(material.poles, f) + 1j * loss

@@ -1,11 +1,11 @@
 """The material properties that a simulation steps with, at the points of each field."""
 
-import operator
 import warnings
 from collections.abc import Mapping
 from typing import Any, overload
 
 import equinox as eqx
+import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +13,11 @@ from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, PhysaxWarning, as_array
 from ..grid import Box
+from ._boxes import as_box, cells_of, meet, size_of
+from ._dispersion import Dispersion
+from ._metal import Metal
+from ._nonlinear import Nonlinearity
+from ._off_diagonal import OffDiagonal
 
 
 Property = Float[Array, "..."] | dict[str, Float[Array, "..."]]
@@ -57,7 +62,7 @@ def _checked(name: str, *, positive: bool):
         if value is None:
             return None
         if isinstance(value, Mapping):
-            known = {letter + axis for letter in "EH" for axis in "xyz"}
+            known = {letter + axis for letter in "EH" for axis in "xyzrp"}
             if unknown := sorted(set(value) - known):
                 raise ArgumentError(
                     f"`{name}` must be keyed by components such as 'Ez', but has the "
@@ -67,22 +72,6 @@ def _checked(name: str, *, positive: bool):
         return convert_one(value, "")
 
     return convert
-
-
-def as_box(value: Any) -> Box:
-    """Returns half-open ranges of cells as a tuple of pairs of integers."""
-    try:
-        box = tuple((operator.index(low), operator.index(high)) for low, high in value)
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(
-            "`box` must hold a pair of integers (first cell, one past the last) for "
-            f"each axis, but is {value!r}."
-        ) from error
-    if not box or any(not 0 <= low < high for low, high in box):
-        raise ArgumentError(
-            f"`box` must hold ranges of at least one cell, but is {box}."
-        )
-    return box
 
 
 class DesignRegion(eqx.Module):
@@ -110,7 +99,7 @@ class DesignRegion(eqx.Module):
     )
 
     def __check_init__(self):
-        shape = tuple(high - low for low, high in self.box)
+        shape = size_of(self.box)
         if self.permittivity is None and self.conductivity is None:
             raise ArgumentError(
                 "`permittivity` or `conductivity` of a design region must be given."
@@ -134,15 +123,21 @@ def _entries(value: Property | None) -> list[Array]:
     return list(value.values()) if isinstance(value, dict) else [value]
 
 
-def _as_regions(value: Any) -> tuple[DesignRegion, ...]:
-    regions = (value,) if isinstance(value, DesignRegion) else value
-    if not isinstance(regions, tuple | list) or not all(
-        isinstance(one, DesignRegion) for one in regions
-    ):
-        raise ArgumentError(
-            f"`regions` must be a `DesignRegion` or a tuple of them, but is {value!r}."
-        )
-    return tuple(regions)
+def _all_of(name: str, kind: type):
+    """Makes a converter to a tuple of modules of one kind, given one or several."""
+
+    def convert(value: Any) -> tuple:
+        many = (value,) if isinstance(value, kind) else value
+        if not isinstance(many, tuple | list) or not all(
+            isinstance(one, kind) for one in many
+        ):
+            raise ArgumentError(
+                f"`{name}` must be a `{kind.__name__}` or a tuple of them, but is "
+                f"{value!r}."
+            )
+        return tuple(many)
+
+    return convert
 
 
 class Medium(eqx.Module):
@@ -161,6 +156,12 @@ class Medium(eqx.Module):
             of which a `PhysaxWarning` tells.
         magnetic_conductivity: Magnetic conductivity in ohm/m, likewise.
         regions: One `DesignRegion` or several that do not overlap.
+        dispersions: One `Dispersion` or several: what poles add to the permittivity,
+            which then is that at high frequencies.
+        nonlinearities: One `Nonlinearity` or several whose boxes do not overlap.
+        off_diagonals: One `OffDiagonal` or several whose boxes do not overlap: full
+            tensors of permittivity.
+        metal: Perfect metal, as `rasterise` finds it; `None` for none.
 
     Raises:
         ArgumentError: If a value is out of range or not finite; names the first cell.
@@ -178,24 +179,65 @@ class Medium(eqx.Module):
     magnetic_conductivity: Property | None = eqx.field(
         converter=_checked("magnetic_conductivity", positive=False), default=None
     )
-    regions: tuple[DesignRegion, ...] = eqx.field(converter=_as_regions, default=())
+    regions: tuple[DesignRegion, ...] = eqx.field(
+        converter=_all_of("regions", DesignRegion), default=()
+    )
+    dispersions: tuple[Dispersion, ...] = eqx.field(
+        converter=_all_of("dispersions", Dispersion), default=()
+    )
+    off_diagonals: tuple[OffDiagonal, ...] = eqx.field(
+        converter=_all_of("off_diagonals", OffDiagonal), default=()
+    )
+    nonlinearities: tuple[Nonlinearity, ...] = eqx.field(
+        converter=_all_of("nonlinearities", Nonlinearity), default=()
+    )
+    metal: Metal | None = None
 
-    def near(self, box: Box, shape: tuple[int, ...]) -> "Medium":
+    def near(
+        self, box: Box, shape: tuple[int, ...], *, whole: bool = False
+    ) -> "Medium":
         """Returns the medium as it is in a box, which has no derivatives by the rest.
 
         Args:
             box: Points; one behind the last cell is like its neighbour.
             shape: Cells of the grid.
+            whole: As for `OffDiagonal.cut`.
 
         Returns:
             A medium without regions: those that do not meet the box are left out.
+
+        Raises:
+            ArgumentError: If the box lies in a dispersive medium.
         """
         inside = tuple(
             (min(low, n - 1), min(high, n))
             for (low, high), n in zip(box, shape, strict=True)
         )
-        regions = tuple(one for one in self.regions if _meet(one.box, inside))
-        return eqx.tree_at(lambda m: m.regions, self, regions).merged(shape)
+        for one in self.dispersions:
+            if meet(one.box, inside):
+                raise ArgumentError(
+                    f"A source, port or mode monitor on the cells {inside} needs a "
+                    "medium without poles there, but a dispersion has the box "
+                    f"{one.box}. Move one of them, or give the permittivity at the "
+                    "frequency as a number."
+                )
+        regions = tuple(one for one in self.regions if meet(one.box, inside))
+        near = eqx.tree_at(
+            lambda m: (m.regions, m.off_diagonals, m.metal),
+            self,
+            (regions, (), None),
+            is_leaf=lambda x: x is None,
+        )
+        near = near.merged(shape)
+        # What is known `check_places` has refused.
+        sound = [one.sound(inside, whole=whole) for one in self.off_diagonals]
+        if self.metal is not None:
+            sound.append(self.metal.absent(inside))
+        if sound:
+            factor = jnp.where(jnp.all(jnp.stack(sound)), 1, jnp.nan)
+            epsilon = jax.tree.map(lambda x: x * factor, near.permittivity)
+            near = eqx.tree_at(lambda m: m.permittivity, near, epsilon)
+        return near
 
     def merged(self, shape: tuple[int, ...]) -> "Medium":
         """Returns the medium with its design regions painted in.
@@ -221,6 +263,10 @@ class Medium(eqx.Module):
             self.permeability,
             new["conductivity"],
             self.magnetic_conductivity,
+            dispersions=self.dispersions,
+            off_diagonals=self.off_diagonals,
+            nonlinearities=self.nonlinearities,
+            metal=self.metal,
         )
 
 
@@ -244,17 +290,6 @@ def _painted(base, found: list[tuple[Box, Any]], shape) -> Any:
     return whole
 
 
-def _meet(one: Box, other: Box) -> bool:
-    """Whether two boxes have cells in common."""
-    pairs = zip(one, other, strict=True)
-    return all(a[0] < b[1] and b[0] < a[1] for a, b in pairs)
-
-
-def cells_of(box: Box) -> tuple[slice, ...]:
-    """Returns the index of the cells of a box."""
-    return tuple(slice(low, high) for low, high in box)
-
-
 PROPERTIES = {
     "permittivity": "E",
     "permeability": "H",
@@ -271,62 +306,3 @@ def at_component(value: None, component: str) -> None: ...
 def at_component(value: Property | None, component: str) -> Array | None:
     """Returns the entry of a property that a component sees."""
     return value[component] if isinstance(value, dict) else value
-
-
-def check_medium(medium: Medium, names: tuple[str, ...], shape: tuple[int, ...]):
-    """Refuses a medium whose arrays do not fit the grid or the components.
-
-    Args:
-        medium: The medium.
-        names: Components of the simulation.
-        shape: Cells of the grid.
-
-    Raises:
-        ArgumentError: Names the property, the shape found and the shape required, or
-            the design region that does not fit.
-    """
-    _check_regions(medium.regions, names, shape)
-    for prop, letter in PROPERTIES.items():
-        value = getattr(medium, prop)
-        wanted = tuple(name for name in names if name[0] == letter)
-        if isinstance(value, dict):
-            missing = [name for name in wanted if name not in value]
-            if missing:
-                raise ArgumentError(
-                    f"`{prop}` must have an entry for each of {wanted}, but lacks "
-                    f"{missing}."
-                )
-        for name in wanted:
-            entry = at_component(value, name)
-            if entry is not None and jnp.ndim(entry) and jnp.shape(entry) != shape:
-                raise ArgumentError(
-                    f"`{prop}` must be a number or have the shape {shape} of the grid, "
-                    f"but has shape {jnp.shape(entry)}."
-                )
-
-
-def _check_regions(regions, names: tuple[str, ...], shape: tuple[int, ...]) -> None:
-    for number, region in enumerate(regions):
-        box = region.box
-        fits = len(box) == len(shape)
-        fits &= all(high <= cells for (_, high), cells in zip(box, shape, strict=False))
-        if not fits:
-            raise ArgumentError(
-                f"`box` of design region {number} must lie in the grid of {shape} "
-                f"cells, but is {box}."
-            )
-        for other in regions[:number]:
-            if _meet(box, other.box):
-                raise ArgumentError(
-                    "`regions` must not overlap, but two of them have the boxes "
-                    f"{other.box} and {box}."
-                )
-        for prop in REGIONAL:
-            value = getattr(region, prop)
-            if isinstance(value, dict):
-                missing = [n for n in names if n[0] == "E" and n not in value]
-                if missing:
-                    raise ArgumentError(
-                        f"`{prop}` of design region {number} must have an entry for "
-                        f"each electric component, but lacks {missing}."
-                    )

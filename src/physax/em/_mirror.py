@@ -42,6 +42,11 @@ def unfold(fields: SpectralFields, sim: Simulation) -> SpectralFields:
     Raises:
         ArgumentError: If no low face is a mirror, or the fields do not reach it.
     """
+    if sim.cylindrical is not None:
+        raise ArgumentError(
+            "`sim` must not be in cylindrical coordinates to be unfolded, but has "
+            f"{sim.cylindrical}. Join the images along z yourself."
+        )
     faces = (sim.boundaries.axis(axis)[0] for axis in range(sim.grid.ndim))
     walls = {a: face for a, face in enumerate(faces) if isinstance(face, PEC | PMC)}
     if not walls:

@@ -1,13 +1,26 @@
 """Mode monitors: how much of a guided mode passes a port, and which way."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Complex, Float
 
+from ..grid import Box
 from ..units import ETA_0
-from ._components import stagger
+from ._components import AXES, stagger
 from ._monitors import AbstractSpectralMonitor, Read, as_frequencies
-from ._ports import Port, mode_fields, phase_per_cell, port_line, port_modes
+from ._port_plane import plane_modes, plane_of, port_plane, to_plane
+from ._ports import (
+    Port,
+    check_loss,
+    mode_fields,
+    open_ends,
+    phase_per_cell,
+    port_line,
+    port_modes,
+    rim_share,
+)
+from ._setup import Setup
 
 
 class ModeAmplitudes(eqx.Module):
@@ -19,6 +32,10 @@ class ModeAmplitudes(eqx.Module):
         outgoing: Against it.
         effective_index: Of the mode.
         guided: Whether the line guides the mode, at each frequency; `None` if unknown.
+        square: Of the index: not positive, or NaN, where the mode is cut off.
+        cladding_index: Of what goes on beyond a port in 3-D; `None` in 2-D.
+        rim: Share of the mode's power in the outer twentieth of the port, at each of
+            its ends that is not a wall.
     """
 
     frequencies: Float[Array, " freqs"]
@@ -26,6 +43,9 @@ class ModeAmplitudes(eqx.Module):
     outgoing: Complex[Array, " freqs"]
     effective_index: Float[Array, " freqs"]
     guided: Bool[Array, " freqs"] | None = None
+    square: Float[Array, " freqs"] | None = None
+    cladding_index: Float[Array, " freqs"] | None = None
+    rim: Float[Array, " freqs"] | None = None
 
 
 class ModeMonitor(AbstractSpectralMonitor):
@@ -35,6 +55,9 @@ class ModeMonitor(AbstractSpectralMonitor):
     over two nodes to the plane of H, give the amplitudes
     $(v \pm u) / \sqrt{8 \sum e h}$ of the waves along and against the direction. Both
     follow the transverse electric field: a mirror with $r = -1$ has $S_{11} = -1$.
+    E and H of a mode lie half a cell apart, so the power is their product times
+    $\cos(\beta \Delta / 2)$: the amplitudes have the root of that as a factor, where
+    the port compensates.
 
     Attributes:
         port: Plane, line, direction and mode; measured `offset` from its plane.
@@ -46,6 +69,8 @@ class ModeMonitor(AbstractSpectralMonitor):
 
     def locate(self, frame, what):
         port = self.port
+        if frame.ndim == 3:
+            return self._locate_plane(frame, what)
         box = port_line(port, frame, what, along=port.offset)
         frame.warn_in_layer(box, what, axes=(port.axis,))
         parts = frame.components
@@ -64,7 +89,29 @@ class ModeMonitor(AbstractSpectralMonitor):
             reads.append(Read(name, name, tuple(spans)))
         return tuple(reads)
 
+    def _locate_plane(self, frame, what):
+        plane = port_plane(self.port, frame, what, along=self.port.offset)
+        frame.warn_in_layer(plane.box, what, axes=(plane.axis,))
+        reads = []
+        for letter in "EH":
+            for axis in plane.others:
+                name = letter + AXES[axis]
+                spans = plane.spans(name, frame.stored)
+                # The plane of H, half a cell before the node; E on both sides of it.
+                spans[plane.axis] = (plane.node - 1, plane.node + (letter == "E"))
+                reads.append(Read(name, name, tuple(spans)))
+        return tuple(reads)
+
+    def _lag(self, index, node: int, setup: Setup) -> Float[Array, " freqs"]:
+        """Returns the cosine of the phase over half a cell; 1 if left out."""
+        if not self.port.compensate:
+            return jnp.ones_like(index)
+        turn = phase_per_cell(self.port, index, node, setup, self.frequencies)
+        return jnp.cos(turn / 2)
+
     def finish(self, total, reads, setup):
+        if setup.grid.ndim == 3:
+            return self._finish_plane(total, reads, setup)
         port, axis = self.port, self.port.axis
         boxes = {read.key: read.box for read in reads}
         nodal = next(r for r in reads if stagger(r.component, 2)[axis] == 0.0)
@@ -74,9 +121,8 @@ class ModeMonitor(AbstractSpectralMonitor):
         modes = port_modes(port, tuple(line), setup, self.frequencies)
         fields = mode_fields(port, modes, setup)
         values = {key: jnp.mean(v, axis=1 + axis) for key, v in total.items()}
-        if port.compensate:
-            turn = phase_per_cell(port, modes, node, setup, self.frequencies)
-            values[nodal.key] = values[nodal.key] / jnp.cos(turn / 2)[:, None]
+        lag = self._lag(modes.effective_index, node, setup)
+        values[nodal.key] = values[nodal.key] / lag[:, None]
         out, partner = reads[0].key, reads[1].key
         other = 1 - axis
         half = stagger(out, 2)[other]
@@ -86,12 +132,61 @@ class ModeMonitor(AbstractSpectralMonitor):
         norm = jnp.sum(fields[out] * fields[partner] * widths, axis=-1)
         # In this sum the sign of e h is that of the flux; the amplitudes need its root.
         sign = jnp.sign(norm)
-        scale = jnp.sqrt(8 * jnp.abs(norm) * ETA_0)
+        scale = jnp.sqrt(8 * jnp.abs(norm) * ETA_0 / lag)
+        scale = scale + 0 * self._loss(tuple(line), setup)
         incoming, outgoing = sign * (u + v) / scale, sign * (v - u) / scale
+        power = fields[out] * fields[partner] * widths
+        ends = open_ends(port, tuple(line), setup)
         return ModeAmplitudes(
             self.frequencies,
             incoming,
             outgoing,
             modes.effective_index,
             modes.guided,
+            modes.effective_index**2,
+            rim=jax.vmap(lambda p: rim_share(p, [ends]))(power),
+        )
+
+    def _loss(self, box: Box, setup: Setup) -> Float[Array, " freqs"]:
+        return check_loss(
+            setup.medium,
+            setup.grid.shape,
+            setup.components.electric,
+            box,
+            self.frequencies,
+            "the port of a monitor",
+        )
+
+    def _finish_plane(self, total, reads, setup):
+        port = self.port
+        plane = plane_of(port, {read.key: read.box for read in reads})
+        modes = plane_modes(port, plane, setup, self.frequencies)
+        found = {k: to_plane(plane, v, modes.fields[k]) for k, v in total.items()}
+        lag = self._lag(modes.effective_index, plane.node, setup)
+        lift = 1 / lag[:, None, None]
+        found = {k: v * lift if k[0] == "E" else v for k, v in found.items()}
+        first, second = (AXES[axis] for axis in plane.others)
+
+        def flow(e, h):
+            products = (
+                e["E" + first] * h["H" + second],
+                e["E" + second] * h["H" + first],
+            )
+            weighted = (w * x for w, x in zip(modes.areas, products, strict=True))
+            one, two = (jnp.sum(x, axis=(1, 2)) for x in weighted)
+            return one - two
+
+        u = port.sign * flow(modes.fields, found)
+        v = flow(found, modes.fields)
+        scale = jnp.sqrt(8 * flow(modes.fields, modes.fields) * ETA_0 / lag)
+        scale = scale + 0 * self._loss(plane.box, setup)
+        return ModeAmplitudes(
+            self.frequencies,
+            (v + u) / scale,
+            (v - u) / scale,
+            modes.effective_index,
+            modes.guided,
+            modes.square,
+            modes.cladding_index,
+            modes.rim,
         )

@@ -10,10 +10,9 @@ from jax import lax
 from jaxtyping import Array, Complex, Float, Int
 
 from .._checks import ArgumentError, positive
-from ..grid import Box
+from ..grid import AXES, Box
 from ._clock import Clock
-from ._components import stagger
-from ._frame import Frame, Point, as_point, check_point
+from ._frame import Frame, Point, as_point, check_point, check_size
 from ._setup import Setup
 
 
@@ -123,18 +122,20 @@ class SpectralFields(eqx.Module):
         frequencies: In Hz.
         values: By component, shape (frequency, x, y, z); E in V s/m, H as `eta0 H`.
         coordinates: By component, the positions of its samples along each axis, in m.
+        axes: Names of the axes, `("r", "z")` in cylindrical coordinates.
     """
 
     frequencies: Float[Array, " freqs"]
     values: dict[str, Complex[Array, "..."]]
     coordinates: dict[str, tuple[Float[Array, "..."], ...]]
+    axes: tuple[str, ...] = eqx.field(static=True, default=AXES)
 
 
 def sample_coordinates(read: Read, setup: Setup) -> tuple[Array, ...]:
     """Returns the positions of the samples of a read along each axis, in metres."""
     grid = setup.grid
     out = []
-    for axis, half in enumerate(stagger(read.component, grid.ndim)):
+    for axis, half in enumerate(setup.components.stagger(read.component)):
         points = grid.centres(axis) if half else grid.edges(axis)
         low, high = read.box[axis]
         out.append(points[low:high])
@@ -161,7 +162,7 @@ class FieldMonitor(AbstractSpectralMonitor):
 
     def finish(self, total, reads, setup):
         where = {read.key: sample_coordinates(read, setup) for read in reads}
-        return SpectralFields(self.frequencies, total, where)
+        return SpectralFields(self.frequencies, total, where, setup.components.axes)
 
 
 def region_reads(
@@ -173,7 +174,7 @@ def region_reads(
             f"`components` of {what} must name at least one component, but is empty."
         )
     centre = check_point(centre, frame.ndim, "centre", what)
-    size = check_point(size, frame.ndim, "size", what)
+    size = check_size(size, frame, what)
     reads = []
     for name in components:
         if name not in frame.components.names:

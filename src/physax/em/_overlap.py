@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..grid import Grid
+
 
 class Intervals(eqx.Module):
     """Neighbouring cells along one axis, each around a sample that it belongs to.
@@ -28,6 +30,20 @@ class Intervals(eqx.Module):
     position: Float[Array, "..."]
     below: Float[Array, "..."]
     above: Float[Array, "..."]
+
+
+def control_volumes(grid: Grid, stagger: Sequence[float]) -> list[Intervals | None]:
+    """Returns the cells around samples; None for an axis that the grid lacks."""
+    cells: list[Intervals | None] = [None] * 3
+    for axis in range(grid.ndim):
+        half = grid.cell_widths(axis) / 2
+        # The cell of a node reaches from the centre before it to the centre after it.
+        before = half if stagger[axis] else jnp.concatenate([half[:1], half[:-1]])
+        shape = [1] * grid.ndim
+        shape[axis] = grid.shape[axis]
+        parts = (grid.coordinates(axis, stagger[axis]), before, half)
+        cells[axis] = Intervals(*(part.reshape(shape) for part in parts))
+    return cells
 
 
 def limited(fraction: Float[Array, "*cells"]) -> Float[Array, "*cells"]:
@@ -57,14 +73,15 @@ def interval_fraction(
 def ball_fraction(
     cells: Sequence[Intervals],
     centre: Sequence[Float[Array, ""]],
-    radius_squared: Float[Array, ""],
+    radius_squared: Float[Array, "..."],
 ) -> Float[Array, "..."]:
     """Fraction of each cell inside a ball of as many dimensions as there are axes.
 
     Args:
         cells: The cells along each axis, in arrays that broadcast against each other.
         centre: Centre of the ball along each axis, in metres.
-        radius_squared: Square of the radius; not positive: an empty ball.
+        radius_squared: Square of the radius; not positive: an empty ball. Of fewer than
+            three axes it may differ from cell to cell.
 
     Returns:
         The fraction of length (one axis), area (two) or volume (three). Without an
@@ -266,8 +283,9 @@ def _pieces(u: _CellCoordinate, v: _CellCoordinate, edge: Float[Array, "4"]):
     # move it by opposite amounts, which cancel in the same cell only.
     whole_u = jnp.arange(u.cells + 1, dtype=edge.dtype)
     whole_v = jnp.arange(v.cells + 1, dtype=edge.dtype)
-    cut_u = (u(start[0]) >= whole_u) != (u(stop[0]) >= whole_u)
-    cut_v = (v(start[1]) >= whole_v) != (v(stop[1]) >= whole_v)
+    before_u, after_u = u(start[0]) >= whole_u, u(stop[0]) >= whole_u
+    before_v, after_v = v(start[1]) >= whole_v, v(stop[1]) >= whole_v
+    cut_u, cut_v = before_u != after_u, before_v != after_v
 
     def crossings(axis, coordinate, cut):
         along = jnp.where(crosses[axis], step[axis], 1)
@@ -288,12 +306,27 @@ def _pieces(u: _CellCoordinate, v: _CellCoordinate, edge: Float[Array, "4"]):
     cut = jnp.concatenate([cut_u, cut_v, jnp.array([False, True])])
     order = jnp.argsort(jnp.where(cut, jax.lax.stop_gradient(t), -1))
     at_u, at_v = at_u[order], at_v[order]
-    column = _cell_of(at_u, u.cells)
-    row = _cell_of(at_v, v.cells)
+    # Counted, because rounding must not decide in which cell a piece without length is:
+    # it may have a derivative, which another piece of that cell cancels.
+    column = _cells_passed(before_u, after_u, order, 0)
+    row = _cells_passed(before_v, after_v, order, t_u.size)
     height = (at_v[:-1] + at_v[1:]) / 2 - row
     return column, row, at_u[1:] - at_u[:-1], height
 
 
-def _cell_of(points: Float[Array, " points"], cells: int):
-    middle = jax.lax.stop_gradient((points[:-1] + points[1:]) / 2)
-    return jnp.clip(jnp.floor(middle).astype(int), 0, cells - 1)
+def _cells_passed(before, after, order, first: int):
+    """The cell of each piece of an edge along one axis.
+
+    Args:
+        before: For each border, whether the start of the edge is not below it.
+        after: The same of its stop.
+        order: The points along the edge, of which this axis' crossings come one after
+            the other.
+        first: Which of them is the first.
+    """
+    crossing = jnp.zeros(order.shape, int)
+    crossing = crossing.at[first : first + before.size].set(
+        after.astype(int) - before.astype(int)
+    )
+    cell = jnp.sum(before) - 1 + jnp.cumsum(crossing[order])[:-1]
+    return jnp.clip(cell, 0, before.size - 2)

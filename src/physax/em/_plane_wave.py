@@ -8,17 +8,18 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, as_array, positive
-from ..grid import Block, Grid
+from ..grid import Block, Box, Grid
 from ..units import SPEED_OF_LIGHT
 from ._boundaries import Boundaries
 from ._clock import Clock
 from ._components import AXES
 from ._cpml import CPML
 from ._faces import Correction, Face, corrections, metric_at
-from ._frame import Point, as_point, check_point
+from ._frame import Point, as_point, check_point, check_size
 from ._injection import Injection, inject, read_row
 from ._layers import Axis, build_axis
 from ._medium import Medium
+from ._plain import plain
 from ._pulses import AbstractPulse
 from ._setup import Setup
 from ._sources import AbstractSource
@@ -106,7 +107,7 @@ class PlaneWave(AbstractSource):
                 f"{self.direction!r} and {self.component!r}."
             )
         centre = check_point(self.centre, ndim, "centre", what)
-        size = check_point(self.size, ndim, "size", what)
+        size = check_size(self.size, frame, what)
         region, faces = [], []
         for a in range(ndim):
             if isinf(size[a]) and a != axis:
@@ -142,6 +143,16 @@ class PlaneWave(AbstractSource):
 
     def injections(self, place, setup):
         return []
+
+    def face_boxes(self, place: WavePlace) -> list[Box]:
+        """Returns the cells whose nodes lie on the faces."""
+        return [
+            tuple(
+                (low, high + (axis != term.axis))
+                for axis, (low, high) in enumerate(term.box)
+            )
+            for term in place.corrections[0]
+        ]
 
     def lead_time(self, grid: Grid) -> Float[Array, ""]:
         """Returns how long the wave takes from its sheet to the box, in seconds."""
@@ -184,7 +195,8 @@ class PlaneWave(AbstractSource):
             tuple(a != axis for a in range(ndim)),
             phases,
         )
-        medium = Medium(permittivity=self.permittivity)
+        sound = plain(setup.medium, self.face_boxes(place))
+        medium = Medium(permittivity=self.permittivity * sound)
         names = setup.components.names
         length = SPEED_OF_LIGHT * setup.dt
         rows = {n: build_row(medium, n, length).quotients() for n in names}

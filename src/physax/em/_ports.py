@@ -1,29 +1,37 @@
 """Ports: a plane, a span, a direction and a mode number, and the mode solved there."""
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, check
 from ..grid import Box
-from ..units import SPEED_OF_LIGHT
+from ..units import EPSILON_0, SPEED_OF_LIGHT
 from ._boundaries import PEC, PMC, Periodic
 from ._components import AXES
 from ._frame import Frame, Point, as_point, check_point
-from ._medium import Property, at_component
+from ._medium import Medium, Property, at_component
 from ._modes import SlabMode, slab_mode
 from ._setup import Setup
 
 
+def _as_width(value) -> float | Point:
+    return as_point(value) if np.ndim(value) else float(value)
+
+
 class Port(eqx.Module):
-    """Where a mode enters or leaves a 2-D simulation.
+    """Where a mode enters or leaves a 2-D or 3-D simulation.
 
     Attributes:
         centre: Middle of the port in metres.
         width: Length of its line in metres; it takes the samples in
-            `[centre - width / 2, centre + width / 2)`.
-        direction: `"+x"`, `"-x"`, `"+y"` or `"-y"`: the way into the device.
+            `[centre - width / 2, centre + width / 2)`. In 3-D the lengths of its plane
+            along the two other axes, in the order x, y, z, or one for both.
+        direction: `"+x"`, `"-x"`, `"+y"`, ...: the way into the device.
         mode: 1 for the fundamental mode, 2 for the next.
         offset: Distance in metres, along the direction, from the plane where the mode
             is launched to the plane where it is measured: half a cell before the node
@@ -35,22 +43,23 @@ class Port(eqx.Module):
     """
 
     centre: Point = eqx.field(static=True, converter=as_point)
-    width: float = eqx.field(static=True)
+    width: float | Point = eqx.field(static=True, converter=_as_width)
     direction: str = eqx.field(static=True)
     mode: int = eqx.field(static=True, default=1)
     offset: float = eqx.field(static=True, default=0.0)
     compensate: bool = eqx.field(static=True, default=True)
 
     def __check_init__(self):
-        if self.direction not in ("+x", "-x", "+y", "-y"):
+        if self.direction not in [sign + axis for axis in AXES for sign in "+-"]:
             raise ArgumentError(
-                "`direction` must be '+x', '-x', '+y' or '-y', but is "
+                "`direction` must be '+x', '-x', '+y', '-y', '+z' or '-z', but is "
                 f"{self.direction!r}."
             )
         if self.mode < 1:
             raise ArgumentError(f"`mode` must be at least 1, but is {self.mode}.")
-        if not self.width > 0:
-            raise ArgumentError(f"`width` must be positive, but is {self.width:g}.")
+        for width in as_point(self.width):
+            if not width > 0:
+                raise ArgumentError(f"`width` must be positive, but is {width:g}.")
 
     @property
     def axis(self) -> int:
@@ -61,6 +70,18 @@ class Port(eqx.Module):
     def sign(self) -> int:
         """1 if the way into the device is up the axis, else -1."""
         return 1 if self.direction[0] == "+" else -1
+
+    def widths(self, count: int) -> Point:
+        """Returns the lengths along the other axes, of which there are `count`."""
+        widths = as_point(self.width)
+        if len(widths) == 1:
+            return widths * count
+        if len(widths) != count:
+            raise ArgumentError(
+                f"`width` of a port in {count + 1}-D must be one number or have "
+                f"{count} entries, but has {len(widths)}."
+            )
+        return widths
 
 
 def port_line(port: Port, frame: Frame, what: str, along: float = 0.0) -> Box:
@@ -78,9 +99,19 @@ def port_line(port: Port, frame: Frame, what: str, along: float = 0.0) -> Box:
     Raises:
         ArgumentError: If the simulation is not 2-D or the port leaves the grid.
     """
+    if frame.components.m is not None:
+        raise ArgumentError(
+            f"{what} must not be in cylindrical coordinates, where there are no ports "
+            f"yet, but is in those of m = {frame.components.m}."
+        )
     if frame.ndim != 2:
         raise ArgumentError(
-            f"{what} must be in a 2-D simulation, but this one is {frame.ndim}-D."
+            f"{what} must be in a 2-D or 3-D simulation, but this is {frame.ndim}-D."
+        )
+    if port.axis > 1:
+        raise ArgumentError(
+            f"`direction` of {what} must lie in the xy plane of the simulation, but is "
+            f"{port.direction!r}."
         )
     centre = list(check_point(port.centre, 2, "centre", what))
     centre[port.axis] += port.sign * along
@@ -90,30 +121,79 @@ def port_line(port: Port, frame: Frame, what: str, along: float = 0.0) -> Box:
     node = frame.nearest(port.axis, centre[port.axis], 0.0, what)
     node = max(node, 1)
     spans[port.axis] = (node, node + 1)
-    low, high = frame.span(other, centre[other], port.width, half, what)
+    low, high = frame.span(other, centre[other], port.widths(1)[0], half, what)
     if not half and frame.faces[other][0] is PEC:
         low = max(low, 1)  # on the wall itself E is zero
     spans[other] = (low, high)
     return tuple(spans)
 
 
-def _line(value: Property, component: str, box: Box, size: int) -> Array:
+def _in_box(value: Property, component: str, box: Box) -> Array:
     value = jnp.asarray(at_component(value, component))
     if value.ndim == 0:
-        return jnp.broadcast_to(value, (size,))
+        return value
     for axis, span in enumerate(box):
         # The node of a magnetic wall behind the last cell is like its neighbour.
         cells = jnp.clip(jnp.arange(*span), 0, value.shape[axis] - 1)
         value = jnp.take(value, cells, axis)
-    return value.reshape(size)
+    return value
 
 
-def _ends(box: Box, other: int, setup: Setup, electric: bool):
-    """Returns how the field continues beyond the ends of a line, for `slab_mode`.
+def _line(value: Property, component: str, box: Box, size: int) -> Array:
+    value = _in_box(value, component, box)
+    return jnp.broadcast_to(value.reshape(-1), (size,))
 
-    Where the line reaches a wall the mode is that of the walled guide. If it reaches
-    none its ends are joined, far out where there is nothing.
+
+# The mode of a port leaves loss out: an error in the index of some percent of it.
+_LOSS = 0.1
+
+
+def check_loss(
+    medium: Medium,
+    shape: tuple[int, ...],
+    names: tuple[str, ...],
+    box: Box,
+    frequency: Float[Array, "*freqs"],
+    what: str,
+) -> Float[Array, "*freqs"]:
+    r"""Refuses a port in a medium that conducts.
+
+    Args:
+        medium: What fills the grid.
+        shape: Cells of the grid.
+        names: The electric components.
+        box: The samples of the port.
+        frequency: In Hz.
+        what: How messages name the port.
+
+    Returns:
+        The largest $|\sigma| / (\omega \epsilon)$ in the box; NaN, under `jit`, above
+        the limit.
+
+    Raises:
+        ArgumentError: If it is above the limit and known.
     """
+    medium = medium.near(box, shape)
+    if medium.conductivity is None:
+        return jnp.zeros_like(frequency)
+    ratios = [
+        jnp.abs(_in_box(medium.conductivity, name, box))
+        / _in_box(medium.permittivity, name, box)
+        for name in names
+    ]
+    largest = jnp.max(jnp.stack([jnp.max(ratio) for ratio in ratios]))
+    loss = largest / (2 * jnp.pi * frequency * EPSILON_0)
+    return check(
+        loss,
+        loss <= _LOSS,
+        f"`conductivity` over the angular frequency and the permittivity must be at "
+        f"most {_LOSS:g} in {what}, whose mode leaves loss out (use PEC faces, or a "
+        "smaller loss)",
+    )
+
+
+def _walls(box: Box, other: int, setup: Setup, electric: bool) -> list[float | None]:
+    """Returns how the field continues beyond the walls at the ends of a line."""
     low_face, high_face = setup.boundaries.axis(other)
     low, high = box[other]
     stored = setup.grid.shape[other] + (electric and isinstance(high_face, PMC))
@@ -122,17 +202,61 @@ def _ends(box: Box, other: int, setup: Setup, electric: bool):
     # its samples half a cell off the wall.
     meets = {PEC: zero, PMC: even} if electric else {PEC: even, PMC: odd}
     first = 1 if electric and isinstance(low_face, PEC) else 0
-    ends = [
+    return [
         meets.get(type(low_face)) if low <= first else None,
         meets.get(type(high_face)) if high >= stored else None,
     ]
+
+
+def _ends(box: Box, other: int, setup: Setup, electric: bool):
+    """Returns how the field continues beyond the ends of a line, for `slab_mode`.
+
+    Where the line reaches a wall the mode is that of the walled guide. If it reaches
+    none its ends are joined, far out where there is nothing.
+    """
+    ends = _walls(box, other, setup, electric)
     if ends == [None, None]:
         return Periodic()
-    first_end, last_end = (zero if end is None else end for end in ends)
+    first_end, last_end = (1.0 if end is None else end for end in ends)
     return first_end, last_end
 
 
-def _seen_frequency(frequency: Float[Array, "*shape"], setup: Setup) -> Array:
+def open_ends(port: Port, box: Box, setup: Setup) -> tuple[bool, bool]:
+    """Returns at which ends of a line what fills it goes on, up to another period."""
+    other = 1 - port.axis
+    if box[other] == (0, setup.grid.shape[other]) and isinstance(
+        setup.boundaries.axis(other)[0], Periodic
+    ):
+        return False, False
+    low, high = _walls(box, other, setup, "Ez" in setup.components.names)
+    return low is None, high is None
+
+
+def rim_share(
+    power: Float[Array, "..."], open_: Sequence[tuple[bool, bool]]
+) -> Float[Array, ""]:
+    """Computes how much of a mode's power lies at the open ends of its port.
+
+    Args:
+        power: Of each sample or cell of the port, one axis or two.
+        open_: For each axis which ends are open.
+
+    Returns:
+        The share of the outer twentieth of the samples, at least one, at each end.
+    """
+    rim = np.zeros(power.shape, bool)
+    for axis, (low, high) in enumerate(open_):
+        size = power.shape[axis]
+        depth = -(-size // 20)
+        place = np.arange(size).reshape(
+            [-1 if a == axis else 1 for a in range(rim.ndim)]
+        )
+        rim |= (low & (place < depth)) | (high & (place >= size - depth))
+    power = jnp.abs(power)
+    return jnp.sum(jnp.where(rim, power, 0)) / jnp.sum(power)
+
+
+def seen_frequency(frequency: Float[Array, "*shape"], setup: Setup) -> Array:
     """Returns the frequency in Hz that the discrete time derivative of a run sees."""
     return jnp.sin(jnp.pi * frequency * setup.dt) / (jnp.pi * setup.dt)
 
@@ -168,7 +292,7 @@ def port_mode(
     widths = setup.sample_widths(other, 0.0 if electric else 0.5)
     gaps = grid.cell_widths(other) if electric else grid.dual_widths(other)
     gaps = jnp.pad(gaps, (0, 1), mode="edge")
-    seen = _seen_frequency(frequency, setup)
+    seen = seen_frequency(frequency, setup)
     dtype = jnp.result_type(own, widths)
     return slab_mode(
         own.astype(dtype),
@@ -215,13 +339,21 @@ def mode_fields(port: Port, mode: SlabMode, setup: Setup) -> dict[str, Array]:
 
 def phase_per_cell(
     port: Port,
-    mode: SlabMode,
+    index: Float[Array, "*freqs"],
     node: int,
     setup: Setup,
     frequency: Float[Array, "*freqs"],
 ) -> Float[Array, "*freqs"]:
-    r"""Returns $\beta \Delta$, the phase in radians over one cell along the port."""
+    r"""Returns $\beta \Delta$, the phase in radians over one cell along the port.
+
+    Args:
+        port: The port.
+        index: Of the mode, as the equations of the grid have it.
+        node: Number of the cell along the port.
+        setup: The run.
+        frequency: In Hz.
+    """
     width = setup.grid.cell_widths(port.axis)[node]
-    seen = _seen_frequency(frequency, setup)
+    seen = seen_frequency(frequency, setup)
     k0 = 2 * jnp.pi * seen / SPEED_OF_LIGHT
-    return 2 * jnp.arcsin(jnp.clip(mode.effective_index * k0 * width / 2, -1.0, 1.0))
+    return 2 * jnp.arcsin(jnp.clip(index * k0 * width / 2, -1.0, 1.0))

@@ -10,18 +10,22 @@ from jax import lax
 from jaxtyping import Array, Int
 
 from .._checks import ArgumentError
-from ..grid import AXES, Block, Box, Layout
+from ..grid import Block, Box, Layout
 from ..units import SPEED_OF_LIGHT
 from ._boundaries import Bloch, Periodic
-from ._components import components
+from ._boxes import cells_of, to_wall
+from ._dispersion import Response, build_response
 from ._injection import Injection
 from ._layers import build_axis, stored_cells
-from ._medium import PROPERTIES, REGIONAL, DesignRegion, Medium, cells_of
+from ._medium import PROPERTIES, REGIONAL, DesignRegion, Medium
+from ._metal import Metal
 from ._monitors import AbstractMonitor, AbstractSpectralMonitor, Read, Sampling
 from ._plane_wave import IncidentLine, PlaneWave
+from ._powers import Powers, build_powers
 from ._setup import Setup
 from ._simulation import Simulation
 from ._step import Row, Stepper, build_row
+from ._tilt import Tilt, build_tilt, with_weights
 
 
 class Patch(eqx.Module):
@@ -39,6 +43,9 @@ class Program(eqx.Module):
         stepper: Coefficients of the whole grid, or of one block inside `shard_map`.
         patches: What the design regions put into the rows, by component; none in a
             program that is `ready`.
+        responses: The poles of dispersive media, by component.
+        tilts: The entries of tensors beside the diagonal.
+        powers: The nonlinear cells.
         electric: Currents of the electric half steps.
         magnetic: Currents of the magnetic half steps.
         lines: Incident waves.
@@ -55,6 +62,9 @@ class Program(eqx.Module):
 
     stepper: Stepper
     patches: dict[str, tuple[Patch, ...]]
+    responses: dict[str, tuple[Response, ...]]
+    tilts: tuple[Tilt, ...]
+    powers: tuple[Powers, ...]
     electric: list[Injection]
     magnetic: list[Injection]
     lines: dict[str, IncidentLine]
@@ -70,24 +80,36 @@ class Program(eqx.Module):
 
 
 def ready(program: Program) -> Program:
-    """Returns the program with the design regions in its rows."""
+    """Returns the program with design regions and poles in its rows."""
     rows = {}
     for name, row in program.stepper.rows.items():
         whole = row.inertia, row.loss
         for patch in program.patches.get(name, ()):
             new = patch.inertia, patch.loss
             whole = tuple(map(partial(_patched, program, patch.box), whole, new))
+        for one in program.responses.get(name, ()):
+            inertia = jnp.broadcast_to(whole[0], _whole_shape(program))
+            whole = inertia.at[cells_of(one.box)].add(one.inertia()), whole[1]
         rows[name] = Row(*whole).quotients()  # pyright: ignore[reportArgumentType]
-    return eqx.tree_at(lambda p: (p.stepper.rows, p.patches), program, (rows, {}))
+    bare = {name: row.inertia for name, row in program.stepper.rows.items()}
+    names = program.stepper.components.electric
+    plain = not program.responses and all(rows[name].loss is None for name in names)
+    tilts = tuple(with_weights(one, bare, plain=plain) for one in program.tilts)
+    return eqx.tree_at(
+        lambda p: (p.stepper.rows, p.patches, p.tilts), program, (rows, {}, tilts)
+    )
 
 
 def _patched(program: Program, box: Box, base, value):
     if value is None:
         return base
-    block = program.stepper.block
-    shape = tuple(map(mul, block.shape, block.parts))
     base = jnp.zeros((), value.dtype) if base is None else base
-    return jnp.broadcast_to(base, shape).at[cells_of(box)].set(value)
+    return jnp.broadcast_to(base, _whole_shape(program)).at[cells_of(box)].set(value)
+
+
+def _whole_shape(program: Program) -> tuple[int, ...]:
+    block = program.stepper.block
+    return tuple(map(mul, block.shape, block.parts))
 
 
 def build_program(
@@ -113,7 +135,7 @@ def outline(
     Raises:
         ArgumentError: If the layout cannot cut a periodic axis into equal blocks.
     """
-    grid, parts = sim.grid, components(sim.grid.ndim, sim.polarisation)
+    grid, parts = sim.grid, sim.components
     ndim = grid.ndim
     stored = stored_cells(grid, sim.boundaries)
     size = stored if layout is None else layout.padded_shape(stored)
@@ -123,8 +145,9 @@ def outline(
     for axis in range(ndim):
         if wraps[axis] and size[axis] != stored[axis]:
             raise ArgumentError(
-                f"`grid` along the periodic axis {AXES[axis]} must be a multiple of "
-                f"{counts[axis]}, the number of devices, but has {stored[axis]} cells."
+                f"`grid` along the periodic axis {parts.axes[axis]} must be a "
+                f"multiple of {counts[axis]}, the number of devices, but has "
+                f"{stored[axis]} cells."
             )
     storage = jnp.dtype(sim.precision.storage)
     dtype = jnp.result_type(storage, jnp.complex64) if sim.complex_fields else storage
@@ -136,7 +159,7 @@ def outline(
     )
     cast = partial(_cast, dtype=storage)
     axes = tuple(
-        cast(build_axis(grid, sim.boundaries, a, sim.dt, size[a], counts[a]))
+        cast(build_axis(grid, sim.boundaries, a, sim.dt, size[a], counts[a], parts.m))
         for a in range(ndim)
     )
     medium = cast(_padded(sim.medium, grid.shape, size))
@@ -144,7 +167,7 @@ def outline(
     rows = {n: cast(build_row(medium, n, step_length)) for n in parts.names}
     patches = {
         n: tuple(
-            cast(_patch(_to_wall(one, grid.shape, stored), n, step_length))
+            cast(_patch(_to_wall(one, grid.shape, stored), n, step_length, medium))
             for one in sim.medium.regions
         )
         for n in parts.electric
@@ -162,6 +185,7 @@ def outline(
         sim.steps,
         sim.boundaries,
     )
+    responses, tilts, powers = cast(_extras(sim, stored, block))
     lines, currents = {}, []
     for name, source in sim.sources.items():
         if isinstance(source, PlaneWave):
@@ -171,6 +195,9 @@ def outline(
     return Program(
         Stepper(parts, block, axes, rows),
         patches,
+        responses,
+        tilts,
+        powers,
         [one for one in currents if one.component[0] == "E"],
         [one for one in currents if one.component[0] == "H"],
         lines,
@@ -186,34 +213,53 @@ def outline(
     )
 
 
+def _extras(sim: Simulation, stored: tuple[int, ...], block: Block) -> tuple:
+    """Returns poles, tilts and nonlinear cells: what media have in boxes of cells."""
+    medium, shape, names = sim.medium, sim.grid.shape, sim.components.electric
+    poles, metal = medium.dispersions, medium.metal
+    poles = poles if metal is None else tuple(map(metal.poles, poles))
+    responses = {
+        name: tuple(
+            build_response(one, name, sim.dt, shape, stored, block) for one in poles
+        )
+        for name in names
+        if medium.dispersions
+    }
+    tilts = tuple(
+        build_tilt(one, shape, stored, sim.boundaries, block)
+        for one in medium.off_diagonals
+    )
+    powers = tuple(
+        build_powers(one, names, shape, stored, block) for one in medium.nonlinearities
+    )
+    return responses, tilts, powers
+
+
 def _to_wall(
     region: DesignRegion, shape: tuple[int, ...], stored: tuple[int, ...]
 ) -> DesignRegion:
     """Extends a region that ends at a magnetic wall over the node on the wall."""
-    more = [
-        (0, all_ - cells if high == cells else 0)
-        for (_, high), cells, all_ in zip(region.box, shape, stored, strict=True)
-    ]
-    if not any(extra for _, extra in more):
+    box, more = to_wall(region.box, shape, stored)
+    if box == region.box:
         return region
 
     def one(value):
         return jnp.pad(value, more, mode="edge")
 
-    box = tuple(
-        (low, high + extra)
-        for (low, high), (_, extra) in zip(region.box, more, strict=True)
-    )
     values = (jax.tree.map(one, getattr(region, prop)) for prop in REGIONAL)
     return DesignRegion(box, *values)
 
 
-def _patch(region: DesignRegion, name: str, step_length: Array) -> Patch:
+def _patch(
+    region: DesignRegion, name: str, step_length: Array, medium: Medium
+) -> Patch:
     """Returns the entries of a row that a design region gives."""
+    metal = medium.metal
     row = build_row(
         Medium(
             1.0 if region.permittivity is None else region.permittivity,
             conductivity=region.conductivity,
+            metal=None if metal is None else metal.cut(region.box),
         ),
         name,
         step_length,
@@ -244,11 +290,12 @@ def _padded(medium: Medium, shape: tuple[int, ...], size: tuple[int, ...]) -> Me
         more = [(0, new - old) for old, new in zip(shape, size, strict=True)]
         return jnp.pad(value, more, mode="edge")
 
+    names = (*PROPERTIES, "metal")
     return eqx.tree_at(
-        lambda m: [getattr(m, p) for p in PROPERTIES],
+        lambda m: [getattr(m, p) for p in names],
         medium,
-        [jax.tree.map(one, getattr(medium, p)) for p in PROPERTIES],
-        is_leaf=lambda x: x is None or isinstance(x, dict),
+        [jax.tree.map(one, getattr(medium, p)) for p in names],
+        is_leaf=lambda x: x is None or isinstance(x, dict | Metal),
     )
 
 

@@ -1,6 +1,7 @@
 """Rasterisation: from shapes and materials to the medium that a simulation steps."""
 
 from collections.abc import Sequence
+from typing import Literal, NamedTuple, get_args
 
 import equinox as eqx
 import jax
@@ -9,26 +10,28 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError
-from ..grid import AXES, Grid
+from .._checks import ArgumentError, check
+from ..grid import AXES, Box, Grid
+from ._boundaries import PEC
+from ._boxes import cells_of
+from ._components import (
+    CYLINDRICAL_AXES,
+    CYLINDRICAL_NAMES,
+    components as components_of,
+    staggered,
+)
+from ._dispersion import Dispersion
 from ._materials import Material
-from ._medium import Medium
-from ._overlap import Intervals
+from ._medium import Medium, Property
+from ._metal import Metal, outside
+from ._nonlinear import Nonlinearity
+from ._overlap import Intervals, control_volumes
+from ._poles import AbstractPole
 from ._shapes import AbstractShape, Structure
+from ._subpixel import polarised
 
 
-def _control_volumes(grid: Grid, stagger: Sequence[float]):
-    """Cells around the samples along x, y and z; None for an axis the grid lacks."""
-    cells: list[Intervals | None] = [None] * 3
-    for axis in range(grid.ndim):
-        half = grid.cell_widths(axis) / 2
-        # The cell of a node reaches from the centre before it to the centre after it.
-        before = half if stagger[axis] else jnp.concatenate([half[:1], half[:-1]])
-        shape = [1] * grid.ndim
-        shape[axis] = grid.shape[axis]
-        parts = (grid.coordinates(axis, stagger[axis]), before, half)
-        cells[axis] = Intervals(*(part.reshape(shape) for part in parts))
-    return cells
+Averaging = Literal["volume", "polarised"]
 
 
 @eqx.filter_jit
@@ -64,14 +67,8 @@ def fill_fraction(
             f"`stagger` must have one entry per axis ({grid.ndim}), but has "
             f"{len(stagger)}."
         )
-    covered = _covered(shape, _control_volumes(grid, stagger))
+    covered = _covered(shape, control_volumes(grid, stagger))
     return jnp.broadcast_to(covered, grid.shape)
-
-
-def _stagger_of(component: str, ndim: int) -> tuple[float, ...]:
-    """Yee's staggering: E_c half a cell along c, H_c half a cell along the others."""
-    along, across = (0.5, 0.0) if component[0] == "E" else (0.0, 0.5)
-    return tuple(along if AXES[k] == component[1] else across for k in range(ndim))
 
 
 _COMPONENTS = ("Ex", "Ey", "Ez", "Hx", "Hy", "Hz")
@@ -83,9 +80,11 @@ def _checked_components(components: Sequence[str] | None, ndim: int) -> Sequence
         if ndim not in _COMPONENTS_BY_NDIM:
             raise ArgumentError(
                 "`components` must be given on a 2-D grid: ('Ez', 'Hx', 'Hy') or "
-                "('Hz', 'Ex', 'Ey')."
+                "('Hz', 'Ex', 'Ey'), on one of r and z `Cylindrical.components`."
             )
         return _COMPONENTS_BY_NDIM[ndim]
+    if ndim == 2 and set(components) == set(CYLINDRICAL_NAMES):
+        return CYLINDRICAL_NAMES
     for component in components:
         if component not in _COMPONENTS:
             raise ArgumentError(
@@ -97,10 +96,12 @@ def _checked_components(components: Sequence[str] | None, ndim: int) -> Sequence
 def rasterise(
     structures: Sequence[Structure],
     grid: Grid,
-    background: Material | None = None,
+    background: Material | PEC | None = None,
     components: Sequence[str] | None = None,
+    averaging: Averaging = "volume",
+    askew: Box | None = None,
 ) -> Medium:
-    r"""Paints structures onto a grid by volume average.
+    r"""Paints structures onto a grid.
 
     Each structure covers a part f of the cell around a sample of a field component and
     replaces that part: $p \gets (1 - f)\,p + f\,p_i$ for permittivity, permeability
@@ -108,69 +109,265 @@ def rasterise(
     at the border of the grid leave the cells there half filled: let them reach beyond
     it. Differentiable in shapes, materials and grid.
 
+    Perfect metal, `PEC()` in place of a material, is no average: its surface cuts edges
+    and faces of the cells where it is (see `Metal`), and what else is in a cell is
+    averaged over the rest.
+
     Args:
         structures: What to paint, in order.
         grid: The grid.
         background: What is where no structure is; vacuum if not given.
         components: Names of the field components that exist, such as "Ez". Needed on
-            a 2-D grid; else ("Ez", "Hy") in 1-D and all six in 3-D.
+            a 2-D grid, `Cylindrical.components` on one of r and z; else ("Ez", "Hy") in
+            1-D and all six in 3-D.
+        averaging: How the permittivity of cells that an interface cuts is found:
+            `"volume"`, the mean over the cell, or `"polarised"`, where the mean of its
+            inverse acts along the normal: of second order for any field, at the price
+            of a full tensor where interfaces lie askew. With a tensor among the
+            materials it is `"polarised"` anyway.
+        askew: For each axis the first cell and one past the last of a box that holds
+            all entries of a full tensor beside the diagonal, on its first nodes none.
+            Needed where shapes are traced and design regions lie beside them; else the
+            smallest one is found, or, of traced shapes, the whole grid taken.
 
     Returns:
         The medium. A property that is the same everywhere is a scalar (a conductivity
         of 0: None), any other a dictionary with a scalar or an array of the grid's
-        shape for each component.
+        shape for each component. The poles of each dispersive material fill the
+        smallest box around it, or the whole grid where its shape is traced.
 
     Raises:
-        ArgumentError: If a component does not exist, or a shape needs an axis that the
-            grid lacks.
+        ArgumentError: If a component does not exist, a shape needs an axis that the
+            grid lacks, `averaging` is unknown, a tensor couples components that are
+            not stepped together, or has entries outside of `askew` (where that is not
+            known, they are NaN), or where perfect metal meets tensors, powers of the
+            field or a grid of r and z.
     """
+    if averaging not in get_args(Averaging):
+        raise ArgumentError(
+            f"`averaging` must be one of {get_args(Averaging)}, but is {averaging!r}."
+        )
     components = _checked_components(components, grid.ndim)
-    materials = [background or Material(), *(s.material for s in structures)]
+    axes = CYLINDRICAL_AXES if components is CYLINDRICAL_NAMES else grid.axes
+    given = [background or Material(), *(s.material for s in structures)]
+    metallic = [isinstance(one, PEC) for one in given]
+    materials = [Material() if isinstance(one, PEC) else one for one in given]
     electric = [name for name in components if name[0] == "E"]
     magnetic = [name for name in components if name[0] == "H"]
-    fractions: dict[str, list[Array]] = {}
+    shapes = [s.shape for s in structures]
+    canvas = _Canvas(grid, axes, shapes, materials, metallic, {})
+    values = [material.permittivity for material in materials]
+    tensors = any(value.ndim == 2 for value in values)
+    if any(metallic):
+        _check_around_metal(materials, axes, averaging, tensors=tensors)
+    epsilon, beside = {}, ()
+    if not tensors:
+        epsilon = canvas.everywhere("permittivity", electric)
+    if tensors or (averaging == "polarised" and isinstance(epsilon, dict)):
+        if axes == CYLINDRICAL_AXES:
+            raise ArgumentError(
+                "`averaging` must be 'volume', and `permittivity` one number or three, "
+                "on a grid of r and z, but a full tensor is asked for."
+            )
+        values = [_uncoupled(value, electric) for value in values]
+        epsilon, beside = polarised(shapes, values, grid, electric, askew)
+    return Medium(
+        permittivity=epsilon,
+        permeability=canvas.everywhere("permeability", magnetic),
+        conductivity=canvas.losses("conductivity", electric),
+        magnetic_conductivity=canvas.losses("magnetic_conductivity", magnetic),
+        dispersions=canvas.dispersions(electric),
+        off_diagonals=beside,
+        nonlinearities=canvas.powers(electric),
+        metal=canvas.metal(components) if any(metallic) else None,
+    )
 
-    def fractions_of(component):
+
+def _check_around_metal(
+    materials: Sequence[Material],
+    axes: tuple[str, ...],
+    averaging: Averaging,
+    *,
+    tensors: bool,
+) -> None:
+    why = None
+    if axes == CYLINDRICAL_AXES:
+        why = "a grid of r and z"
+    elif tensors:
+        why = "a tensor among the materials"
+    elif averaging != "volume":
+        why = f"`averaging={averaging!r}`"
+    elif not all(_is_zero(m.chi2) and _is_zero(m.chi3) for m in materials):
+        why = "a nonlinear material"
+    if why is not None:
+        raise ArgumentError(
+            f"`structures` must not hold perfect metal with {why}. Leave one of them "
+            "out, or take a material with a `Drude` pole for the metal."
+        )
+
+
+class _Canvas(NamedTuple):
+    """What is painted, and the fractions of each set of sample points once computed."""
+
+    grid: Grid
+    axes: tuple[str, ...]
+    shapes: Sequence[AbstractShape]
+    materials: Sequence[Material]
+    metallic: Sequence[bool]
+    known: dict[str, list[Array]]
+
+    def fractions(self, component: str) -> list[Array]:
+        """Returns the part of each cell around a component that each shape covers."""
         # The shapes once for each set of sample points, and only where needed.
-        if component not in fractions:
-            stagger = _stagger_of(component, grid.ndim)
-            fractions[component] = [
-                fill_fraction(s.shape, grid, stagger) for s in structures
+        if component not in self.known:
+            stagger = staggered(component, self.axes)
+            self.known[component] = [
+                fill_fraction(shape, self.grid, stagger) for shape in self.shapes
             ]
-        return fractions[component]
+        return self.known[component]
 
-    def painted(name, component):
-        values = [_along(getattr(m, name), component) for m in materials]
-        if _all_equal(values):
-            return values[0]
-        painted = jnp.broadcast_to(values[0], grid.shape)
-        for fraction, value in zip(fractions_of(component), values[1:], strict=True):
-            painted = painted + fraction * (value - painted)
+    def painted(self, name: str, component: str) -> Array:
+        """Returns a property at the samples of a component, a number where it can."""
+        values = [_along(getattr(m, name), component) for m in self.materials]
+        pairs = zip(values, self.metallic, strict=True)
+        others = [value for value, metal in pairs if not metal] or values[:1]
+        if _all_equal(others):
+            return others[0]
+        fractions = self.fractions(component)
+        if any(self.metallic):
+            mean = _around(fractions, values, self.metallic, others[0])
+            return jnp.broadcast_to(mean, self.grid.shape)
+        painted = jnp.broadcast_to(values[0], self.grid.shape)
+        for part, value in zip(fractions, values[1:], strict=True):
+            painted = painted + part * (value - painted)
         return painted
 
-    def everywhere(name, names):
-        values = {c: painted(name, c) for c in names}
+    def metal(self, names: Sequence[str]) -> Metal:
+        """Returns what perfect metal leaves open."""
+        out_of_plane = "Hz" if "Hz" in names else "Ez"
+        parts = components_of(
+            self.grid.ndim, out_of_plane if self.grid.ndim == 2 else None
+        )
+        return outside(self.shapes, self.metallic, self.grid, parts)
+
+    def everywhere(self, name: str, names: Sequence[str]) -> Property:
+        """Returns a property of several components, a number if it is the same."""
+        values = {c: self.painted(name, c) for c in names}
         # Without a component of its kind, a property does not matter.
-        one = list(values.values()) or [_along(getattr(materials[0], name), "Ex")]
+        one = list(values.values()) or [_along(getattr(self.materials[0], name), "Ex")]
         return one[0] if _all_equal(one) else values
 
-    def losses(name, names):
-        value = everywhere(name, names)
+    def losses(self, name: str, names: Sequence[str]) -> Property | None:
+        """Returns the same of a conductivity, `None` where there is none."""
+        value = self.everywhere(name, names)
         return None if not isinstance(value, dict) and _is_zero(value) else value
 
-    return Medium(
-        permittivity=everywhere("permittivity", electric),
-        permeability=everywhere("permeability", magnetic),
-        conductivity=losses("conductivity", electric),
-        magnetic_conductivity=losses("magnetic_conductivity", magnetic),
-    )
+    def dispersions(self, names: Sequence[str]) -> tuple[Dispersion, ...]:
+        """Returns the poles of each dispersive material."""
+        distinct = {id(m.poles): m.poles for m in self.materials if m.poles and names}
+        found = (
+            _boxed(
+                poles,
+                {c: self.filled(poles, c) for c in names},
+                self.grid.shape,
+            )
+            for poles in distinct.values()
+        )
+        return tuple(one for one in found if one is not None)
+
+    def filled(self, poles: tuple[AbstractPole, ...], component: str) -> Array:
+        """Returns the part of each cell that holds a material with these poles."""
+        own = [jnp.asarray(float(m.poles is poles)) for m in self.materials]
+        fractions = self.fractions(component)
+        if any(self.metallic):
+            return _around(fractions, own, self.metallic, jnp.zeros(()))
+        part = own[0]
+        for fraction, here in zip(fractions, own[1:], strict=True):
+            part = part + fraction * (here - part)
+        return part
+
+    def powers(self, names: Sequence[str]) -> tuple[Nonlinearity, ...]:
+        """Returns nonlinear susceptibilities in the smallest box that holds them."""
+        shape, whole = self.grid.shape, {}
+        for prop in ("chi2", "chi3"):
+            if not all(_is_zero(getattr(m, prop)) for m in self.materials):
+                whole[prop] = {
+                    c: jnp.broadcast_to(self.painted(prop, c), shape) for c in names
+                }
+        box = _smallest_box(jax.tree.leaves(whole), shape) if whole else None
+        if box is None:
+            return ()
+        return (Nonlinearity(box, **jax.tree.map(lambda x: x[cells_of(box)], whole)),)
+
+
+def _around(
+    fractions: Sequence[Array],
+    values: Sequence[Array],
+    metallic: Sequence[bool],
+    inside: Array,
+) -> Array:
+    """Paints values and averages them over what metal leaves; `inside` in the metal."""
+    rest = [jnp.asarray(0.0 if metal else 1.0) for metal in metallic]
+    total, room = values[0] * rest[0], rest[0]
+    for part, value, one in zip(fractions, values[1:], rest[1:], strict=True):
+        # Products alone, so that next to nothing is as exact as all of it.
+        total = (1 - part) * total + part * value * one
+        room = (1 - part) * room + part * one
+    return jnp.where(room > 0, total / jnp.where(room > 0, room, 1), inside)
+
+
+def _uncoupled(value: Array, electric: Sequence[str]) -> Array:
+    """Refuses a tensor that couples components which are stepped to others."""
+    if value.ndim < 2:
+        return value
+    for i, j in zip(*np.triu_indices(3, 1), strict=True):
+        names = {"E" + AXES[i], "E" + AXES[j]}
+        if not names & set(electric) or names <= set(electric):
+            continue
+        value = check(
+            value,
+            value[i, j] == 0,
+            f"`permittivity` must not couple {min(names)} and {max(names)} where only "
+            f"{tuple(electric)} are stepped (take a grid with three axes)",
+        )
+    return value
+
+
+def _smallest_box(values: Sequence[Array], shape: tuple[int, ...]) -> Box | None:
+    """Returns the box around what is not zero, or the whole grid if that is traced."""
+    if any(isinstance(value, jax.core.Tracer) for value in values):
+        return tuple((0, cells) for cells in shape)
+    here = np.any([np.asarray(value) != 0 for value in values], axis=0)
+    if not here.any():
+        return None
+    where = np.argwhere(here)
+    ends = zip(where.min(axis=0), where.max(axis=0), strict=True)
+    return tuple((int(low), int(high) + 1) for low, high in ends)
+
+
+def _boxed(
+    poles: tuple[AbstractPole, ...],
+    fractions: dict[str, Array],
+    shape: tuple[int, ...],
+) -> Dispersion | None:
+    """Returns poles in the smallest box that holds them, `None` without any."""
+    fractions = {name: jnp.broadcast_to(f, shape) for name, f in fractions.items()}
+    box = _smallest_box(list(fractions.values()), shape)
+    if box is None:
+        return None
+    cut = {name: part[cells_of(box)] for name, part in fractions.items()}
+    return Dispersion(box, poles, cut)
+
+
+# Of a diagonal property: along x, y, z, or along r, phi, z.
+_ENTRIES = {"x": 0, "y": 1, "z": 2, "r": 0, "p": 1}
 
 
 def _along(value: Float[Array, "..."], component: str) -> Float[Array, ""]:
     """The entry of a diagonal property that acts on a field component."""
     # What is known stays known under `jit`.
     with jax.ensure_compile_time_eval():
-        return value[AXES.index(component[1])] if value.ndim else value
+        return value[_ENTRIES[component[1]]] if value.ndim else value
 
 
 def _is_zero(value: Float[Array, ""]) -> bool:

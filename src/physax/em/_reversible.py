@@ -14,9 +14,8 @@ from .._checks import ArgumentError, check
 from .._loop import Tape, rewind
 from ..grid import AXES, Layout
 from ..units import SPEED_OF_LIGHT
-from ._adjoints import AbstractAdjoint
-from ._components import components
-from ._cotangents import enter_back, multiplied, start_back, step_back
+from ._adjoints import AbstractAdjoint, refuse_powers
+from ._cotangents import start_back
 from ._course import AbstractCourse, everywhere
 from ._march import Decay, each_device, on_devices, own_all, summed
 from ._program import Program, ready
@@ -37,6 +36,7 @@ from ._tape import (
 )
 from ._tape_plan import Plan
 from ._unstep import interior, planes_of, reversed_program, seen_planes, unstep
+from ._way_back import enter_back, multiplied, step_back
 
 
 # By so much may the way back amplify rounding.
@@ -68,6 +68,18 @@ class Reversible(AbstractAdjoint):
         check_type(self.record, "record")
 
     def prepared(self, sim: Simulation) -> "Reversible":
+        refuse_powers(sim, "Reversible()")
+        if sim.medium.dispersions:
+            raise ArgumentError(
+                "`adjoint=Reversible()` cannot undo the poles of a dispersive medium, "
+                "but the simulation has one. Take `adjoint=LinearTape()`."
+            )
+        if sim.medium.off_diagonals:
+            raise ArgumentError(
+                "`adjoint=Reversible()` cannot undo what a full tensor of permittivity "
+                "couples, but the medium has entries beside the diagonal. Take "
+                "`adjoint=LinearTape()`."
+            )
         factor = lax.stop_gradient(amplification(sim))
         check(
             factor,
@@ -92,7 +104,7 @@ class Reversible(AbstractAdjoint):
 def amplification(sim: Simulation) -> Array:
     """Returns by how much undoing all steps may amplify rounding, in the worst cell."""
     medium = sim.medium.merged(sim.grid.shape)
-    names = components(sim.grid.ndim, sim.polarisation).names
+    names = sim.components.names
     length = SPEED_OF_LIGHT * sim.dt
     return _growth([build_row(medium, name, length) for name in names], sim.steps)
 
@@ -176,7 +188,8 @@ class _Course(AbstractCourse):
                 enter=lambda c, n: (enter_back(program, plan, c[0], n), c[1]),
             )
             currents = carry.electric, carry.magnetic, carry.waves
-            return carry.rows, summed(currents, program.layout)
+            cells = carry.cells
+            return cells, summed(currents, program.layout)
 
         sums = each_device(
             run,

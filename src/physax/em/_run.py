@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
+from .._checks import ArgumentError
 from .._loop import iterate
 from .._status import Status, raise_for
 from ..grid import Layout
@@ -21,6 +22,9 @@ from ..runtime import (
     drive,
     fingerprint,
 )
+from ._cut_off import check_sources
+from ._emission import EmissionMonitor
+from ._huygens import HuygensSource
 from ._layouts import packing, place_state
 from ._march import Decay, fallen, on_devices, watch_every
 from ._memory import state_bytes
@@ -123,7 +127,10 @@ def _lengthless(sim: Simulation) -> Simulation:
     # Time series have one place for each record: their size follows the length. Of
     # monitors that we do not know we take it to.
     spectral = (isinstance(m, AbstractSpectralMonitor) for m in sim.monitors.values())
-    return with_steps(sim, 0) if all(spectral) else sim
+    # They divide by the spectrum of a pulse, as far as the run goes.
+    parts = (*sim.sources.values(), *sim.monitors.values())
+    divided = any(isinstance(one, HuygensSource | EmissionMonitor) for one in parts)
+    return with_steps(sim, 0) if all(spectral) and not divided else sim
 
 
 def warm_up(
@@ -131,7 +138,8 @@ def warm_up(
 ) -> None:
     """Compiles all that `run` needs, so that the run itself compiles nothing.
 
-    Without time and energy monitors this holds for runs of any length.
+    Without time, energy and emission monitors and Huygens sources this holds for runs
+    of any length.
 
     Args:
         sim: The simulation; other numbers in it compile nothing either.
@@ -141,6 +149,7 @@ def warm_up(
     Raises:
         MemoryLimitError: If the run needs more memory than there is.
     """
+    check_sources(sim)
     _check_state(sim, layout)
     problem = _lengthless(sim)
     options = {"layout": layout, "watch": watch_every(sim, until)}
@@ -199,10 +208,12 @@ def run(
         The result, the last state, and how the run went.
 
     Raises:
+        ArgumentError: If the mode of a source is cut off.
         MemoryLimitError: If the run needs more memory than there is.
         RunError: With `throw`, if the fields diverged or a signal ended the run.
         CheckpointError: If a checkpoint cannot be written, or is of another problem.
     """
+    check_sources(sim)
     _check_state(sim, layout)
     problem = _lengthless(sim)
     watch = watch_every(sim, until)
@@ -210,6 +221,8 @@ def run(
     if chunk is None and layout is not None:
         chunk = _SHARED_CHUNK
     begin: State = initial_state(problem, **options) if state is None else state
+    # What a monitor cannot make of this medium it says before the run, not after it.
+    jax.eval_shape(partial(_finish, **options), problem, begin)
     if checkpoint is not None:
         checkpoint = _complete(checkpoint, problem, layout, watch)
     if progress is True:
@@ -260,7 +273,6 @@ def _complete(
     return checkpoint.completed(checkpoint.fingerprint or fingerprint(sim), own)
 
 
-@jax.jit
 def yee_energy(sim: Simulation, before: State, after: State) -> Array:
     r"""Returns the energy that the scheme conserves, between two successive states.
 
@@ -275,7 +287,20 @@ def yee_energy(sim: Simulation, before: State, after: State) -> Array:
 
     Returns:
         The energy in J (3-D), J/m (2-D) or J/m^2 (1-D).
+
+    Raises:
+        ArgumentError: If the medium is dispersive: what poles hold is not counted.
     """
+    if sim.medium.dispersions:
+        raise ArgumentError(
+            "`sim` must not have a dispersive medium, as the energy in its poles is "
+            f"not counted, but has {len(sim.medium.dispersions)} dispersions."
+        )
+    return _yee_energy(sim, before, after)
+
+
+@jax.jit
+def _yee_energy(sim: Simulation, before: State, after: State) -> Array:
     program = build_program(sim)
     later = dict(after.fields)
     mixed = {

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import equinox as eqx
@@ -13,12 +14,16 @@ from jaxtyping import Array, ArrayLike, Complex, Float
 
 from .._checks import ArgumentError, PhysaxWarning, positive
 from .._status import Status
-from ..grid import Layout
+from ..grid import Box, Layout
 from ..units import SPEED_OF_LIGHT
 from ._adjoints import AbstractAdjoint
+from ._boxes import meet
+from ._cut_off import check_modes, check_travels
+from ._frame import build_frame
 from ._march import Decay
 from ._mode_monitor import ModeMonitor
-from ._ports import Port
+from ._port_plane import port_plane
+from ._ports import Port, check_loss, port_line
 from ._pulses import AbstractPulse, band_pulse
 from ._simulate import Result, simulate
 from ._simulation import Simulation
@@ -36,6 +41,80 @@ def _warn_if_diverged(result: Result, name: str) -> None:
             PhysaxWarning,
             stacklevel=3,
         )
+
+
+def _port_boxes(sim: Simulation, ports: Mapping[str, Port]) -> dict[str, Box]:
+    """Returns the samples of each port in its plane."""
+    parts = sim.components
+    frame = build_frame(sim.grid, sim.boundaries, parts)
+    line = frame.ndim == 2
+    return {
+        name: port_line(port, frame, f"port {name!r}")
+        if line
+        else port_plane(port, frame, f"port {name!r}").box
+        for name, port in ports.items()
+    }
+
+
+def _check_places(
+    sim: Simulation, ports: Mapping[str, Port], lowest: Float[Array, ""]
+) -> None:
+    """Refuses ports that overlap or lie in a medium that conducts, where known."""
+    boxes = _port_boxes(sim, ports)
+    for (one, here), (other, there) in combinations(boxes.items(), 2):
+        a, b = ports[one], ports[other]
+        # Several modes of one waveguide are measured on the same samples.
+        modes = here == there and a.direction == b.direction and a.mode != b.mode
+        if a.axis == b.axis and meet(here, there) and not modes:
+            raise ArgumentError(
+                f"Ports {one!r} and {other!r} must not overlap, but take the samples "
+                f"{here} and {there}. Move one, or make their `width` smaller."
+            )
+    if isinstance(lowest, jax.core.Tracer) or any(
+        isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(sim.medium)
+    ):
+        return
+    names = sim.components.electric
+    for name, box in boxes.items():
+        check_loss(sim.medium, sim.grid.shape, names, box, lowest, f"port {name!r}")
+
+
+def _review_modes(result: Result, ports: Mapping[str, Port]) -> None:
+    """Refuses modes that do not travel, warns of cut ones, as far as they are known."""
+    for name, port in ports.items():
+        found = result.monitors[f"port {name}"]
+        if isinstance(found.square, jax.core.Tracer):
+            return
+        square, rim = np.asarray(found.square), np.asarray(found.rim)
+        if np.any(np.isposinf(square)):
+            raise ArgumentError(
+                f"The mode solver did not converge for mode {port.mode} of port "
+                f"{name!r}. Ask for a lower `mode`, or change `width` a little."
+            )
+        check_travels(
+            f"port {name!r}",
+            port.mode,
+            found.frequencies,
+            found.square,
+            found.cladding_index,
+            _SHORTER,
+        )
+        guided = np.asarray(found.guided)
+        if np.any(guided & (rim > _RIM)):
+            warnings.warn(
+                f"Port {name!r} is smaller than its mode: at its open ends, the outer "
+                f"twentieth on each side, lies {np.max(rim[guided]):.1e} of the power, "
+                f"but at most {_RIM:g} should. Widen `width`.",
+                PhysaxWarning,
+                stacklevel=3,
+            )
+
+
+# About the power that the edge of the port cuts off, and by which S is wrong.
+_RIM = 1e-3
+
+
+_SHORTER = "take shorter `wavelengths`"
 
 
 class SParameters(eqx.Module):
@@ -148,6 +227,7 @@ def s_parameters(
     *,
     inputs: Sequence[str] | None = None,
     pulse: AbstractPulse | None = None,
+    power: Float[ArrayLike, ""] | None = None,
     match_frequency_domain: bool = False,
     until: Decay | None = None,
     adjoint: AbstractAdjoint | None = None,
@@ -169,6 +249,8 @@ def s_parameters(
         wavelengths: In vacuum, in metres.
         inputs: Names of the ports to excite; all by default.
         pulse: Time dependence; by default a Gaussian that covers the wavelengths.
+        power: Of the source at the peak of the envelope in W/m, in 3-D in W. Needed in
+            a nonlinear medium, where the parameters depend on it; elsewhere it cancels.
         match_frequency_domain: Whether to shift the frequencies so that the numbers are
             those of a frequency-domain solver on the same cells.
         until: Stops each run when the fields have decayed.
@@ -180,13 +262,27 @@ def s_parameters(
 
     Raises:
         ArgumentError: If there are no ports, a name is unknown, a port has no room for
-            its monitor, or the simulation has sources.
+            its monitor, the simulation has sources, ports overlap (several modes at
+            one place may), a port lies in a conductor, its mode does not travel, or a
+            nonlinear medium lacks a `power`.
     """
     inputs = _checked_inputs(sim, ports, inputs)
+    if power is None:
+        if sim.medium.nonlinearities:
+            raise ArgumentError(
+                "`power` must be given in a nonlinear medium: S-parameters depend "
+                "on it there, but it is None. Give that of the pulse at its peak in "
+                "W/m, in 3-D in W."
+            )
+        power = 1.0
     waves = _as_wavelengths(wavelengths)
     frequencies = run_frequencies(
         waves, sim.dt, match_frequency_domain=match_frequency_domain
     )
+    lowest = jnp.min(frequencies)
+    _check_places(sim, ports, lowest)
+    named = {f"port {name!r}": port for name, port in ports.items()}
+    check_modes(sim, named, dict.fromkeys(named, lowest), _SHORTER)
     if pulse is None:
         pulse = band_pulse(jnp.min(frequencies), jnp.max(frequencies))
     monitors: dict[str, Any] = {
@@ -199,7 +295,7 @@ def s_parameters(
             sim.grid,
             sim.medium,
             sim.boundaries,
-            sources={"in": ModeSource(port=ports[name], pulse=pulse)},
+            sources={"in": ModeSource(port=ports[name], pulse=pulse, power=power)},
             monitors={**sim.monitors, **monitors},
             steps=sim.steps,
             dt=sim.dt,
@@ -207,6 +303,8 @@ def s_parameters(
             precision=sim.precision,
         )
         result = simulate(driven, adjoint=adjoint, until=until, layout=layout)
+        if not results:
+            _review_modes(result, ports)
         seen = {port: result.monitors[f"port {port}"] for port in ports}
         columns.append(
             jnp.stack([seen[p].outgoing / seen[name].incoming for p in ports], axis=-1)

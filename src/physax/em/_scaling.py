@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from itertools import product
 
-import jax
 import jax.numpy as jnp
 
 from .._checks import ArgumentError
@@ -17,19 +16,13 @@ from ..runtime import (
     step_seconds,
 )
 from ._boundaries import Bloch, Periodic, layer_cells
-from ._components import Components, components
+from ._components import Components
 from ._layers import stored_cells
 from ._march import watch_every
 from ._medium import REGIONAL
-from ._program import build_program
+from ._memory import row_shapes
 from ._simulation import Simulation
 from ._step import Row
-
-
-@jax.jit
-def _rows(sim: Simulation) -> dict[str, Row]:
-    # Never run: `jit` remembers the shapes, which `jax.eval_shape` finds anew.
-    return build_program(sim).stepper.rows
 
 
 def step_cost(
@@ -64,9 +57,20 @@ def step_cost(
         The cost.
 
     Raises:
-        ArgumentError: If `blocks` or `shape` do not fit to the grid, or a periodic axis
-            does not fall into equal blocks.
+        ArgumentError: If `blocks` or `shape` do not fit to the grid, a periodic axis
+            does not fall into equal blocks, or the medium is dispersive.
     """
+    if sim.cylindrical is not None:
+        raise ArgumentError(
+            "`sim` must not be in cylindrical coordinates, whose steps are not "
+            f"counted, but has {sim.cylindrical}."
+        )
+    if sim.medium.dispersions:
+        raise ArgumentError(
+            "`sim` must not have a dispersive medium, as the steps of poles are not "
+            f"counted, but has {len(sim.medium.dispersions)} dispersions. Leave them "
+            "out to count the rest."
+        )
     ndim = sim.grid.ndim
     shape = sim.grid.shape if shape is None else shape
     counts = (
@@ -75,11 +79,11 @@ def step_cost(
     _check_counts("shape", shape, ndim)
     _check_counts("blocks", counts, ndim)
     local = _block_shape(sim, counts, shape)
-    parts = components(ndim, sim.polarisation)
+    parts = sim.components
     storage = jnp.dtype(sim.precision.storage)
     field = jnp.result_type(storage, jnp.complex64) if sim.complex_fields else storage
     item, sample = storage.itemsize, field.itemsize
-    rows = _rows.eval_shape(sim)
+    rows = row_shapes(sim)
     slabs = _slabs(sim, counts, shape, local)
     flops, moved = _of_cells(parts, rows, math.prod(local), sample, item)
     held = len(parts.names) * sample + _properties(sim, rows) * item
@@ -205,6 +209,7 @@ def _properties(sim: Simulation, rows: dict[str, Row]) -> int:
             values = [getattr(part, prop) for part in (sim.medium, *regions)]
             arrays = sum(x is not None and x.ndim > 0 for x in entries)
             apart = any(isinstance(value, dict) for value in values)
+            apart = apart or sim.medium.metal is not None
             found += arrays if apart else min(arrays, 1)
     return found
 

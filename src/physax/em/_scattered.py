@@ -9,14 +9,19 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..grid import Box
-from ._medium import cells_of
+from ._boxes import cells_of
+from ._dispersion import Response
 from ._program import Patch, Program
 from ._step import Row
 from ._tape_plan import Kept, Plan
 
 
 def scattered(
-    plan: Plan, draft: Program, theta: Program, rows: dict, currents: Any
+    plan: Plan,
+    draft: Program,
+    theta: Program,
+    cells: tuple[dict, dict, tuple],
+    currents: Any,
 ) -> Program:
     """Arranges the sums of all devices like what is differentiated.
 
@@ -24,13 +29,15 @@ def scattered(
         plan: The plan.
         draft: The program, its design regions apart.
         theta: What is differentiated, `None` elsewhere.
-        rows: The sums for the rows.
+        cells: The sums for the rows, for the poles and for the tilts.
         currents: Those for electric and magnetic currents and incident waves.
 
     Returns:
         The cotangents of `theta`.
     """
+    rows, strengths, tilts = cells
     new_rows = dict(theta.stepper.rows)
+    new_responses = dict(theta.responses)
     new_patches = dict(theta.patches)
     for name, kept in plan.rows.items():
         base, patches = theta.stepper.rows[name], theta.patches.get(name, ())
@@ -54,19 +61,66 @@ def scattered(
             )
         if name in new_patches:
             new_patches[name] = tuple(made)
+        if name in new_responses:
+            new_responses[name] = tuple(
+                asked
+                if at is None
+                else _of_response(one, asked, strengths[name][i], sums[at][0])
+                for i, (at, one, asked) in enumerate(
+                    zip(
+                        plan.poles.get(name, ()),
+                        draft.responses.get(name, ()),
+                        theta.responses.get(name, ()),
+                        strict=True,
+                    )
+                )
+            )
+    for one, found in zip(draft.tilts[: len(tilts)], tilts, strict=True):
+        for name, more in found["weights"].items():
+            new_rows[name] = _with_weights(new_rows[name], one.box, more)
     electric, magnetic, waves = currents
     pick = partial(jax.tree.map, _like, is_leaf=lambda x: x is None)
+    new_tilts = (
+        tuple(
+            eqx.tree_at(lambda t: t.entries, own, pick(own.entries, found["entries"]))
+            for own, found in zip(theta.tilts, tilts, strict=True)
+        )
+        if tilts
+        else theta.tilts
+    )
     return eqx.tree_at(
-        lambda p: (p.stepper.rows, p.patches, p.electric, p.magnetic, p.lines),
+        lambda p: (
+            p.stepper.rows,
+            p.patches,
+            p.responses,
+            p.tilts,
+            p.electric,
+            p.magnetic,
+            p.lines,
+        ),
         theta,
         (
             new_rows,
             new_patches,
+            new_responses,
+            new_tilts,
             [pick(one, electric.get(i, one)) for i, one in enumerate(theta.electric)],
             [pick(one, magnetic.get(i, one)) for i, one in enumerate(theta.magnetic)],
             {n: pick(one, waves.get(n, one)) for n, one in theta.lines.items()},
         ),
     )
+
+
+def _with_weights(row: Row, box: Box, more: Array) -> Row:
+    """Adds what tilts give to the cotangents of the inertia of a row, if asked for."""
+    if row.inertia is None:
+        return row
+    total = (
+        row.inertia.at[cells_of(box)].add(more)
+        if row.inertia.ndim
+        else row.inertia + jnp.sum(more)
+    )
+    return eqx.tree_at(lambda r: r.inertia, row, total)
 
 
 def _like(asked, found):
@@ -87,6 +141,38 @@ def _within(draft: Program, outer: Box, inner: Box, values: Array) -> Array:
         for (low, high), (start, _), count in zip(inner, outer, parts, strict=True)
     ]
     return values[tuple(index)]
+
+
+def _of_response(
+    one: Response, asked: Response, given: tuple[Array, ...], inertia: Array
+) -> Response:
+    """Returns the cotangents of the fraction and the amplitudes of poles.
+
+    Args:
+        one: The poles.
+        asked: What is differentiated, `None` elsewhere.
+        given: For each pole the cotangent of what it drives, over amplitude.
+        inertia: The cotangent of the inertia of the row.
+    """
+    each = [
+        total + pole.inertia * inertia
+        for pole, total in zip(one.poles, given, strict=True)
+    ]
+    poles = []
+    for own, total in zip(asked.poles, each, strict=True):
+        more = None if own.amplitude is None else jnp.sum(one.fraction * total)
+        poles.append(
+            eqx.tree_at(lambda p: p.amplitude, own, more, is_leaf=lambda x: x is None)
+        )
+    amplitudes = [pole.amplitude for pole in one.poles]
+    total = sum(a * x for a, x in zip(amplitudes, each, strict=True))
+    fraction = None if asked.fraction is None else total
+    return eqx.tree_at(
+        lambda r: (r.fraction, r.poles),
+        asked,
+        (fraction, tuple(poles)),
+        is_leaf=lambda x: x is None,
+    )
 
 
 def _of_base(draft: Program, name: str, base: Row, sums: tuple) -> Row:

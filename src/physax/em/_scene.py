@@ -10,7 +10,8 @@ from jaxtyping import ArrayLike, Float
 from .._checks import ArgumentError
 from ..grid import Grid
 from ..units import SPEED_OF_LIGHT
-from ._boundaries import Boundaries
+from ._boundaries import PEC, Boundaries
+from ._boxes import size_of
 from ._components import components
 from ._cpml import CPML
 from ._frame import check_point
@@ -19,8 +20,9 @@ from ._materials import Material
 from ._medium import Medium, at_component
 from ._memory import state_bytes
 from ._monitors import AbstractMonitor
+from ._poles import susceptibility
 from ._pulses import band_pulse
-from ._rasterise import rasterise
+from ._rasterise import Averaging, rasterise
 from ._shapes import Structure
 from ._simulation import Simulation
 from ._sources import AbstractSource
@@ -41,13 +43,14 @@ def scene(
     wavelengths: Float[ArrayLike, "..."] | Sequence[float],
     *,
     centre: Sequence[float] | None = None,
-    background: Material | None = None,
+    background: Material | PEC | None = None,
     boundaries: Boundaries | None = None,
     sources: Mapping[str, AbstractSource] | None = None,
     monitors: Mapping[str, AbstractMonitor] | None = None,
     polarisation: str | None = None,
     spacing: float | None = None,
     steps: int | None = None,
+    averaging: Averaging = "volume",
 ) -> Simulation:
     """Makes a simulation from shapes, with what is not given chosen from wavelengths.
 
@@ -71,6 +74,7 @@ def scene(
         polarisation: In 2-D, `"Ez"` or `"Hz"`.
         spacing: Width of the cells in metres.
         steps: Number of steps.
+        averaging: Of cells that an interface cuts, as for `rasterise`.
 
     Returns:
         The simulation.
@@ -78,10 +82,10 @@ def scene(
     Raises:
         ArgumentError: If a number is out of range or the parts do not fit.
     """
-    size, waves = _checked(size, wavelengths)
+    size, waves = check_size(size, wavelengths)
     background = Material() if background is None else background
     materials = [background, *(one.material for one in structures)]
-    index = max(_index(material) for material in materials)
+    index = max(largest_index(material, waves) for material in materials)
     if spacing is None:
         spacing = float(waves.min()) / index / _CELLS
     if not (spacing > 0 and np.isfinite(spacing)):
@@ -89,7 +93,7 @@ def scene(
             f"`spacing` must be positive and finite, but is {spacing:g} m."
         )
     # Whole numbers of cells should not become one more by rounding.
-    cells = ceil(waves.max() / _index(background) / 2 / spacing - 1e-6)
+    cells = ceil(waves.max() / largest_index(background, waves) / 2 / spacing - 1e-6)
     layer = CPML(max(_LEAST_LAYER, cells))
     faces = Boundaries.all(layer) if boundaries is None else boundaries
     middle = check_point(
@@ -100,7 +104,7 @@ def scene(
     )
     grid = _grid(size, middle, spacing, faces)
     names = components(grid.ndim, polarisation).names
-    medium = rasterise(structures, grid, background, components=names)
+    medium = rasterise(structures, grid, background, names, averaging)
     sources = dict(sources or {})
     if steps is None:
         # Without sources it is for `s_parameters`, which adds such a pulse.
@@ -122,7 +126,7 @@ def scene(
     )
 
 
-def _checked(
+def check_size(
     size: Sequence[float], wavelengths: Float[ArrayLike, "..."] | Sequence[float]
 ) -> tuple[list[float], np.ndarray]:
     """Returns size and wavelengths as numbers, after checking them."""
@@ -155,11 +159,15 @@ def _grid(
     return Grid.uniform(shape, spacing, origin)
 
 
-def _index(material: Material) -> float:
-    """Returns the largest refractive index of a material."""
-    return float(
-        jnp.sqrt(jnp.max(material.permittivity) * jnp.max(material.permeability))
-    )
+def largest_index(material: Material | PEC, waves: np.ndarray) -> float:
+    """Returns the largest size of the index of a material, 1 for perfect metal."""
+    if isinstance(material, PEC):
+        return 1.0
+    eps = np.asarray(material.permittivity)
+    eps = np.linalg.eigvalsh(eps)[-1] if eps.ndim == 2 else np.max(eps)
+    chi = np.asarray(susceptibility(material.poles, SPEED_OF_LIGHT / waves))
+    square = np.max(np.abs(eps + chi)) * np.max(np.asarray(material.permeability))
+    return float(np.sqrt(square))
 
 
 def describe(sim: Simulation) -> str:
@@ -178,7 +186,7 @@ def describe(sim: Simulation) -> str:
         + ("" if grid.is_uniform(a) else f" to {float(jnp.max(w)) * 1e9:.4g}")
         for a, w in enumerate(grid.widths)
     )
-    parts = components(grid.ndim, sim.polarisation)
+    parts = sim.components
     names, medium = parts.names, sim.medium.merged(grid.shape)
     dt = float(sim.dt)
     limit = float(largest_step(grid, medium, parts))
@@ -188,18 +196,35 @@ def describe(sim: Simulation) -> str:
     lines = [
         f"grid          {' x '.join(map(str, grid.shape))} cells, {lengths} um, "
         f"cells of {widths} nm",
-        f"components    {' '.join(names)}, {sim.precision.storage}",
-        f"permittivity  {low:.4g} to {high:.4g}",
+        f"components    {' '.join(names)}, {sim.precision.storage}"
+        + ("" if parts.m is None else f", in cylindrical coordinates, m = {parts.m}"),
+        f"permittivity  {low:.4g} to {high:.4g}"
+        + (" at high frequencies" if medium.dispersions else ""),
         f"time step     {dt * 1e15:.4g} fs, {dt / limit:.3f} of the Courant limit",
         f"run           {sim.steps} steps, {dt * sim.steps * 1e15:.5g} fs",
         f"memory        {state_bytes(sim) / 2**20:.4g} MiB of state",
     ]
-    for axis, name in enumerate(grid.axes):
+    if medium.metal is not None:
+        edges = [np.asarray(medium.metal.open[name]) for name in electric]
+        part = np.mean([np.mean(edge == 0) for edge in edges])
+        lines.append(f"metal         perfect, over {part:.2%} of the edges")
+    for one in medium.dispersions:
+        kinds = ", ".join(type(pole).__name__ for pole in one.poles)
+        cells = " x ".join(map(str, size_of(one.box)))
+        lines.append(f"poles         {kinds} in {cells} cells")
+    for one in medium.off_diagonals:
+        cells = " x ".join(map(str, size_of(one.box)))
+        lines.append(f"tensors       {', '.join(one.inverse)} in {cells} cells")
+    for one in medium.nonlinearities:
+        cells = " x ".join(map(str, size_of(one.box)))
+        lines.append(f"nonlinear     in {cells} cells")
+    for axis, name in enumerate(parts.axes):
         kinds = [
             f"CPML of {f.cells} cells" if isinstance(f, CPML) else type(f).__name__
             for f in sim.boundaries.axis(axis)
+            if f is not None
         ]
-        both = kinds[0] if kinds[0] == kinds[1] else " and ".join(kinds)
+        both = " and ".join(dict.fromkeys(kinds))
         lines.append(f"faces {name}       {both}")
     for name, source in sim.sources.items():
         frequency = float(source.pulse.frequency)

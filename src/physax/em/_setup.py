@@ -8,6 +8,7 @@ from ..grid import Grid
 from ..units import SPEED_OF_LIGHT
 from ._boundaries import Boundaries
 from ._components import Components
+from ._cylindrical import ring_widths
 from ._layers import Axis
 from ._medium import Medium
 
@@ -35,13 +36,18 @@ class Setup(eqx.Module):
     steps: int = eqx.field(static=True)
     boundaries: Boundaries
 
-    def sample_widths(self, axis: int, half: float) -> Float[Array, " samples"]:
+    def sample_widths(
+        self, axis: int, half: float, component: str = ""
+    ) -> Float[Array, " samples"]:
         """Returns the width around each sample along an axis, in metres.
 
         Half a cell on the node of a magnetic wall, zero on that of an electric wall,
-        where the field is zero.
+        where the field is zero. Along r it is the area of the ring of a component.
         """
-        rows = self.axes[axis]
+        rows, m = self.axes[axis], self.components.m
+        if rows.radial is not None and m is not None:
+            length = SPEED_OF_LIGHT * self.dt
+            return ring_widths(rows, component, half, length, m)
         metric = rows.magnetic if half else rows.electric
         length = SPEED_OF_LIGHT * self.dt
         if metric.ndim == 0:

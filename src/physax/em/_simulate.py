@@ -14,7 +14,8 @@ from .._checks import ArgumentError, PhysaxWarning
 from .._status import Status
 from ..grid import Layout
 from ..runtime import check_memory
-from ._adjoints import AbstractAdjoint
+from ._adjoints import AbstractAdjoint, Checkpointed
+from ._cut_off import check_sources
 from ._linear_tape import LinearTape
 from ._march import Decay, watch_every
 from ._memory import state_bytes
@@ -58,7 +59,8 @@ def simulate(
 
     Args:
         sim: The simulation.
-        adjoint: How derivatives are taken; `LinearTape()` by default.
+        adjoint: How derivatives are taken; by default `LinearTape()`, in nonlinear
+            media `Checkpointed()`.
         until: Stops early when the fields have decayed; the steps left are skipped.
         layout: How the grid is cut over devices; `None` for one device.
 
@@ -66,11 +68,14 @@ def simulate(
         Monitors, last fields and status.
 
     Raises:
-        ArgumentError: If an argument is of the wrong type, or the adjoint cannot serve.
+        ArgumentError: If an argument is of the wrong type, the adjoint cannot serve, or
+            the mode of a source is cut off.
         MemoryLimitError: If the state does not fit into memory.
     """
-    adjoint = LinearTape() if adjoint is None else adjoint
+    if adjoint is None:
+        adjoint = Checkpointed() if sim.medium.nonlinearities else LinearTape()
     check_types(sim, adjoint, until)
+    check_sources(sim)
     check_memory(
         state_bytes(sim),
         "the state of this simulation",

@@ -1,6 +1,7 @@
 """The simulation: grid, medium, faces, sources and monitors, checked and placed."""
 
 import dataclasses
+import warnings
 from collections.abc import Hashable, Mapping
 from numbers import Integral
 from typing import Any
@@ -8,19 +9,36 @@ from typing import Any
 import equinox as eqx
 import jax.core
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Num
 
-from .._checks import ArgumentError, positive
+from .._checks import ArgumentError, PhysaxWarning, positive
 from ..grid import Grid
 from ..runtime import Precision
-from ._boundaries import Bloch, Boundaries, check_boundaries
-from ._components import components
+from ._boundaries import PEC, Bloch, Boundaries, check_boundaries, layer_cells
+from ._components import Components, components
+from ._cylindrical import Cylindrical, check_cylindrical
+from ._dispersion import metallic
+from ._emission import check_excitation
+from ._flux import FluxMonitor
+from ._force import check_forces
 from ._frame import Frame, build_frame
-from ._limits import check_frequencies, check_resolution, largest_step
-from ._medium import Medium, check_medium
-from ._monitors import AbstractMonitor
-from ._sources import AbstractSource
+from ._gaussian_beam import check_beams
+from ._huygens import check_records
+from ._limits import (
+    check_frequencies,
+    check_places,
+    check_resolution,
+    largest_step,
+)
+from ._medium import Medium, at_component
+from ._medium_checks import check_medium
+from ._monitors import AbstractMonitor, FieldMonitor
+from ._setup import Setup
+from ._sources import AbstractSource, Dipole
+from ._tilt import allowed, lonely
+from ._time_monitors import EnergyMonitor, TimeMonitor
 
 
 class Simulation(eqx.Module):
@@ -39,6 +57,7 @@ class Simulation(eqx.Module):
         dt: Time step in seconds.
         steps: Number of steps.
         polarisation: In 2-D the component out of the plane, `"Ez"` or `"Hz"`.
+        cylindrical: The angular number where the grid is of r and z, else `None`.
         precision: `storage` is the type of the fields, `accumulate` of the monitors.
         places: What `locate` of each source and monitor found.
 
@@ -54,6 +73,7 @@ class Simulation(eqx.Module):
     dt: Float[Array, ""]
     steps: int = eqx.field(static=True)
     polarisation: str | None = eqx.field(static=True)
+    cylindrical: Cylindrical | None
     precision: Precision = eqx.field(static=True)
     places: tuple[tuple[str, Hashable], ...] = eqx.field(static=True)
 
@@ -69,6 +89,7 @@ class Simulation(eqx.Module):
         dt: Num[Array, ""] | float | None = None,
         courant: float = 0.99,
         polarisation: str | None = None,
+        cylindrical: Cylindrical | None = None,
         precision: Precision | None = None,
     ):
         """Builds and checks a simulation.
@@ -83,7 +104,9 @@ class Simulation(eqx.Module):
             dt: Time step in seconds; by default `courant` times the largest stable one,
                 which derivatives hold fixed.
             courant: Fraction of the largest stable step in vacuum, at most 1.
-            polarisation: In 2-D, `"Ez"` or `"Hz"`.
+            polarisation: In 2-D, `"Ez"` or `"Hz"`; none in cylindrical coordinates.
+            cylindrical: For rings, lenses and bodies of revolution; the axes of the
+                2-D grid are then r and z.
             precision: float32 by default, or float64 if JAX's 64-bit types are on.
 
         Raises:
@@ -91,15 +114,27 @@ class Simulation(eqx.Module):
         """
         self.grid = grid
         self.medium = Medium() if medium is None else medium
-        self.boundaries = Boundaries() if boundaries is None else boundaries
+        if boundaries is None:
+            boundaries = Boundaries(r=None if cylindrical is None else PEC())
+        self.boundaries = boundaries
         self.sources = dict(sources or {})
         self.monitors = dict(monitors or {})
         self.polarisation = polarisation
+        self.cylindrical = cylindrical
         self.precision = _default_precision() if precision is None else precision
-        parts = components(grid.ndim, polarisation)
+        _check_coordinates(self)
+        parts = self.components
         self.steps = _whole(steps)
-        check_boundaries(self.boundaries, grid)
+        check_boundaries(self.boundaries, grid, around=cylindrical is not None)
+        frame = build_frame(grid, self.boundaries, parts)
         check_medium(self.medium, parts.names, grid.shape)
+        if self.medium.dispersions:
+            _check_dispersive(self.monitors, self.precision)
+            _warn_of_metal_in_layers(self.medium, self.boundaries, grid)
+        if self.medium.nonlinearities:
+            _check_nonlinear(self)
+        if self.medium.off_diagonals:
+            _check_tensors(self)
         whole = self.medium.merged(grid.shape)
         limit = largest_step(grid, whole, parts)
         if dt is None:
@@ -112,10 +147,18 @@ class Simulation(eqx.Module):
             dt = lax.stop_gradient(courant * jnp.minimum(limit, vacuum))
         self.dt = _one_number(positive(dt, "dt"))
         _check_step(self.dt, limit)
-        frame = build_frame(grid, self.boundaries, parts)
         self.places = tuple(_locate(self.sources, self.monitors, frame))
+        check_places(self.medium, {**self.sources, **self.monitors}, self.places)
+        check_forces(self.monitors, self.sources, self.places, self.medium, grid, parts)
+        # Checks ask for neither metrics nor phases.
+        setup = Setup(
+            grid, parts, self.medium, (), self.dt, (), self.steps, self.boundaries
+        )
+        check_beams(self.sources, self.places, setup)
+        check_records(self.sources, self.places, setup)
         check_resolution(self.sources, grid, whole)
         check_frequencies(self.monitors, self.dt)
+        check_excitation(self.sources, self.monitors)
 
     def place(self, name: str) -> Any:
         """Returns what `locate` found for a source or a monitor."""
@@ -124,13 +167,48 @@ class Simulation(eqx.Module):
     @property
     def component_names(self) -> tuple[str, ...]:
         """The components that are stepped, electric first."""
-        return components(self.grid.ndim, self.polarisation).names
+        return self.components.names
+
+    @property
+    def components(self) -> Components:
+        """The components and how the curls couple them."""
+        m = None if self.cylindrical is None else self.cylindrical.m
+        return components(self.grid.ndim, self.polarisation, m)
 
     @property
     def complex_fields(self) -> bool:
         """Whether the fields are complex: under Bloch faces."""
         faces = (self.boundaries.axis(axis)[0] for axis in range(self.grid.ndim))
         return any(isinstance(face, Bloch) for face in faces)
+
+
+def _check_coordinates(sim: Simulation) -> None:
+    """Refuses what does not go with the coordinates."""
+    if sim.cylindrical is None:
+        return
+    if sim.polarisation is not None:
+        raise ArgumentError(
+            "`polarisation` must be left out in cylindrical coordinates, where all six "
+            f"components exist, but is {sim.polarisation!r}."
+        )
+    check_cylindrical(sim.grid, sim.boundaries)
+    if sim.medium.metal is not None:
+        raise ArgumentError(
+            "`medium` must not hold perfect metal in cylindrical coordinates, but "
+            "does. End the grid with `PEC` faces, or take a `Drude` metal."
+        )
+    known = {"source": (Dipole,), "monitor": _CYLINDRICAL_MONITORS}
+    for kind, group in (("source", sim.sources), ("monitor", sim.monitors)):
+        for name, one in group.items():
+            if not isinstance(one, known[kind]):
+                names = ", ".join(each.__name__ for each in known[kind])
+                raise ArgumentError(
+                    f"A {kind} in cylindrical coordinates must be of the type {names}, "
+                    f"but {name!r} is a {type(one).__name__}."
+                )
+
+
+_CYLINDRICAL_MONITORS = (FieldMonitor, FluxMonitor, TimeMonitor, EnergyMonitor)
 
 
 def _default_precision() -> Precision:
@@ -166,6 +244,107 @@ def _check_step(dt: Array, limit: Array) -> None:
             f"grid and medium, but is {float(dt):.6g} s. Leave `dt` out to have it "
             "chosen."
         )
+
+
+def _check_dispersive(
+    monitors: dict[str, AbstractMonitor], precision: Precision
+) -> None:
+    """Refuses what does not go with poles."""
+    for name, monitor in monitors.items():
+        if isinstance(monitor, EnergyMonitor):
+            raise ArgumentError(
+                f"Monitor {name!r} must not record energy in a dispersive medium: what "
+                "its poles hold is not counted. Leave it out, or take a "
+                "`NearFieldMonitor` around the sources."
+            )
+    _check_storage(precision, "dispersive")
+
+
+def _check_storage(precision: Precision, kind: str) -> None:
+    if jnp.finfo(precision.storage).bits < 32:
+        raise ArgumentError(
+            f"`storage` of the precision must be float32 or float64 in a {kind} "
+            f"medium, but is {precision.storage}."
+        )
+
+
+def _check_nonlinear(sim: Simulation) -> None:
+    """Refuses what does not go with powers of the field."""
+    _check_storage(sim.precision, "nonlinear")
+    if sim.cylindrical is not None:
+        raise ArgumentError(
+            "`medium` must be linear in cylindrical coordinates, because powers of the "
+            "field mix angular numbers, but has `nonlinearities`."
+        )
+    if sim.complex_fields:
+        raise ArgumentError(
+            "`boundaries` must not be `Bloch` around a nonlinear medium: its answer is "
+            "to the real field. Take `Periodic()`."
+        )
+    for name, monitor in sim.monitors.items():
+        if isinstance(monitor, EnergyMonitor):
+            raise ArgumentError(
+                f"Monitor {name!r} must not record energy in a nonlinear medium: what "
+                "the powers of the field hold is not counted. Leave it out, or take "
+                "flux monitors around the region."
+            )
+
+
+def _check_tensors(sim: Simulation) -> None:
+    """Refuses tensors that would grow fields, and what does not go with tensors."""
+    for name, monitor in sim.monitors.items():
+        if isinstance(monitor, EnergyMonitor):
+            raise ArgumentError(
+                f"Monitor {name!r} must not record energy in a medium with entries "
+                "beside the diagonal: what they hold is not counted. Leave it out, or "
+                "take flux monitors around the region."
+            )
+    names = sim.components.electric
+    of = {name: at_component(sim.medium.permittivity, name) for name in names}
+    for number, one in enumerate(sim.medium.off_diagonals):
+        for pair, alone in lonely(one, sim.grid.shape, sim.boundaries).items():
+            entry = one.inverse[pair]
+            if isinstance(entry, jax.core.Tracer):
+                continue
+            bad = np.argwhere(alone & (np.asarray(entry) != 0))
+            if bad.size:
+                node = tuple(map(int, bad[0]))
+                raise ArgumentError(
+                    f"`inverse`[{pair!r}] of off-diagonal entries {number} must be 0 "
+                    f"at the low end of its box along {pair[0]} and {pair[1]}, where "
+                    f"nodes lack a neighbour, but is {float(entry[node]):g} at node "
+                    f"{node} of the box. Begin the box a cell earlier, with zeros, or "
+                    "let it span the period."
+                )
+        factor = allowed(one, of)
+        if isinstance(factor, jax.core.Tracer) or bool(jnp.all(factor == 1)):
+            continue
+        node = tuple(map(int, np.argwhere(np.asarray(factor) < 1)[0]))
+        raise ArgumentError(
+            f"`inverse` of off-diagonal entries {number} must leave the tensor "
+            f"positive, but does not at node {node} of its box: fields would grow. "
+            f"Multiply the entries there by at most {float(factor[node]):.3g}."
+        )
+
+
+def _warn_of_metal_in_layers(
+    medium: Medium, boundaries: Boundaries, grid: Grid
+) -> None:
+    """Warns of metals that reach into a layer, which amplifies their backward waves."""
+    for number, one in enumerate(medium.dispersions):
+        inside = True
+        for axis, (low, high) in enumerate(one.box):
+            first, last = layer_cells(boundaries, axis)
+            inside &= low >= first and high <= grid.shape[axis] - last
+        if not inside and metallic(one):
+            warnings.warn(
+                f"Dispersion {number} should end before the absorbing layers, because "
+                "its permittivity is negative at some frequency: layers amplify waves "
+                "whose power runs against their phase, as surface plasmons may do, and "
+                "the fields may grow. Leave a gap, or let plenty of loss end them.",
+                PhysaxWarning,
+                stacklevel=4,
+            )
 
 
 def _locate(sources: dict, monitors: dict, frame: Frame):

@@ -1,4 +1,4 @@
-"""Sources: dipoles, guided modes and Gaussian beams."""
+"""Sources: dipoles and guided modes."""
 
 from abc import abstractmethod
 from typing import Any, NamedTuple
@@ -11,11 +11,19 @@ from .._checks import ArgumentError, as_array, at_least, positive
 from ..grid import Box
 from ..units import ETA_0, SPEED_OF_LIGHT
 from ._boundaries import PEC
-from ._components import AXES, stagger
+from ._components import stagger
 from ._faces import Face, corrections, metric_at
 from ._frame import Frame, Point, as_point, check_point
 from ._injection import Injection
-from ._ports import Port, mode_fields, phase_per_cell, port_line, port_mode
+from ._port_plane import PlanePlace, launch_plane, place_plane, plane_modes
+from ._ports import (
+    Port,
+    check_loss,
+    mode_fields,
+    phase_per_cell,
+    port_line,
+    port_mode,
+)
 from ._pulses import AbstractPulse
 from ._setup import Setup
 
@@ -67,7 +75,7 @@ class Dipole(AbstractSource):
             )
         position = check_point(self.position, frame.ndim, "position", what)
         spans, weights = [], []
-        for axis, half in enumerate(stagger(self.component, frame.ndim)):
+        for axis, half in enumerate(frame.components.stagger(self.component)):
             x, points = position[axis], frame.positions(axis, half)
             near = frame.nearest(axis, x, half, what)
             step = 1 if x > points[near] else -1
@@ -87,7 +95,9 @@ class Dipole(AbstractSource):
 
     def _check_walls(self, frame: Frame, position: Point, what: str) -> None:
         """Refuses a current along a PEC, which it would drive instead of the field."""
-        for axis, half in enumerate(stagger(self.component, frame.ndim)):
+        halves = frame.components.stagger(self.component)
+        self._check_axis(frame, position, halves, what)
+        for axis, half in enumerate(halves):
             if half or self.component[0] == "H":
                 continue
             nodes = frame.nodes[axis]
@@ -97,9 +107,24 @@ class Dipole(AbstractSource):
                 if face is PEC and distance < (1 - 1e-3) * gap:
                     raise ArgumentError(
                         f"`position` of {what} must be at least a cell, {gap:g} m, off "
-                        f"the PEC along {AXES[axis]}, but is {distance:g} m off: a "
-                        "current along a conductor radiates nothing."
+                        f"the PEC along {frame.components.axes[axis]}, but is "
+                        f"{distance:g} m off: a current along a conductor radiates "
+                        "nothing."
                     )
+
+    def _check_axis(self, frame: Frame, position: Point, halves, what: str) -> None:
+        """Refuses a current on a sample that is held at zero on the axis."""
+        if not frame.on_axis or halves[0]:
+            return
+        cell = frame.nodes[0][1] - frame.nodes[0][0]
+        alive = self.component == "Ez" and frame.components.m == 0
+        if not alive and position[0] < (1 - 1e-3) * cell:
+            raise ArgumentError(
+                f"`position` of {what} must be at least a cell, {cell:g} m, off the "
+                f"axis, where {self.component} of m = {frame.components.m} drives "
+                f"nothing, but is {position[0]:g} m off. On the axis take Ez or Hz of "
+                "m = 0, or Er or Hp of m = 1."
+            )
 
     def injections(self, place, setup):
         grid, ndim = setup.grid, setup.grid.ndim
@@ -107,11 +132,16 @@ class Dipole(AbstractSource):
         electric = self.component[0] == "E"
         if electric:
             density = density * ETA_0
-        halves = stagger(self.component, ndim)
+        halves = setup.components.stagger(self.component)
         for axis, (low, high) in enumerate(place.box):
-            widths = grid.cell_widths(axis) if halves[axis] else grid.dual_widths(axis)
-            # The node of a magnetic wall behind the last cell has that cell's width.
-            widths = jnp.pad(widths, (0, 1), mode="edge")[low:high]
+            half = halves[axis]
+            if setup.axes[axis].radial is not None:
+                widths = setup.sample_widths(axis, half, self.component)
+            else:
+                widths = grid.cell_widths(axis) if half else grid.dual_widths(axis)
+                # The node of a magnetic wall behind the last cell has its width.
+                widths = jnp.pad(widths, (0, 1), mode="edge")
+            widths = widths[low:high]
             row = jnp.asarray(place.weights[axis], widths.dtype) / widths
             density = density * row.reshape(
                 [-1 if a == axis else 1 for a in range(ndim)]
@@ -128,7 +158,7 @@ class LinePlace(NamedTuple):
     corrections: tuple
 
 
-def _one_way(frame: Frame, box: Box, axis: int, sign: int) -> LinePlace:
+def one_way(frame: Frame, box: Box, axis: int, sign: int) -> LinePlace:
     """Returns the corrections of a single face from which a wave starts."""
     node = box[axis][0]
     region = tuple(
@@ -149,7 +179,7 @@ def _one_way(frame: Frame, box: Box, axis: int, sign: int) -> LinePlace:
     return LinePlace(box, face, both)
 
 
-def _launch(
+def launch_line(
     place: LinePlace,
     setup: Setup,
     fields: dict[str, Array],
@@ -177,16 +207,17 @@ def _launch(
 
 
 class ModeSource(AbstractSource):
-    """A guided mode of a 2-D waveguide, launched one way along its port.
+    """A guided mode of a 2-D or 3-D waveguide, launched one way along its port.
 
     Its profile is that of one frequency. At other frequencies the source excites a
     little of other modes, and some 1e-3 in amplitude of the backward wave: normalise by
-    the amplitude measured in the same run, as `s_parameters` does.
+    the amplitude measured in the same run, as `s_parameters` does. Powers of the field
+    have no part in it: in a nonlinear port it is the mode of weak light.
 
     Attributes:
         port: Plane, line, direction and mode.
         pulse: The time dependence.
-        power: Time-averaged power at the peak of the envelope, in W/m.
+        power: Time-averaged power at the peak of the envelope, in W/m, in 3-D in W.
         frequency: Frequency in Hz of the profile; that of the pulse if `None`.
     """
 
@@ -199,102 +230,41 @@ class ModeSource(AbstractSource):
     )
 
     def locate(self, frame, what):
+        if frame.ndim == 3:
+            return place_plane(self.port, frame, what)
         box = port_line(self.port, frame, what)
         frame.warn_in_layer(box, what, axes=(self.port.axis,))
-        return _one_way(frame, box, self.port.axis, self.port.sign)
+        return one_way(frame, box, self.port.axis, self.port.sign)
 
     def injections(self, place, setup):
         frequency = self.pulse.frequency if self.frequency is None else self.frequency
-        mode = port_mode(self.port, place.box, setup, frequency)
-        fields = mode_fields(self.port, mode, setup)
-        node = place.face.node
-        turn = phase_per_cell(self.port, mode, node, setup, frequency)
+        solid = isinstance(place, PlanePlace)
+        if solid:
+            mode = plane_modes(self.port, place.plane, setup, frequency)
+            # E is the same both ways, H turns round.
+            fields = {
+                name: values * (self.port.sign if name[0] == "H" else 1)
+                for name, values in mode.fields.items()
+            }
+        else:
+            mode = port_mode(self.port, place.box, setup, frequency)
+            fields = mode_fields(self.port, mode, setup)
+        node, index = place.face.node, mode.effective_index
+        turn = phase_per_cell(self.port, index, node, setup, frequency)
         # E and H of a mode are half a cell apart: the flux, which averages H to the
         # plane of E, is their product times the cosine.
         scale = jnp.sqrt(self.power / jnp.cos(turn / 2))
+        scale = scale + 0 * check_loss(
+            setup.medium,
+            setup.grid.shape,
+            setup.components.electric,
+            place.plane.box if solid else place.box,
+            frequency,
+            "the port of a mode source",
+        )
         fields = {name: scale * values for name, values in fields.items()}
         # H sits half a cell upstream of the plane of E: the wave is there earlier.
         early = -turn / 2 / (2 * jnp.pi * frequency)
         delays = {n: early if n[0] == "H" else jnp.zeros_like(early) for n in fields}
-        return _launch(place, setup, fields, delays, self.pulse)
-
-
-class GaussianBeam(AbstractSource):
-    r"""A 2-D Gaussian beam in a uniform medium, launched one way from a line.
-
-    Paraxial: $u \propto \exp(-r^2 / w^2) \exp(i k r^2 / 2 R - i \zeta / 2)$ with the
-    radius $w$, the curvature $R$ and the Gouy phase $\zeta$ of a beam whose waist $w_0$
-    lies `distance` ahead of the line. Phases become delays at the pulse's frequency.
-    Reference: Saleh and Teich, *Fundamentals of Photonics*, 3rd edition (2019), 3.1.
-
-    Attributes:
-        port: Plane, line and direction; `mode` and `offset` are not used.
-        pulse: The time dependence.
-        waist: Radius $w_0$ at which the amplitude falls to 1/e, in metres.
-        distance: From the line to the waist along the direction, in metres.
-        tilt: Angle of the beam to the direction, in radians.
-        power: Time-averaged power at the peak of the envelope, in W/m.
-    """
-
-    port: Port
-    pulse: AbstractPulse
-    waist: Float[Array, ""] = eqx.field(converter=lambda x: positive(x, "waist"))
-    distance: Float[Array, ""] = eqx.field(converter=as_array, default=0.0)
-    tilt: Float[Array, ""] = eqx.field(converter=as_array, default=0.0)
-    power: Float[Array, ""] = eqx.field(converter=at_least("power", 0.0), default=1.0)
-
-    def locate(self, frame, what):
-        box = port_line(self.port, frame, what)
-        frame.warn_in_layer(box, what, axes=(self.port.axis,))
-        return _one_way(frame, box, self.port.axis, self.port.sign)
-
-    def injections(self, place, setup):
-        port, grid = self.port, setup.grid
-        other = 1 - port.axis
-        out = "Hz" if "Hz" in setup.components.names else "Ez"
-        low, high = place.box[other]
-        across = grid.coordinates(other, stagger(out, 2)[other])[low:high]
-        r = across - port.centre[other]
-        # Index and impedance of the medium where the axis of the beam crosses the line.
-        mode = port_mode(port, place.box, setup, self.pulse.frequency)
-        fields = mode_fields(port, mode, setup)
-        middle = (high - low) // 2
-        medium = setup.medium.near(place.box, grid.shape)
-        epsilon, mu = (
-            _on_line(value, place.box, middle)
-            for value in (medium.permittivity, medium.permeability)
-        )
-        index, impedance = jnp.sqrt(epsilon * mu), jnp.sqrt(mu / epsilon)
-        omega = 2 * jnp.pi * self.pulse.frequency
-        k = index * omega / SPEED_OF_LIGHT
-        reach = k * self.waist**2 / 2
-        z = -self.distance
-        radius = self.waist * jnp.sqrt(1 + (z / reach) ** 2)
-        phase = k * r**2 * z / (2 * (z**2 + reach**2)) - jnp.arctan2(z, reach) / 2
-        phase = phase + k * jnp.sin(self.tilt) * r
-        amplitude = jnp.exp(-((r / radius) ** 2))
-        widths = grid.cell_widths(other)[low:high]
-        # S = E^2 / (2 eta) for the component of the wave normal to the line.
-        flow = jnp.sum(amplitude**2 * widths) * jnp.cos(self.tilt)
-        electric = amplitude * jnp.sqrt(2 * ETA_0 * impedance * self.power / flow)
-        magnetic = electric / impedance
-        signs = {name: jnp.sign(v[middle]) for name, v in fields.items()}
-        tilted = jnp.cos(self.tilt)
-        lines = {}
-        for name in fields:
-            value = electric if name[0] == "E" else magnetic
-            lines[name] = signs[name] * value * (1 if name == out else tilted)
-        width = grid.cell_widths(port.axis)[place.face.node]
-        delay = phase / omega
-        early = delay - k * jnp.cos(self.tilt) * width / 2 / omega
-        delays = {name: early if name[0] == "H" else delay for name in fields}
-        return _launch(place, setup, lines, delays, self.pulse)
-
-
-def _on_line(value, box: Box, middle: int) -> Array:
-    """Returns the value of an isotropic property at one sample of a line."""
-    value = next(iter(value.values())) if isinstance(value, dict) else value
-    if value.ndim == 0:
-        return value
-    where = tuple(low + (middle if high - low > 1 else 0) for low, high in box)
-    return value[where]
+        launch = launch_plane if solid else launch_line
+        return launch(place, setup, fields, delays, self.pulse)

@@ -13,13 +13,17 @@ from jaxtyping import Array, Float, Int
 from .._checks import ArgumentError
 from ..grid import Layout
 from ..units import EPSILON_0, SPEED_OF_LIGHT
+from ._boxes import cells_of
 from ._clock import Clock
-from ._components import stagger
+from ._cylindrical import ring_widths
+from ._dispersion import Memory, at_rest, respond
 from ._injection import inject
 from ._monitors import AbstractSpectralMonitor
 from ._plane_wave import LineState
+from ._powers import bent, held
 from ._program import Program
-from ._step import Arrays, half_step, zero_psi
+from ._step import Arrays, Stepper, half_step, zero_psi
+from ._tilt import bare, lean, unmoved
 
 
 class State(eqx.Module):
@@ -28,6 +32,7 @@ class State(eqx.Module):
     Attributes:
         fields: E in V/m and `eta0 H`, by component.
         psi: Memory of the absorbing layers.
+        poles: That of dispersive media, by component.
         lines: Incident waves, by name of their source.
         monitors: Accumulators, by name; each device's part under `shard_map`.
         peak: Largest energy seen at a check, in J (per length or area below 3-D).
@@ -36,6 +41,7 @@ class State(eqx.Module):
 
     fields: Arrays
     psi: Arrays
+    poles: dict[str, tuple[Memory, ...]]
     lines: dict[str, LineState]
     monitors: dict[str, Arrays]
     peak: Float[Array, ""]
@@ -56,12 +62,29 @@ def rest(program: Program) -> State:
         monitors[name] = monitor.start(program.reads[name], program.setup, kind)
     peak = jnp.zeros((), wide)
     none = jnp.zeros((), jnp.int32)
-    return State(fields, zero_psi(stepper, dtype), lines, monitors, peak, none)
+    poles = {
+        name: tuple(at_rest(one, dtype) for one in many)
+        for name, many in program.responses.items()
+    }
+    psi = zero_psi(stepper, dtype)
+    return State(fields, psi, poles, lines, monitors, peak, none)
 
 
 def step(
     program: Program, state: State, n: Int[Array, ""], *, taped: bool = False
 ) -> State:
+    """Advances a block by one step; see `advance`."""
+    return advance(program, state, n, taped=taped)[0]
+
+
+def advance(
+    program: Program,
+    state: State,
+    n: Int[Array, ""],
+    *,
+    taped: bool = False,
+    noted: bool = False,
+) -> tuple[State, list[Arrays]]:
     """Advances a block by one step: H, then E, then the monitors.
 
     Args:
@@ -69,15 +92,20 @@ def step(
         state: The state before the step.
         n: Number of the step.
         taped: Whether the step will be differentiated in reverse mode.
+        noted: Whether the changes that tilts read are wanted.
 
     Returns:
-        The state after it.
+        The state after it, and for each tilt these changes or nothing.
     """
 
     def move(k, carry):
-        return _move(program, k, *carry)
+        moved, changes = _move(program, k, *carry[:-1])
+        return *moved, changes if noted else []
 
-    carry = state.fields, state.psi, state.lines
+    blank = []
+    if noted:
+        blank = unmoved(program.tilts, program.stepper.block, state.fields)
+    carry = state.fields, state.psi, state.poles, state.lines, blank
     if taped or not program.monitors:
         carry = move(n, carry)
     else:
@@ -85,36 +113,72 @@ def step(
         # the last update of a field, which then is no longer done in place: two copies
         # of a field in every step, five times the price of the monitors.
         carry = lax.fori_loop(n, n + 1, move, carry)
-    fields, psi, lines = carry
+    fields, psi, poles, lines, changes = carry
     monitors = {}
     for name, monitor in program.monitors.items():
         read = partial(_read, program, name, fields)
         sampling = program.sampling[name]
         monitors[name] = monitor.update(state.monitors[name], read, n, sampling)
     done = jnp.asarray(n + 1, jnp.int32)
-    return State(fields, psi, lines, monitors, state.peak, done)
+    return State(fields, psi, poles, lines, monitors, state.peak, done), changes
 
 
-def _move(program: Program, n, fields: Arrays, psi: Arrays, lines: dict):
-    """Advances fields, layers and incident lines by one step."""
+def _move(program: Program, n, fields: Arrays, psi: Arrays, poles: dict, lines: dict):
+    """Advances fields, layers, poles and incident lines by one step."""
     stepper, dt = program.stepper, program.setup.dt
     stepper = eqx.tree_at(lambda s: s.block, stepper, stepper.block.within(n))
-    rows, block, axes = stepper.rows, stepper.block, program.setup.axes
+    block, axes = stepper.block, program.setup.axes
     now, between = Clock(2 * n, dt), Clock(2 * n + 1, dt)
-    lines = dict(lines)
+    lines, changes = dict(lines), []
     for electric, clock, currents in (
         (False, now, program.magnetic),
         (True, between, program.electric),
     ):
-        fields, psi = half_step(stepper, fields, psi, electric=electric)
-        fields = inject(currents, fields, rows, block, clock)
+        before = []
+        if electric and program.powers:
+            fields, before = held(program.powers, block, fields)
+        own, old = stepper, fields
+        leans = electric and bool(program.tilts)
+        if leans:
+            own, fields = bare(stepper, fields)
+        fields, psi = half_step(own, fields, psi, electric=electric)
+        if electric:
+            fields = _polarised(program, own, fields, poles)
+        fields = inject(currents, fields, own.rows, block, clock)
         for name, line in program.lines.items():
             fields = line.correct(
-                lines[name], fields, axes, rows, block, electric=electric
+                lines[name], fields, axes, own.rows, block, electric=electric
             )
             lines[name] = line.advance(lines[name], clock, electric=electric)
+        if leans:
+            names = stepper.components.electric
+            curls = {name: fields[name] for name in names}
+            fields = fields | {name: old[name] for name in names}
+            fields, changes = lean(program.tilts, stepper, fields, curls)
+        if electric and program.powers:
+            fields = bent(program.powers, stepper, fields, before)
         fields, psi = lax.optimization_barrier((fields, psi))
-    return fields, psi, lines
+    poles = {
+        name: tuple(
+            respond(one, memory, fields[name][cells_of(one.here(block))])
+            for one, memory in zip(many, poles[name], strict=True)
+        )
+        for name, many in program.responses.items()
+    }
+    return (fields, psi, poles, lines), changes
+
+
+def _polarised(
+    program: Program, stepper: Stepper, fields: Arrays, poles: dict
+) -> Arrays:
+    """Adds what poles drive to the electric fields of a step."""
+    fields = dict(fields)
+    for name, many in program.responses.items():
+        for one, memory in zip(many, poles[name], strict=True):
+            box = one.here(stepper.block)
+            more = stepper.rows[name].drive(memory.drive, box)
+            fields[name] = stepper.block.add_here(fields[name], box, more)
+    return fields
 
 
 def look(program: Program, state: State) -> State:
@@ -143,15 +207,18 @@ def _read(program: Program, name: str, fields: Arrays) -> Arrays:
 
 def volumes(program: Program, component: str) -> Array:
     """Returns the volume around each sample of a component on this block."""
-    ndim = program.stepper.components.ndim
-    length = SPEED_OF_LIGHT * program.setup.dt
+    parts = program.stepper.components
+    ndim, length = parts.ndim, SPEED_OF_LIGHT * program.setup.dt
     volume = jnp.ones((1,) * ndim, length.dtype)
-    for axis, half in enumerate(stagger(component, ndim)):
+    for axis, half in enumerate(parts.stagger(component)):
         rows = program.stepper.axes[axis]
-        metric = rows.magnetic if half else rows.electric
-        # Samples outside the walls have no metric, and no field.
-        safe = jnp.where(metric > 0, metric, 1)
-        width = jnp.where(metric > 0, length / safe, 0)
+        if rows.radial is not None and parts.m is not None:
+            width = ring_widths(rows, component, half, length, parts.m)
+        else:
+            metric = rows.magnetic if half else rows.electric
+            # Samples outside the walls have no metric, and no field.
+            safe = jnp.where(metric > 0, metric, 1)
+            width = jnp.where(metric > 0, length / safe, 0)
         if width.ndim:
             width = width.reshape([-1 if a == axis else 1 for a in range(ndim)])
         volume = volume * width
@@ -207,9 +274,22 @@ def specs(program: Program) -> tuple[Program, State]:
     copy = jax.tree.map(lambda _: everywhere, program)
     axes = tuple(jax.tree.map(row(a), x) for a, x in enumerate(program.stepper.axes))
     rows = jax.tree.map(cell, program.stepper.rows)
-    copy = eqx.tree_at(lambda p: (p.stepper.axes, p.stepper.rows), copy, (axes, rows))
+    responses = {
+        name: tuple(eqx.tree_at(lambda r: r.fraction, one, whole) for one in many)
+        for name, many in copy.responses.items()
+    }
+    tilts = jax.tree.map(lambda x: whole if x.ndim else everywhere, program.tilts)
+    powers = jax.tree.map(lambda _: whole, program.powers)
+    copy = eqx.tree_at(
+        lambda p: (p.stepper.axes, p.stepper.rows, p.responses, p.tilts, p.powers),
+        copy,
+        (axes, rows, responses, tilts, powers),
+    )
     state = jax.eval_shape(lambda p: rest(p), program)
     blank = jax.tree.map(lambda _: everywhere, state)
     fields = {name: whole for name in state.fields}
     psi = {name: whole for name in state.psi}
-    return copy, eqx.tree_at(lambda s: (s.fields, s.psi), blank, (fields, psi))
+    poles = jax.tree.map(lambda _: whole, state.poles)
+    return copy, eqx.tree_at(
+        lambda s: (s.fields, s.psi, s.poles), blank, (fields, psi, poles)
+    )

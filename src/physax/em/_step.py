@@ -2,6 +2,7 @@
 
 from functools import partial
 from operator import mul
+from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,9 +11,10 @@ from jaxtyping import Array, Num
 
 from ..grid import Block, Box
 from ..units import ETA_0
-from ._components import Components, CurlTerm
+from ._boxes import cells_of
+from ._components import Components, CurlTerm, TurnTerm
 from ._layers import Axis, Rows, Slab
-from ._medium import Medium, at_component, cells_of
+from ._medium import Medium, at_component
 
 
 Arrays = dict[str, Num[Array, "..."]]
@@ -50,8 +52,8 @@ class Row(eqx.Module):
         """Returns what a curl adds to the field in some cells."""
         if self.gain is not None:
             return self.gain * curl
-        m = _cut(self.inertia, where)
-        return curl / (m if self.loss is None else m + _cut(self.loss, where))
+        m = entries_in(self.inertia, where)
+        return curl / (m if self.loss is None else m + entries_in(self.loss, where))
 
     def kept(self, field: Array) -> Array:
         """Returns what is left of a field that nothing drives."""
@@ -71,7 +73,7 @@ class Row(eqx.Module):
         return field + curl / m if s is None else ((m - s) * field + curl) / (m + s)
 
 
-def _cut(value: Array, where: Box | None) -> Array:
+def entries_in(value: Array, where: Box | None) -> Array:
     """Returns the entries in a box of local cells; a number stands for all."""
     if where is None or value.ndim == 0:
         return value
@@ -88,6 +90,9 @@ def build_row(medium: Medium, component: str, step_length: Num[Array, ""]) -> Ro
     s: Array | None = at_component(getattr(medium, kinds[1]), component)
     if s is not None:
         s = s * (ETA_0 if electric else 1 / ETA_0) * step_length / 2
+    if medium.metal is not None:
+        m = medium.metal.inertia(m, component)
+        s = None if s is None else medium.metal.loss(s, component)
     return Row(m, s)
 
 
@@ -134,6 +139,11 @@ def psi_name(term: CurlTerm, side: str) -> str:
     return f"{term.target}_{'xyz'[term.axis]}_{side}"
 
 
+def bend_name(component: str) -> str:
+    """Names the memory of the whole curl of a component in the layer around an axis."""
+    return f"{component}_bend"
+
+
 def slabs_of(axis: Axis, *, electric: bool) -> list[tuple[str, Slab, Rows]]:
     """Lists the slabs of an axis with the rows of the fields that are updated."""
     slabs = (("low", axis.low), ("high", axis.high))
@@ -142,6 +152,109 @@ def slabs_of(axis: Axis, *, electric: bool) -> list[tuple[str, Slab, Rows]]:
         for side, slab in slabs
         if slab is not None
     ]
+
+
+def turns_of(stepper: Stepper, *, electric: bool) -> list[tuple[TurnTerm, Array]]:
+    """Lists the derivatives by the azimuth with their factors."""
+    parts, radial = stepper.components, stepper.axes[0].radial
+    if radial is None:
+        return []
+    return [
+        (turn, turn.factor * along(radial.turns[turn.target], 0, parts.ndim))
+        for turn in (parts.electric_turns if electric else parts.magnetic_turns)
+    ]
+
+
+class Bend(NamedTuple):
+    """How the layer around the axis stretches the whole curl of one component.
+
+    Attributes:
+        target: The component.
+        memory: Name of the memory.
+        where: The cells of the slab in each block.
+        b: Rows of the recursion.
+        c: The same.
+        g: The same, or `None`.
+    """
+
+    target: str
+    memory: str
+    where: Box
+    b: Array
+    c: Array
+    g: Array | None
+
+
+def bends_of(stepper: Stepper, *, electric: bool) -> list[Bend]:
+    """Lists the whole curls that a layer around the axis stretches."""
+    parts, axis, block = stepper.components, stepper.axes[0], stepper.block
+    if axis.radial is None or axis.high is None:
+        return []
+    cells, other = block.shape
+    where = ((cells - axis.high.cells, cells), (0, other))
+    found = []
+    for name in parts.electric if electric else parts.magnetic:
+        rows = axis.radial.layer[name]
+        b, c = (along(row, 0, 2) for row in (rows.b, rows.c))
+        g = None if rows.g is None else along(rows.g, 0, 2)
+        found.append(Bend(name, bend_name(name), where, b, c, g))
+    return found
+
+
+def _in_slab(
+    stepper: Stepper,
+    bend: Bend,
+    read: dict[CurlTerm, tuple[Array, Array | None]],
+    fields: Arrays,
+    later: list,
+    *,
+    electric: bool,
+) -> tuple[Array, list[tuple[Box, Array]]]:
+    """Returns a curl in the slab around the axis, and what to add in its corners.
+
+    Were it cut from the curl of all cells, XLA would write that to memory first. What
+    layers along z add would, padded, keep XLA from vectorising the whole.
+    """
+    block, ((start, stop), (_, other)) = stepper.block, bend.where
+    total = jnp.zeros((), bend.b.dtype)
+    for term, (source, plane) in read.items():
+        if term.target != bend.target:
+            continue
+        metric = stepper.axes[term.axis].metric(term, electric=electric)
+        if term.axis:
+            edge = None if plane is None else plane[start:]
+            part = (source[start:], 1, edge, 0, other)
+        else:
+            part, metric = (source, 0, plane, start, stop), metric[start:]
+        d = block.difference(*part, forward=not electric)
+        total = total + term.sign * along(metric, term.axis, 2) * d
+    for turn, row in turns_of(stepper, electric=electric):
+        if turn.target == bend.target:
+            total = total + row[start:] * fields[turn.source][start:]
+    corners = []
+    for name, ((low, _), span), extra in later:
+        if name != bend.target:
+            continue
+        inside = extra[start - low :]
+        if span == (0, other):
+            total = total + inside
+        else:
+            corners.append((((0, stop - start), span), inside))
+    return total, corners
+
+
+def _added(
+    block: Block,
+    values: Array,
+    factor: Array,
+    total: Array,
+    corners: list[tuple[Box, Array]],
+) -> Array:
+    """Returns values in a slab with a row times what `_in_slab` gives added."""
+    values = values + factor * total
+    for where, more in corners:
+        values = block.add_here(values, where, factor * more)
+    return values
 
 
 def zero_psi(stepper: Stepper, dtype) -> Arrays:
@@ -158,6 +271,10 @@ def zero_psi(stepper: Stepper, dtype) -> Arrays:
                 size = list(shape)
                 size[term.axis] = slab.cells * block.parts[term.axis]
                 psi[psi_name(term, side)] = jnp.zeros(size, dtype)
+        for bend in bends_of(stepper, electric=electric):
+            low, high = bend.where[0]
+            cells = (high - low) * block.parts[0]
+            psi[bend.memory] = jnp.zeros((cells, *shape[1:]), dtype)
     return psi
 
 
@@ -183,16 +300,20 @@ def half_step(
     parts, block = stepper.components, stepper.block
     terms = parts.electric_terms if electric else parts.magnetic_terms
     ndim, last, forward = parts.ndim, parts.ndim - 1, not electric
-    psi, curls, later = dict(psi), {}, []
+    psi, curls, later, read = dict(psi), {}, [], {}
     for term in terms:
         axis, source = stepper.axes[term.axis], fields[term.source]
+        radius = axis.radius(term)
+        if radius is not None:
+            source = along(radius, term.axis, ndim) * source
         beyond = block.after if forward else block.before
         plane = beyond(source, term.axis)
+        read[term] = source, plane
         difference = partial(
             block.difference, source, term.axis, plane, forward=forward
         )
         cells = block.shape[term.axis]
-        metric = along(axis.electric if electric else axis.magnetic, term.axis, ndim)
+        metric = along(axis.metric(term, electric=electric), term.axis, ndim)
         curl, inside = difference(0, cells), None
         fused = ndim == 3 and term.axis == last
         for side, slab, rows in slabs_of(axis, electric=electric):
@@ -214,11 +335,19 @@ def half_step(
                     (start, stop) if a == term.axis else (0, n)
                     for a, n in enumerate(block.shape)
                 )
-                scaled = _cut(metric, where) * extra
+                scaled = entries_in(metric, where) * extra
                 later.append((term.target, where, term.sign * scaled))
         curl = metric * (curl if inside is None else curl + inside)
         curl = curl if term.sign > 0 else -curl
         curls[term.target] = curls[term.target] + curl if term.target in curls else curl
+    for turn, row in turns_of(stepper, electric=electric):
+        curls[turn.target] = curls[turn.target] + row * fields[turn.source]
+    for bend in bends_of(stepper, electric=electric):
+        curl = _in_slab(stepper, bend, read, fields, later, electric=electric)
+        memory = _added(block, bend.b * psi[bend.memory], bend.c, *curl)
+        psi[bend.memory] = extra = lax.optimization_barrier(memory)
+        extra = extra if bend.g is None else _added(block, extra, bend.g, *curl)
+        later.append((bend.target, bend.where, extra))
     fields = dict(fields)
     for name, curl in curls.items():
         fields[name] = stepper.rows[name].update(fields[name], curl)

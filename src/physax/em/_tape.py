@@ -15,13 +15,16 @@ from jaxtyping import Array
 from .._checks import ArgumentError
 from .._loop import Tape, parts_of, record
 from ..grid import Layout
+from ._boxes import cells_of
 from ._march import Decay, decayed, first_device
-from ._medium import cells_of
 from ._program import Program
-from ._state import State, look, step
+from ._state import State, advance, look
 from ._step import Arrays
 from ._tape_plan import Plan
 
+
+TILTS = "tilts"
+"""The name of the changes that tilts read, in the records of a step."""
 
 TYPES = ("float64", "float32", "bfloat16")
 
@@ -120,9 +123,10 @@ def recorded_step(program: Program, plan: Plan, dtype, carry, n):
     """
     state, before = carry
     lines = {name: state.lines[name] for name in plan.lines}
-    state = step(program, state, n)
+    state, leant = advance(program, state, n, noted=bool(plan.tilts))
     after = noted(plan, state.fields)
-    rows = jax.tree.map(partial(packed, dtype=dtype), changes(plan, before, after))
+    made = {**changes(plan, before, after), TILTS: leant}
+    rows = jax.tree.map(partial(packed, dtype=dtype), made)
     # The kept cells are read again: those that the record was made of would be copied.
     fields, rows = lax.optimization_barrier((state.fields, rows))
     state = eqx.tree_at(lambda s: s.fields, state, fields)
@@ -176,18 +180,18 @@ def taped_march(
 def restart(carry):
     """Returns what is kept of a state to make steps again."""
     state, _ = carry
-    return state.fields, state.psi, state.lines
+    return state.fields, state.psi, state.poles, state.lines
 
 
 def again(program: Program, plan: Plan, dtype, kept, n):
     """Makes a recorded step again; no record depends on a monitor."""
     blind = eqx.tree_at(lambda p: p.monitors, program, {})
-    fields, psi, lines = kept
+    fields, psi, poles, lines = kept
     zero = jnp.zeros(())
-    state = State(fields, psi, lines, {}, zero, jnp.zeros((), jnp.int32))
+    state = State(fields, psi, poles, lines, {}, zero, jnp.zeros((), jnp.int32))
     before = noted(plan, state.fields)
     (state, _), made = recorded_step(blind, plan, dtype, (state, before), n)
-    return (state.fields, state.psi, state.lines), made
+    return restart((state, None)), made
 
 
 def tape_cuts(
@@ -224,7 +228,7 @@ def tape_cuts(
     whole, rest = parts
     return Tape(
         None if replay else (cut(1, extra), everywhere),
-        (cut(1), cut(1), everywhere) if replay and whole else None,
-        (cut(0), cut(0), everywhere) if replay and rest else None,
+        (cut(1), cut(1), cut(1), everywhere) if replay and whole else None,
+        (cut(0), cut(0), cut(0), everywhere) if replay and rest else None,
         everywhere if rule else None,
     )

@@ -33,12 +33,17 @@ class Plan(NamedTuple):
         electric: Which electric currents are differentiated, by number.
         magnetic: Which magnetic ones.
         lines: Which incident waves.
+        poles: For each component and dispersion where the changes of its box stand
+            among those of the component, `None` where it is not differentiated.
+        tilts: Whether the changes that tilts read are wanted.
     """
 
     rows: dict[str, tuple[Kept, ...]]
     electric: tuple[int, ...]
     magnetic: tuple[int, ...]
     lines: tuple[str, ...]
+    poles: dict[str, tuple[int | None, ...]]
+    tilts: bool = False
 
 
 def _any(tree) -> bool:
@@ -71,6 +76,12 @@ def build_plan(program: Program, moved: Program, adjoint: str) -> Plan:
         ),
         "the Bloch wavevector": moved.stepper.block,
         "the frequencies of a monitor": moved.monitors,
+        "the resonances, dampings or residues of a dispersion": [
+            (p.matrix, p.inflow, p.outflow, p.inertia)
+            for many in moved.responses.values()
+            for one in many
+            for p in one.poles
+        ],
     }
     for what, tree in refused.items():
         if _any(tree):
@@ -85,16 +96,30 @@ def build_plan(program: Program, moved: Program, adjoint: str) -> Plan:
                 f"but {name!r} records energy. Leave it out, or take "
                 "`adjoint=Checkpointed()`."
             )
-    rows = {}
+    rows, poles = {}, {}
     for name in program.stepper.components.names:
-        kept = _kept(program, moved, name)
+        kept, places = list(_kept(program, moved, name)), []
+        for one, own in zip(
+            program.responses.get(name, ()),
+            moved.responses.get(name, ()),
+            strict=True,
+        ):
+            asked = own.fraction or any(p.amplitude for p in own.poles)
+            places.append(len(kept) if asked else None)
+            if asked:
+                box = one.here(program.stepper.block)
+                kept.append(Kept(box, True, True, one.cells))
+        if places:
+            poles[name] = tuple(places)
         if kept:
-            rows[name] = kept
+            rows[name] = tuple(kept)
     return Plan(
         rows,
         tuple(i for i, one in enumerate(moved.electric) if _any(one)),
         tuple(i for i, one in enumerate(moved.magnetic) if _any(one)),
         tuple(name for name, one in moved.lines.items() if _any(one)),
+        poles,
+        bool(program.tilts) and (_any(moved.tilts) or any(n[0] == "E" for n in rows)),
     )
 
 

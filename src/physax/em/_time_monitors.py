@@ -6,6 +6,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError
+from ..grid import AXES
 from ._frame import Point, as_point
 from ._monitors import AbstractMonitor, Read, region_reads, sample_coordinates
 
@@ -17,11 +18,13 @@ class TimeSeries(eqx.Module):
         values: By component, shape (time, x, y, z); E in V/m, H as `eta0 H`.
         times: By component, in seconds; H is known half a step before E.
         coordinates: By component, the positions of its samples along each axis, in m.
+        axes: Names of the axes, `("r", "z")` in cylindrical coordinates.
     """
 
     values: dict[str, Array]
     times: dict[str, Float[Array, " times"]]
     coordinates: dict[str, tuple[Float[Array, "..."], ...]]
+    axes: tuple[str, ...] = eqx.field(static=True, default=AXES)
 
 
 def _records(steps: int, every: int) -> int:
@@ -89,7 +92,7 @@ class TimeMonitor(AbstractMonitor):
             for read in reads
         }
         where = {read.key: sample_coordinates(read, setup) for read in reads}
-        return TimeSeries(total, times, where)
+        return TimeSeries(total, times, where, setup.components.axes)
 
 
 class EnergySeries(eqx.Module):

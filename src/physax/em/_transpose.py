@@ -9,7 +9,16 @@ from jaxtyping import Array
 from ..grid import Box
 from ._components import CurlTerm
 from ._layers import Axis
-from ._step import Arrays, Stepper, along, in_whole, psi_name, slabs_of
+from ._step import (
+    Arrays,
+    Stepper,
+    along,
+    bends_of,
+    in_whole,
+    psi_name,
+    slabs_of,
+    turns_of,
+)
 
 
 def transposed_half_step(
@@ -24,13 +33,15 @@ def transposed_half_step(
     through the same rows, and leaves the cotangents of H as they are.
 
     The layers' recursion $\psi \gets b \psi + c\, d$ turns into
-    $q = \bar\psi + t$, $\bar\psi \gets b\, q$, with $t$ the cotangent of the
-    stretched difference, and $c\, q$ joins what is differenced.
+    $\bar\psi \gets b (\bar\psi + t)$, with $t$ the cotangent of the stretched
+    difference, and $c (\bar\psi + t)$ joins what is differenced. That alone is kept,
+    $e = c \bar\psi / b$: by $e \gets b e + c t$ it is found and used as $\psi$ itself
+    in `half_step`.
 
     Args:
         stepper: The coefficients, on the block that is `mirrored`.
         fields: Scaled cotangents of all components.
-        psi: Cotangents of the memory of the layers.
+        psi: Cotangents of the memory of the layers, times `c / b` of the layer.
         electric: Which half step to transpose.
 
     Returns:
@@ -44,44 +55,49 @@ def transposed_half_step(
         for term, scale in scales.items()
     }
 
-    def recall(psi):
-        return {
-            one.name: one.b * (psi[one.name] + one.cut(fields[term.target]))
-            for term, found in memories.items()
-            for one in found
-        }
+    given, psi = _unbent(stepper, fields, psi, electric=electric)
 
-    held = {one.name: psi[one.name] for found in memories.values() for one in found}
-    psi, curls, later = {**psi, **block.once(recall, held)}, {}, []
+    curls, later = {}, []
     for term, found in memories.items():
         cells, (scale, metric) = block.shape[term.axis], scales[term]
-        driven = fields[term.target]
+        driven = given[term.target]
         if metric is not None:
             driven = along(metric, term.axis, parts.ndim) * driven
         # The end of the block whose values the neighbour's cells read.
         end = block.end(driven, term.axis, last=not electric)
-        fused = block.keeps_barriers and parts.ndim == 3 and term.axis == parts.ndim - 1
+        fused = parts.ndim == 3 and term.axis == parts.ndim - 1
         inside = None
         for one in found:
-            extra = one.c * psi[one.name]
+            entered = one.cut(given[term.target])
+            # The barrier stands for the reason that `half_step` gives.
+            psi[one.name] = lax.optimization_barrier(
+                one.b * psi[one.name] + one.c * entered
+            )
+            extra = psi[one.name]
             if one.g is not None:
-                extra = extra + one.g * one.cut(fields[term.target])
+                extra = extra + one.g * entered
             start, thick = one.start, one.cells
             end = _with_end(end, extra / scale, start, cells, term.axis, not electric)
             box = _reach(block.shape, term.axis, start, thick, electric)
             spread = _spread(extra, term.axis, box, electric)
-            if fused:  # for the reason that `half_step` gives
+            if fused:
                 spread = in_whole(spread, term.axis, box[term.axis][0], cells)
                 inside = spread if inside is None else inside + spread
             else:
+                radius = _radius(stepper, term)
+                if radius is not None:
+                    spread = radius[slice(*box[0])] * spread
                 later.append((term.source, box, spread))
         plane = block.beyond(end, term.axis, after=electric)
         change = -scale * block.difference(
             driven, term.axis, plane, 0, cells, forward=electric
         )
         change = change if inside is None else change + inside
-        name = term.source
+        name, radius = term.source, _radius(stepper, term)
+        change = change if radius is None else radius * change
         curls[name] = curls[name] + change if name in curls else change
+    for turn, row in turns_of(stepper, electric=electric):
+        curls[turn.source] = curls[turn.source] + row * given[turn.target]
     fields = dict(fields)
     for name, curl in curls.items():
         fields[name] = fields[name] + stepper.rows[name].drive(curl)
@@ -102,7 +118,7 @@ class _Memory(NamedTuple):
         scale: The factor of its stretched difference.
         metric: The same along the slab, or `None`.
         b: Rows of the layer.
-        c: Those over `b`: with them the new memory alone is read again.
+        c: What a difference adds to the memory.
         g: The part of the stretch without memory, or `None`.
     """
 
@@ -125,9 +141,29 @@ class _Memory(NamedTuple):
         return self.scale * values
 
 
+def _unbent(
+    stepper: Stepper, fields: Arrays, psi: Arrays, *, electric: bool
+) -> tuple[Arrays, Arrays]:
+    """Carries cotangents back through the stretch of whole curls."""
+    fields, psi, block = dict(fields), dict(psi), stepper.block
+    for bend in bends_of(stepper, electric=electric):
+        start, field = bend.where[0][0], fields[bend.target]
+        extra = psi[bend.memory] = lax.optimization_barrier(
+            bend.b * psi[bend.memory] + bend.c * field[start:]
+        )
+        extra = extra if bend.g is None else extra + bend.g * field[start:]
+        fields[bend.target] = field + in_whole(extra, 0, start, block.shape[0])
+    return fields, psi
+
+
+def _radius(stepper: Stepper, term: CurlTerm) -> Array | None:
+    radius = stepper.axes[term.axis].radius(term)
+    return None if radius is None else along(radius, term.axis, stepper.components.ndim)
+
+
 def _scale(axis: Axis, term: CurlTerm, *, electric: bool) -> tuple[Any, Array | None]:
     """Returns the factor of a difference, a number and a row or `None`."""
-    metric = axis.electric if electric else axis.magnetic
+    metric = axis.metric(term, electric=electric)
     # A number waits until after the difference, which then reads the field itself.
     return (term.sign * metric, None) if metric.ndim == 0 else (term.sign, metric)
 
@@ -141,8 +177,7 @@ def _memories(
         start = 0 if side == "low" else stepper.block.shape[term.axis] - slab.cells
         row = None if metric is None else metric[start : start + slab.cells]
         b = along(rows.b, term.axis, ndim)
-        # Outside the layer both are zero. The denominator is made safe before dividing.
-        c = jnp.where(b > 0, along(rows.c, term.axis, ndim) / jnp.where(b > 0, b, 1), 0)
+        c = along(rows.c, term.axis, ndim)
         g = None if rows.g is None else along(rows.g, term.axis, ndim)
         name = psi_name(term, side)
         one = _Memory(name, term.axis, start, slab.cells, scale, row, b, c, g)
@@ -170,12 +205,15 @@ def _reach(shape, axis: int, start: int, thick: int, electric: bool) -> Box:
 def _spread(extra: Array, axis: int, box: Box, electric: bool) -> Array:
     """Transposes the difference of a slab that is zero outside, on its reach."""
     low, high = box[axis]
-    pad = [(0, 0)] * extra.ndim
     more = high - low - extra.shape[axis]
-    # electric: z[i] - z[i + 1] from one cell before; magnetic: z[i - 1] - z[i].
-    pad[axis] = (more, 0) if electric else (0, more)
-    here = jnp.pad(extra, pad)
-    pad[axis] = (0, 1) if electric else (1, 0)
-    first = 1 if electric else 0
-    moved = lax.slice_in_dim(jnp.pad(here, pad), first, first + high - low, axis=axis)
-    return here - moved if electric else moved - here
+    # electric: z[i] - z[i + 1] from one cell before; magnetic: z[i - 1] - z[i]. Each is
+    # padded from the slab itself: what two read would be made in a pass of its own.
+    here, moved = ((more, 0), (more - 1, 1)) if electric else ((0, more), (1, more - 1))
+
+    def padded(ends):
+        edges = [(0, 0, 0)] * extra.ndim
+        edges[axis] = (*ends, 0)
+        return lax.pad(extra, jnp.zeros((), extra.dtype), edges)
+
+    change = padded(here) - padded(moved)
+    return change if electric else -change

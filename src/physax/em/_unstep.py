@@ -4,12 +4,14 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Int
 
 from ..grid import Box
 from ._clock import Clock
 from ._components import CurlTerm
+from ._cylindrical import Radial
 from ._injection import Injection, inject
 from ._layers import Axis
 from ._program import Program
@@ -101,7 +103,11 @@ def reversed_program(program: Program) -> Program:
     """
 
     def axis(one: Axis) -> Axis:
-        return Axis(-one.electric, -one.magnetic, None, None)
+        radial = one.radial
+        if radial is not None:
+            rings, turns = jax.tree.map(jnp.negative, (radial.rings, radial.turns))
+            radial = Radial(rings, radial.radii, turns, {})
+        return Axis(-one.electric, -one.magnetic, None, None, radial)
 
     def row(one: Row) -> Row:
         loss = None if one.loss is None else -one.loss

@@ -22,6 +22,7 @@ from ._graph_file import load_graph as load_graph, save_graph as save_graph
 from ._netcdf_time import Epoch as Epoch
 from ._npz import load_npz as load_npz, save_npz as save_npz
 from ._read_g2 import read_g2 as read_g2
+from ._read_stl import read_stl as read_stl
 from ._read_two_time import (
     read_two_time as read_two_time,
     scan_two_time as scan_two_time,

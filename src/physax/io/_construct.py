@@ -5,10 +5,12 @@ import dataclasses
 import difflib
 import inspect
 import math
+import os
 import re
 import types
 import typing
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -84,9 +86,7 @@ class _Builder(NamedTuple):
         given = self._arguments(node, entries, target)
         try:
             return target(**given)
-        except PhysaxFileError:
-            raise
-        except (PhysaxError, ValueError, TypeError) as error:
+        except (PhysaxError, ValueError, TypeError, OSError) as error:
             raise _refused(node, error) from error
 
     def _names(self, target: Any) -> str:
@@ -207,11 +207,20 @@ def _parameters(target: Any) -> dict[str, inspect.Parameter]:
         # A converter replaces the annotation of the parameter by its own.
         hints |= typing.get_type_hints(target, include_extras=True)
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return {
-        name: parameter.replace(annotation=hints.get(name, Any))
-        for name, parameter in inspect.signature(target).parameters.items()
-        if parameter.kind in named
-    }
+    found = {}
+    for name, parameter in inspect.signature(target).parameters.items():
+        hint = hints.get(name, Any)
+        if parameter.kind in named:
+            found[name] = parameter.replace(annotation=hint)
+        elif typing.get_origin(hint) is typing.Unpack:
+            # PEP 692: keywords that are the entries of a dictionary with types.
+            (entries,) = typing.get_args(hint)
+            for key, kind in typing.get_type_hints(entries).items():
+                default = parameter.empty if key in entries.__required_keys__ else None
+                found[key] = inspect.Parameter(
+                    key, named[1], default=default, annotation=kind
+                )
+    return found
 
 
 def _takes(value: object, hint: Any) -> bool:
@@ -292,9 +301,11 @@ def _scaled(value: Any, factor: float | int) -> Any:
 
 def _fits(made: Callable, target: Any) -> bool:
     """Tells whether a registered constructor may stand where `target` is wanted."""
-    if target is None or not inspect.isclass(target) or not inspect.isclass(made):
+    if not inspect.isclass(made):
+        made = typing.get_type_hints(made).get("return", object)
+    if not inspect.isclass(target) or not inspect.isclass(made):
         return True
-    return issubclass(made, target)
+    return made is object or issubclass(made, target)
 
 
 def _is_abstract(target: Any) -> bool:
@@ -332,8 +343,13 @@ def _nearest(key: str, allowed) -> str:
 
 def _refused(node: YamlNode, error: Exception) -> PhysaxFileError:
     """Points to the entry that a constructor names, or else to the whole."""
-    named = re.search(r"`(\w+)`", str(error))
-    lines = node.key_lines
-    keys = [k for k in lines if named and (k == named[1] or k.startswith(named[1]))]
+    text, lines = str(error), node.key_lines
+    if isinstance(error, FileNotFoundError) and error.filename is not None:
+        entries = typing.cast("dict[str, YamlNode]", node.value)
+        keys = [k for k in lines if entries[k].value == os.fspath(error.filename)]
+        text = f"there is no file {str(Path(error.filename).absolute())!r}."
+    else:
+        named = re.search(r"`(\w+)`", text)
+        keys = [k for k in lines if named and k.startswith(named[1])]
     line = lines[keys[0]] if keys else None
-    return node.error(f"is refused: {error}", line)
+    return node.error(f"is refused: {text}", line)

@@ -11,13 +11,25 @@ import numpy as np
 
 from .._checks import ArgumentError
 from ..em import (
+    Convergence,
+    Debye,
+    Drude,
+    Emission,
     EnergySeries,
+    Lorentz,
+    Material,
+    MaterialFit,
     ModeAmplitudes,
+    NearField,
+    PadeSpectra,
+    PoleResidue,
+    Resonances,
     Result,
     SlabMode,
     SParameters,
     SpectralFields,
     SpectralFlux,
+    SpectralForce,
     TimeSeries,
 )
 from ..grid import Field, Grid
@@ -27,15 +39,27 @@ from ..grid import Field, Grid
 MODULES = {
     kind.__name__: kind
     for kind in (
+        Convergence,
+        Debye,
+        Drude,
+        Emission,
         EnergySeries,
         Field,
         Grid,
+        Lorentz,
+        Material,
+        MaterialFit,
         ModeAmplitudes,
+        NearField,
+        PadeSpectra,
+        PoleResidue,
+        Resonances,
         Result,
         SlabMode,
         SParameters,
         SpectralFields,
         SpectralFlux,
+        SpectralForce,
         TimeSeries,
     )
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
@@ -112,18 +113,30 @@ def _joined(outlines: list[np.ndarray], layer: GDSLayer, path: Path) -> Polygon:
     """One polygon of many outlines, all the same way around."""
     if not outlines:
         raise GDSError(f"The polygons of a layer in {path} have no area.")
+    outlines = [_distinct(points) for points in outlines]
     x_y = [(points[:, 0], points[:, 1]) for points in outlines]
     areas = [np.sum(x * np.roll(y, -1) - y * np.roll(x, -1)) for x, y in x_y]
     ordered = [
         points if area > 0 else points[::-1]
         for points, area in zip(outlines, areas, strict=True)
     ]
-    return Polygon(
-        np.concatenate(ordered),
-        low=layer.low,
-        high=layer.high,
-        outlines=tuple(len(points) for points in ordered),
-    )
+    try:
+        return Polygon(
+            np.concatenate(ordered),
+            low=layer.low,
+            high=layer.high,
+            outlines=tuple(len(points) for points in ordered),
+        )
+    except ArgumentError as error:
+        raise GDSError(
+            f"The polygons of a layer in {path} are not sound: {error}"
+        ) from error
+
+
+def _distinct(points: np.ndarray) -> np.ndarray:
+    """Leaves out vertices that the default precision does not tell from the next."""
+    rounded = points.astype(jnp.result_type(float))
+    return points[np.any(rounded != np.roll(rounded, -1, axis=0), axis=1)]
 
 
 def _library(gdstk, path: Path):

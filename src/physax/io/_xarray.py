@@ -8,14 +8,16 @@ import numpy as np
 
 from .._checks import ArgumentError
 from ..em import (
+    Emission,
     EnergySeries,
     ModeAmplitudes,
+    Resonances,
     SParameters,
     SpectralFields,
     SpectralFlux,
     TimeSeries,
 )
-from ..em._components import stagger
+from ..em._components import staggered
 from ..grid import AXES, Field
 from ..units import SPEED_OF_LIGHT
 from ._gds import MissingPackageError
@@ -81,10 +83,10 @@ def _spectral(frequencies) -> dict[str, tuple]:
     }
 
 
-def _where(coordinates, halves) -> dict[str, tuple]:
+def _where(coordinates, halves, axes=AXES) -> dict[str, tuple]:
     """Returns the coordinates of samples, named for where they lie in their cells."""
     found = {}
-    for axis, points, half in zip(AXES, coordinates, halves, strict=False):
+    for axis, points, half in zip(axes, coordinates, halves, strict=False):
         name = f"{axis}_half" if half else axis
         text = (
             f"{axis}, half a cell after the nodes" if half else f"{axis} of the nodes"
@@ -102,7 +104,8 @@ def _(result: SpectralFields) -> _Parts:
     variables, coordinates = {}, _spectral(result.frequencies)
     for name, values in result.values.items():
         points = result.coordinates[name]
-        where = _where(points, stagger(name, len(points)))
+        axes = result.axes[: len(points)]
+        where = _where(points, staggered(name, axes), axes)
         coordinates |= where
         label = _attributes("V s/m", f"spectrum of {_field_name(name)}")
         variables[name] = (("frequency", *where), np.asarray(values), label)
@@ -114,7 +117,8 @@ def _(result: TimeSeries) -> _Parts:
     variables, coordinates = {}, {}
     for name, values in result.values.items():
         points = result.coordinates[name]
-        where = _where(points, stagger(name, len(points)))
+        axes = result.axes[: len(points)]
+        where = _where(points, staggered(name, axes), axes)
         time = "time" if name[0] == "E" else "time_half"
         times = np.asarray(result.times[name])
         coordinates |= {time: ((time,), times, _attributes("s", "time")), **where}
@@ -143,6 +147,42 @@ def _(result: ModeAmplitudes) -> _Parts:
         for name, label in labels.items()
     }
     return variables, _spectral(result.frequencies)
+
+
+@_labelled.register
+def _(result: Emission) -> _Parts:
+    units = "ohm (magnetic: S) per metre of each dimension but one"
+    labels = {
+        "resistance": _attributes(units, "radiation resistance of the dipole"),
+        "homogeneous": _attributes(units, "resistance in a homogeneous medium"),
+        "power": _attributes("W fs^2 per metre of each missing dimension", "emission"),
+        "ldos": _attributes(
+            "s per metre of each dimension", "local density of states along the dipole"
+        ),
+    }
+    variables = {
+        name: (("frequency",), np.asarray(getattr(result, name)), label)
+        for name, label in labels.items()
+    }
+    return variables, _spectral(result.frequencies)
+
+
+@_labelled.register
+def _(result: Resonances) -> _Parts:
+    labels = {
+        "frequency": _attributes("Hz", "frequency"),
+        "error": _attributes("Hz", "standard deviation of the frequency"),
+        "decay": _attributes("1/s", "decay of the amplitude"),
+        "quality": _attributes("1", "quality factor"),
+    }
+    variables: dict[str, tuple] = {
+        name: (("mode",), getattr(result, name), label)
+        for name, label in labels.items()
+    }
+    label = _attributes("unit of the record", "amplitude, time sign exp(-i w t)")
+    variables["amplitude"] = (("mode", "probe"), result.amplitude, label)
+    start = _attributes("s", "time of the amplitude")
+    return variables, {"time": ((), result.time, start)}
 
 
 @_labelled.register

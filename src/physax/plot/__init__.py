@@ -6,8 +6,12 @@ Those with several panels return the figure.
 from ._animate import animate as animate
 from ._convergence import convergence as convergence
 from ._corner import corner as corner
+from ._cross_section import cross_section_mode as cross_section_mode
+from ._far_field import far_field as far_field
 from ._field import field as field
 from ._graph import graph as graph
+from ._grid_convergence import grid_convergence as grid_convergence
+from ._material import material as material
 from ._mode import mode as mode
 from ._one_time import g2 as g2
 from ._parameters import (

@@ -4,12 +4,12 @@ import os
 from pathlib import Path
 
 import numpy as np
-from matplotlib.animation import PillowWriter
 
 from .._checks import ArgumentError
 from ..em import Simulation, TimeSeries
 from ._canvas import choose
 from ._field import PARTS, field, samples_of
+from ._movie_writer import movie_writer
 from ._samples import cut
 
 
@@ -25,14 +25,14 @@ def animate(
     frames_per_second: int = 15,
     dpi: float | int = 100,
 ) -> Path:
-    """Writes the snapshots of a `TimeMonitor` as an animated GIF.
+    """Writes the snapshots of a `TimeMonitor` as a moving picture, GIF or MP4.
 
     All frames have the same colours, so that growth and decay are seen.
 
     Args:
         series: The snapshots, on an area or a volume.
         component: For example `"Ez"`; the first one if `None`.
-        path: The file, `*.gif`.
+        path: The file, `*.gif` or `*.mp4`. MP4 needs the program ffmpeg.
         part: As in `field`.
         plane: As in `field`.
         outline: As in `field`.
@@ -44,20 +44,19 @@ def animate(
         The file.
 
     Raises:
-        ArgumentError: If the file is no GIF, the samples lie on no area, or an argument
-            is out of range.
+        ArgumentError: If the suffix is another, ffmpeg is needed and not there, the
+            samples lie on no area, or an argument is out of range.
     """
     path = Path(path)
-    if path.suffix.lower() != ".gif":
-        raise ArgumentError(f"`path` must end in '.gif', but is {os.fspath(path)!r}.")
     if every < 1 or frames_per_second < 1:
         raise ArgumentError(
             "`every` and `frames_per_second` must be at least 1, but are "
             f"{every} and {frames_per_second}."
         )
+    writer = movie_writer(path, frames_per_second)
     style = PARTS[choose("part", part, tuple(PARTS))]
     first = samples_of(series, component, 0)
-    _, left = cut(first.values, first.points, plane)
+    _, left = cut(first.values, first.points, plane, first.axes)
     if len(left) != 2:
         raise ArgumentError(
             f"`series` must lie on an area, but extends along {tuple(left)} only."
@@ -71,11 +70,12 @@ def animate(
     # The layout of the first frame holds: others must not shift.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    writer = PillowWriter(fps=frames_per_second)
     with writer.saving(figure, str(path), dpi):
         for index in range(0, len(series.values[name]), every):
             samples = samples_of(series, name, index)
-            values, _ = cut(style.of(samples.values), samples.points, plane)
+            values, _ = cut(
+                style.of(samples.values), samples.points, plane, samples.axes
+            )
             image.set_array(values.T)
             axes.set_title(samples.title, fontsize="medium")
             writer.grab_frame()

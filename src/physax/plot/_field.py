@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from .._checks import ArgumentError
 from ..em import Simulation, SpectralFields, TimeSeries
-from ..grid import Field
+from ..grid import AXES, Field
 from ..units import NANO, SPEED_OF_LIGHT
 from ._canvas import add_colour_bar, choose, new_axes, readable_unit
 from ._permittivity import permittivity_picture
@@ -59,6 +59,7 @@ class Samples(NamedTuple):
         name: Of the component.
         unit: Of the values.
         title: Which frequency or time; may be empty.
+        axes: Names of the axes.
     """
 
     values: np.ndarray
@@ -66,6 +67,7 @@ class Samples(NamedTuple):
     name: str
     unit: str
     title: str
+    axes: tuple[str, ...] = AXES
 
 
 def field(
@@ -103,7 +105,7 @@ def field(
     """
     style = PARTS[choose("part", part, tuple(PARTS))]
     samples = samples_of(fields, component, index)
-    values, left = cut(style.of(samples.values), samples.points, plane)
+    values, left = cut(style.of(samples.values), samples.points, plane, samples.axes)
     unit = "rad" if part == "phase" else samples.unit
     label = style.label.format(samples.name) + (f" ({unit})" if unit else "")
     if not left:
@@ -135,21 +137,20 @@ def field(
 
 
 def _draw_outline(axes: Axes, sim: Simulation, names, *, bright: bool) -> None:
-    """Draws the contour half way between the least and the largest permittivity."""
+    """Draws the contour half way between the ends of the permittivity, and of metal."""
     if sim.grid.ndim != 2 or names != ("x", "y"):
         raise ArgumentError("`outline` must be a 2-D simulation of the same plane.")
     picture = permittivity_picture(sim, None)
-    low, high = float(np.min(picture.values)), float(np.max(picture.values))
-    if high <= low:
-        return
+    images = [x for x in (picture.values, picture.metal) if x is not None]
     limits = (axes.get_xlim(), axes.get_ylim())
     unit = readable_unit(np.concatenate(picture.borders), "m")
     x, y = ((b[1:] + b[:-1]) / 2 / unit.size for b in picture.borders)
     colour = "white" if bright else "black"
-    level = [(low + high) / 2]
-    axes.contour(
-        x, y, picture.values.T, level, colors=colour, linewidths=0.7, alpha=0.8
-    )
+    style = {"colors": colour, "linewidths": 0.7, "alpha": 0.8}
+    for image in images:
+        low, high = float(np.min(image)), float(np.max(image))
+        if high > low:
+            axes.contour(x, y, image.T, [(low + high) / 2], **style)
     axes.set_xlim(*limits[0])
     axes.set_ylim(*limits[1])
 
@@ -188,7 +189,9 @@ def _(fields: SpectralFields, component: str | None, index: int) -> Samples:
     values = _entry(fields.values[name], index, "frequencies")
     points = [np.asarray(p) for p in fields.coordinates[name]]
     title = f"{SPEED_OF_LIGHT / frequency / NANO:.6g} nm, {frequency / 1e12:.5g} THz"
-    return Samples(np.asarray(values), points, _field_name(name), "V s/m", title)
+    return Samples(
+        np.asarray(values), points, _field_name(name), "V s/m", title, fields.axes
+    )
 
 
 @samples_of.register
@@ -200,7 +203,7 @@ def _(fields: TimeSeries, component: str | None, index: int) -> Samples:
     points = [np.asarray(p) for p in fields.coordinates[name]]
     values = np.asarray(fields.values[name][index])
     title = f"{time / unit.size:.1f} {unit.name}"
-    return Samples(values, points, _field_name(name), "V/m", title)
+    return Samples(values, points, _field_name(name), "V/m", title, fields.axes)
 
 
 @samples_of.register

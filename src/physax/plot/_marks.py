@@ -17,9 +17,8 @@ from ..em import (
     Port,
     Simulation,
 )
-from ..em._components import stagger
 from ..em._monitors import Read
-from ..grid import AXES, Grid
+from ..grid import Grid
 
 
 class Mark(NamedTuple):
@@ -40,7 +39,7 @@ class Mark(NamedTuple):
 
 def source_marks(sim: Simulation) -> list[Mark]:
     """Lists where the sources lie."""
-    found = (_of_source(s, name, sim.grid) for name, s in sim.sources.items())
+    found = (_of_source(s, name, sim) for name, s in sim.sources.items())
     return [mark for mark in found if mark is not None]
 
 
@@ -50,14 +49,16 @@ def monitor_marks(sim: Simulation) -> list[Mark]:
     for name, monitor in sim.monitors.items():
         reads = sim.place(name)
         if isinstance(reads, tuple) and all(isinstance(r, Read) for r in reads):
-            boxes = [_extent(r, sim.grid) for r in reads if len(r.box)]
+            boxes = [_extent(r, sim) for r in reads if len(r.box)]
             if boxes:
                 low = np.min([box[0] for box in boxes], axis=0)
                 high = np.max([box[1] for box in boxes], axis=0)
                 # Components of one cell lie half a cell apart: still a single place.
                 thin = np.all([box[0] == box[1] for box in boxes], axis=0)
                 low, high = (np.where(thin, (low + high) / 2, v) for v in (low, high))
-                marks.append(_of_monitor(monitor, Mark(name, low, high)))
+                marks.append(
+                    _of_monitor(monitor, Mark(name, low, high), sim.components.axes)
+                )
     return marks
 
 
@@ -67,10 +68,11 @@ def grid_bounds(grid: Grid) -> tuple[np.ndarray, np.ndarray]:
     return np.array([e[0] for e in edges]), np.array([e[-1] for e in edges])
 
 
-def _extent(read: Read, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
+def _extent(read: Read, sim: Simulation) -> tuple[np.ndarray, np.ndarray]:
     """Returns the corners of the samples of a read."""
+    grid = sim.grid
     low, high = grid_bounds(grid)
-    halves = stagger(read.component, grid.ndim)
+    halves = sim.components.stagger(read.component)
     for axis, (start, stop) in enumerate(read.box):
         points = np.asarray(grid.centres(axis) if halves[axis] else grid.edges(axis))
         around = points[start:stop]
@@ -96,43 +98,42 @@ def _clipped(grid: Grid, name: str, centre, size, direction) -> Mark:
 
 
 def _of_port(port: Port, name: str, grid: Grid) -> Mark:
-    size = np.full(grid.ndim, port.width)
-    size[port.axis] = 0.0
+    size = np.insert(port.widths(grid.ndim - 1), port.axis, 0.0)
     return _clipped(grid, name, port.centre, size, (port.axis, port.sign))
 
 
 @singledispatch
-def _of_source(source: AbstractSource, name: str, grid: Grid) -> Mark | None:
+def _of_source(source: AbstractSource, name: str, sim: Simulation) -> Mark | None:
     # A kind of source that this file does not know is left out of the picture.
-    del source, name, grid
+    del source, name, sim
     return None
 
 
 @_of_source.register
-def _(source: Dipole, name: str, grid: Grid) -> Mark:
+def _(source: Dipole, name: str, sim: Simulation) -> Mark:
     position = np.ravel(np.asarray(source.position, float))
-    axis = AXES.index(source.component[1])
+    axes, own = sim.components.axes, source.component[1]
     # The moment points out of the grid where that lacks the axis.
-    direction = (axis, 1) if axis < grid.ndim else None
+    direction = (axes.index(own), 1) if own in axes else None
     return Mark(name, position, position, direction)
 
 
 @_of_source.register(ModeSource)
 @_of_source.register(GaussianBeam)
-def _(source: ModeSource | GaussianBeam, name: str, grid: Grid) -> Mark:
-    return _of_port(source.port, name, grid)
+def _(source: ModeSource | GaussianBeam, name: str, sim: Simulation) -> Mark:
+    return _of_port(source.port, name, sim.grid)
 
 
 @_of_source.register
-def _(source: PlaneWave, name: str, grid: Grid) -> Mark:
+def _(source: PlaneWave, name: str, sim: Simulation) -> Mark:
     sign = 1 if source.direction[0] == "+" else -1
     centre, size = (np.ravel(np.asarray(v)) for v in (source.centre, source.size))
-    return _clipped(grid, name, centre, size, (source.axis, sign))
+    return _clipped(sim.grid, name, centre, size, (source.axis, sign))
 
 
 @singledispatch
-def _of_monitor(monitor: AbstractMonitor, mark: Mark) -> Mark:
-    del monitor
+def _of_monitor(monitor: AbstractMonitor, mark: Mark, axes: tuple[str, ...]) -> Mark:
+    del monitor, axes
     return mark
 
 
@@ -144,11 +145,12 @@ def _flat(mark: Mark, axis: int, direction: Any = None) -> Mark:
 
 
 @_of_monitor.register
-def _(monitor: FluxMonitor, mark: Mark) -> Mark:
-    axis = AXES.index(monitor.axis)
+def _(monitor: FluxMonitor, mark: Mark, axes: tuple[str, ...]) -> Mark:
+    axis = axes.index(monitor.axis)
     return _flat(mark, axis, (axis, 1))
 
 
 @_of_monitor.register
-def _(monitor: ModeMonitor, mark: Mark) -> Mark:
+def _(monitor: ModeMonitor, mark: Mark, axes: tuple[str, ...]) -> Mark:
+    del axes
     return _flat(mark, monitor.port.axis)

@@ -5,8 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._checks import ArgumentError
-from ..em import Simulation
-from ..em._components import components, stagger
+from ..em import Material, Simulation, complex_permittivity
 from ._samples import edges_around
 
 
@@ -17,11 +16,13 @@ class Picture(NamedTuple):
         values: The axes are those of the grid.
         borders: For each axis the borders in metres.
         label: What the values are.
+        metal: The part of each cell that is perfect metal; `None` where there is none.
     """
 
     values: np.ndarray
     borders: list[np.ndarray]
     label: str
+    metal: np.ndarray | None = None
 
 
 def permittivity_picture(sim: Simulation, component: str | None) -> Picture:
@@ -38,28 +39,57 @@ def permittivity_picture(sim: Simulation, component: str | None) -> Picture:
     Raises:
         ArgumentError: If the component does not exist.
     """
-    electric = components(sim.grid.ndim, sim.polarisation).electric
+    electric = sim.components.electric
     if component is not None and component not in electric:
         raise ArgumentError(
             f"`component` must be one of {electric}, but is {component!r}."
         )
     grid, given = sim.grid, sim.medium.merged(sim.grid.shape).permittivity
+    metal = sim.medium.metal
     edges = [np.asarray(grid.edges(axis)) for axis in range(grid.ndim)]
-    label = "relative permittivity"
+    given, at = _with_poles(sim, given)
+    label = "relative permittivity" + at
+    if metal is not None and not isinstance(given, dict):
+        given = dict.fromkeys(electric, given)
     if not isinstance(given, dict):
         return Picture(_filled(given, grid.shape), edges, label)
     component = electric[-1] if component is None else component
-    values = _filled(given[component], grid.shape)
+    values = _filled(given[component], grid.shape)[None]
+    if metal is not None:
+        covered = 1 - np.asarray(metal.open[component])
+        values = np.concatenate([values, covered[None]])
     borders = []
-    for axis, half in enumerate(stagger(component, grid.ndim)):
+    for axis, half in enumerate(sim.components.stagger(component)):
         if half:
             borders.append(edges[axis])
             continue
         # The node behind the last cell is not stored: it repeats the one before.
-        last = np.take(values, [-1], axis=axis)
-        values = np.concatenate([values, last], axis=axis)
+        last = np.take(values, [-1], axis=axis + 1)
+        values = np.concatenate([values, last], axis=axis + 1)
         borders.append(edges_around(edges[axis]))
-    return Picture(values, borders, f"{label} at {component}")
+    covered = None if metal is None else values[1]
+    return Picture(values[0], borders, f"{label} at {component}", covered)
+
+
+def _with_poles(sim: Simulation, given):
+    """Returns the permittivity with what poles add to its real part, and where."""
+    dispersions = sim.medium.dispersions
+    if not dispersions:
+        return given, ""
+    if not sim.sources:
+        return given, " at high frequencies"
+    frequency = next(iter(sim.sources.values())).pulse.frequency
+    added = {}
+    for name in sim.components.electric:
+        base = given[name] if isinstance(given, dict) else given
+        whole = np.array(_filled(base, sim.grid.shape), float)
+        for one in dispersions:
+            alone = complex_permittivity(Material(poles=one.poles), frequency)
+            chi = np.real(np.asarray(alone)) - 1
+            cells = tuple(slice(low, high) for low, high in one.box)
+            whole[cells] += np.asarray(one.at(name)) * chi
+        added[name] = whole
+    return added, f" at {float(frequency) / 1e12:.4g} THz"
 
 
 def _filled(value, shape: tuple[int, ...]) -> np.ndarray:

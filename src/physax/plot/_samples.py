@@ -24,6 +24,7 @@ def cut(
     values: np.ndarray,
     points: list[np.ndarray],
     plane: tuple[str, float | int] | None,
+    axes: tuple[str, ...] = AXES,
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Takes the samples nearest to a plane, and drops axes of a single sample.
 
@@ -32,6 +33,7 @@ def cut(
         points: Positions along each axis in metres.
         plane: An axis and the position on it in metres. Needed where the samples fill
             a volume; the middle of the last axis if `None`.
+        axes: Names of the axes.
 
     Returns:
         Samples, and the positions along each axis that is left, by name.
@@ -39,7 +41,7 @@ def cut(
     Raises:
         ArgumentError: If the plane is outside the samples.
     """
-    names = AXES[: len(points)]
+    names = axes[: len(points)]
     left = {n: p for n, p in zip(names, points, strict=True) if len(p) > 1}
     if plane is None and len(left) == 3:
         plane = (names[-1], float(np.mean(points[-1][[0, -1]])))

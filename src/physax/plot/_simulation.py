@@ -20,6 +20,7 @@ from ._samples import aspect_of, cut, draw_image
 _SOURCE, _MONITOR, _LAYER = "tab:red", "tab:blue", "0.35"
 # From white to a grey on which red and blue stand out.
 _GREYS = LinearSegmentedColormap.from_list("permittivity", ["1.0", "0.45"])
+_METAL = LinearSegmentedColormap.from_list("metal", ["#00000000", "#000000ff"])
 _WALLS = {PEC: ("-", "PEC"), PMC: ("--", "PMC")}
 _LABEL_BOX = {"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.7}
 
@@ -34,10 +35,10 @@ def simulation(
     """Draws what will be simulated: permittivity, sources, monitors and faces.
 
     Sources are red, with an arrow the way they send; monitors blue, with an arrow the
-    way their flux counts; absorbing layers hatched. Walls are black, a PEC solid and a
-    PMC dashed; periodic faces stay bare. In 3-D, what does not touch the plane is drawn
-    faintly where it is projected onto it. The legend names monitors that cover the
-    whole grid.
+    way their flux counts; absorbing layers hatched. Perfect metal and walls are black,
+    walls of PMC dashed; periodic faces stay bare. In 3-D, what does not touch the plane
+    is drawn faintly where it is projected onto it. The legend names monitors that cover
+    the whole grid.
 
     Args:
         sim: The simulation, of any dimension.
@@ -68,17 +69,21 @@ def _draw_area(sim: Simulation, axes, plane, component) -> Axes:
     if ndim == 3 and plane is None:
         plane = ("z", float(low[2] + high[2]) / 2)
     picture = permittivity_picture(sim, component)
-    names = [name for name in AXES[:ndim] if plane is None or name != plane[0]]
+    all_names = sim.components.axes
+    names = [name for name in all_names if plane is None or name != plane[0]]
     middles = [(b[1:] + b[:-1]) / 2 for b in picture.borders]
-    values, kept = _cut_area(picture.values, middles, plane)
-    by_name: dict[str, np.ndarray] = dict(zip(AXES, picture.borders, strict=False))
+    values, kept = _cut_area(picture.values, middles, plane, all_names)
+    by_name: dict[str, np.ndarray] = dict(zip(all_names, picture.borders, strict=True))
     borders = {name: by_name[name] for name in kept}
     axes = new_axes(axes, aspect_of(borders))
 
     image = draw_image(axes, values, borders, cmap=_GREYS, **_range(values))
     add_colour_bar(axes, image, picture.label)
+    if picture.metal is not None:
+        metal, _ = _cut_area(picture.metal, middles, plane, all_names)
+        draw_image(axes, metal, borders, cmap=_METAL, vmin=0, vmax=1)
     unit = readable_unit(np.concatenate([borders[n] for n in names]), "m")
-    shown = [AXES.index(name) for name in names]
+    shown = [all_names.index(name) for name in names]
     x, y = (np.array([low[a], high[a]]) / unit.size for a in shown)
     axes.set_xlim(*x)
     axes.set_ylim(*y)
@@ -117,10 +122,10 @@ def _sorted_monitors(sim: Simulation) -> tuple[list[Mark], list[str]]:
     return marks, everywhere
 
 
-def _cut_area(values, middles, plane):
+def _cut_area(values, middles, plane, names):
     """Cuts where there is a plane; a grid may be one cell thick."""
     if plane is None:
-        return values, AXES[:2]
+        return values, names
     number = AXES.index(plane[0]) if plane[0] in AXES else -1
     if number >= 0 and len(middles[number]) == 1:
         return np.take(values, 0, axis=number), [n for n in AXES if n != plane[0]]
@@ -267,6 +272,8 @@ def _add_legend(
             fill=False, hatch="////", ec=_LAYER, lw=0, label="absorbing layer"
         )
         entries.append(patch)
+    if sim.medium.metal is not None:
+        entries.append(Patch(color="k", label="perfect metal"))
     for kind, (style, name) in _WALLS.items():
         if kind in walls:
             entries.append(Line2D([], [], ls=style, color="k", lw=3, label=name))
@@ -291,7 +298,11 @@ def _draw_line(sim: Simulation, axes: Axes, component: str | None) -> Axes:
     picture = permittivity_picture(sim, component)
     (low,), (high,) = grid_bounds(sim.grid)
     unit = readable_unit(np.array([low, high]), "m")
-    axes.stairs(picture.values, picture.borders[0] / unit.size, color="0.3", lw=1.5)
+    borders = picture.borders[0] / unit.size
+    axes.stairs(picture.values, borders, color="0.3", lw=1.5)
+    if picture.metal is not None:
+        whole = axes.get_xaxis_transform()
+        axes.stairs(picture.metal, borders, fill=True, color="k", transform=whole)
     axes.set_xlim(low / unit.size, high / unit.size)
     limits = _range(picture.values)
     room = 0.15 * (limits["vmax"] - limits["vmin"])

@@ -1,4 +1,4 @@
-"""Curves of flux and of mode amplitudes over wavelength."""
+"""Curves of power, force and fields over wavelength."""
 
 from functools import singledispatch
 
@@ -6,14 +6,21 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from .._checks import ArgumentError
-from ..em import ModeAmplitudes, SpectralFields, SpectralFlux
+from ..em import (
+    Emission,
+    ModeAmplitudes,
+    SpectralFields,
+    SpectralFlux,
+    SpectralForce,
+    purcell,
+)
 from ..units import SPEED_OF_LIGHT
 from ._canvas import new_axes
 from ._curves import label_wavelengths, style_grid
 
 
 def spectrum(
-    result: SpectralFlux | ModeAmplitudes | SpectralFields,
+    result: SpectralFlux | ModeAmplitudes | SpectralForce | Emission | SpectralFields,
     *,
     relative_to: SpectralFlux | None = None,
     label: str | None = None,
@@ -22,11 +29,13 @@ def spectrum(
     """Draws a spectrum over wavelength.
 
     Of a flux it draws the spectral energy, of mode amplitudes the squared moduli of the
-    waves along and against the port, of fields the largest modulus of each component.
+    waves along and against the port, of a force its parts along the axes, of an
+    emission the Purcell factor, of fields the largest modulus of each component.
 
     Args:
         result: The result of a monitor.
-        relative_to: A flux to divide by, for example that of the incident wave.
+        relative_to: A flux to divide a power or a force by, for example that of the
+            incident wave.
         label: Name of the curve in the legend.
         axes: Where to draw, also for a second curve; a new figure if `None`.
 
@@ -34,14 +43,16 @@ def spectrum(
         The axes.
 
     Raises:
-        ArgumentError: If `result` is something else, or the frequencies of two fluxes
-            differ.
+        ArgumentError: If `result` is something else, the frequencies of two fluxes
+            differ, or `relative_to` is given for what is neither power nor force.
     """
     curves, axis_label = _curves(result)
     wavelengths = SPEED_OF_LIGHT / np.asarray(result.frequencies)
     if relative_to is not None:
         curves = {name: _quotient(result, y, relative_to) for name, y in curves.items()}
-        axis_label = "fraction of the reference flux"
+        fraction = "fraction of the reference flux"
+        force = isinstance(result, SpectralForce)
+        axis_label = "force over the reference flux (s/m)" if force else fraction
     axes = new_axes(axes)
     unit = label_wavelengths(axes, wavelengths)
     order = np.argsort(wavelengths)
@@ -58,6 +69,11 @@ def spectrum(
 
 
 def _quotient(result, flux: np.ndarray, reference: SpectralFlux) -> np.ndarray:
+    if isinstance(result, SpectralFields | Emission):
+        raise ArgumentError(
+            "`relative_to` must be left out where `result` is neither a power nor a "
+            f"force, but `result` is a {type(result).__name__}."
+        )
     frequencies = np.asarray(result.frequencies)
     if not np.array_equal(frequencies, np.asarray(reference.frequencies)):
         raise ArgumentError("`relative_to` must have the same frequencies as `result`.")
@@ -68,8 +84,8 @@ def _quotient(result, flux: np.ndarray, reference: SpectralFlux) -> np.ndarray:
 def _curves(result) -> tuple[dict[str, np.ndarray], str]:
     """Returns curves by name, and the label of their axis."""
     raise ArgumentError(
-        "`result` must be `SpectralFlux`, `ModeAmplitudes` or `SpectralFields`, but is "
-        f"a {type(result).__name__}."
+        "`result` must be `SpectralFlux`, `ModeAmplitudes`, `SpectralForce`, "
+        f"`Emission` or `SpectralFields`, but is a {type(result).__name__}."
     )
 
 
@@ -85,6 +101,17 @@ def _(result: ModeAmplitudes):
         "against the port": np.abs(np.asarray(result.outgoing)) ** 2,
     }
     return curves, "spectral power of the mode (W s²/m)"
+
+
+@_curves.register
+def _(result: SpectralForce):
+    curves = {f"along {a}": np.asarray(force) for a, force in result.force.items()}
+    return curves, "spectral force (N fs², per missing metre)"
+
+
+@_curves.register
+def _(result: Emission):
+    return {"": np.asarray(purcell(result))}, "Purcell factor"
 
 
 @_curves.register

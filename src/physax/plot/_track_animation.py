@@ -4,12 +4,12 @@ import os
 from pathlib import Path
 
 import numpy as np
-from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, PillowWriter
 from matplotlib.collections import LineCollection
 
 from .._checks import ArgumentError
 from ..particles import Land, Tracks
 from ._map_axes import corners, draw_land, make_map, map_axes, readable_time
+from ._movie_writer import movie_writer
 from ._tracks import STATUS_COLOURS
 
 
@@ -54,7 +54,7 @@ def animate_tracks(
             "`every` and `frames_per_second` must be at least 1 and `tail` at least 0, "
             f"but are {every}, {frames_per_second} and {tail}."
         )
-    writer = _writer(path, frames_per_second)
+    writer = movie_writer(path, frames_per_second)
     positions = np.asarray(tracks.positions)
     chart = make_map(positions, spherical=spherical, west=float(west))
     places = chart.places(positions)
@@ -88,20 +88,3 @@ def animate_tracks(
             )
             writer.grab_frame()
     return path
-
-
-def _writer(path: Path, rate: int) -> AbstractMovieWriter:
-    suffix = path.suffix.lower()
-    if suffix == ".gif":
-        return PillowWriter(fps=rate)
-    if suffix != ".mp4":
-        raise ArgumentError(
-            f"`path` must end in '.gif' or '.mp4', but is {os.fspath(path)!r}."
-        )
-    if not FFMpegWriter.isAvailable():
-        raise ArgumentError(
-            f"`path` must end in '.gif', but is {os.fspath(path)!r}: MP4 needs the "
-            "program ffmpeg, which is not there. Install it: `apt install "
-            "ffmpeg`, or `conda install ffmpeg`."
-        )
-    return FFMpegWriter(fps=rate)

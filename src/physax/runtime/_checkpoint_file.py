@@ -21,7 +21,7 @@ from .._checks import PhysaxError
 
 
 _MAGIC = b"physaxC\x01"
-_SCHEMA = 1
+_SCHEMA = 2
 _START = len(_MAGIC) + 8 + 32
 _LONGEST_HEADER = 64 * 1024 * 1024
 _PIECE = 16 * 1024 * 1024

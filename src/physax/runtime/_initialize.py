@@ -191,6 +191,9 @@ def _join(
             f"but did not: {str(error).splitlines()[0]} Call `initialize` before "
             "anything else uses devices, and start all processes at about one time."
         ) from error
+    # The channels between processors are made at their first message, within 30 s of
+    # each other: now, while all are in step, and not after compilations that are not.
+    exchange(np.zeros(1))
 
 
 def _wait_for(coordinator: str, timeout: float) -> None:

@@ -37,7 +37,7 @@ class RematCost(eqx.Module):
         policy: The policy.
         temporary: Bytes on each device besides arguments and results, as the compiled
             program reserves them.
-        seconds: Median time of a run.
+        seconds: Time of the fastest run, which the machine disturbed least.
     """
 
     policy: str
@@ -161,7 +161,7 @@ def explain_remat(
             RematCost(
                 policy,
                 temporary=memory(jitted, *args).temporary,
-                seconds=benchmark(jitted, *args, repeats=repeats).median,
+                seconds=benchmark(jitted, *args, repeats=repeats).min,
             )
         )
     return tuple(rows)

@@ -1,0 +1,61 @@
+"""The words of `physax em`: run a simulation of light, and the template of its file.
+
+What they do is imported when one of them runs, so that `physax --help` stays quick.
+"""
+
+import argparse
+from importlib import import_module
+
+from ._exit import ExitCode
+
+
+def add_em_command(commands: argparse._SubParsersAction) -> None:
+    """Adds `em` to the commands of a parser."""
+    command = commands.add_parser(
+        "em",
+        help="simulate light in the time domain (FDTD)",
+        description="Simulates light by finite differences in time.",
+    )
+    words = command.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_run(words)
+    _add_config(words)
+
+
+def _add_run(words: argparse._SubParsersAction) -> None:
+    run = words.add_parser(
+        "run",
+        help="run a simulation, and write results and pictures",
+        description=(
+            "Runs the simulation of a YAML file, and writes what its monitors saw, "
+            "pictures and a summary. An interrupted run goes on when it is started "
+            "again with the same file and folder."
+        ),
+        epilog="`physax em config` writes a template of FILE.yaml.",
+    )
+    run.add_argument("file", metavar="FILE.yaml", help="settings of the run")
+    run.add_argument("--output-dir", required=True, metavar="DIR")
+    run.add_argument(
+        "--dry-run", action="store_true", help="say what would run, and draw it"
+    )
+    run.add_argument("--no-figures", action="store_true", help="draw nothing")
+    run.add_argument("--threads", type=int, metavar="N", help="processors to use")
+    run.add_argument("-v", "--verbose", action="count", default=0, help="say more")
+    run.add_argument("-q", "--quiet", action="count", default=0, help="say less")
+    run.set_defaults(run=_run)
+
+
+def _add_config(words: argparse._SubParsersAction) -> None:
+    config = words.add_parser(
+        "config", help="write a template of the YAML file of a run, or check one"
+    )
+    config.add_argument("--check", metavar="FILE", help="say whether a file is valid")
+    config.add_argument("-o", "--output", metavar="FILE", help="not to the screen")
+    config.set_defaults(run=_config)
+
+
+def _run(options: argparse.Namespace) -> ExitCode:
+    return import_module("physax.cli._em_run").run_em(options)
+
+
+def _config(options: argparse.Namespace) -> ExitCode:
+    return import_module("physax.cli._em_config").run_config(options)

@@ -1,0 +1,99 @@
+"""The command `physax em config`: a template of the YAML file, and its check."""
+
+import argparse
+
+from .._checks import ArgumentError
+from ._em_build import build
+from ._em_settings import read_settings
+from ._exit import ExitCode
+from ._template import write_template
+
+
+TEMPLATE = """\
+# Settings of `physax em run FILE --output-dir DIR`. Numbers are in SI units; keys may
+# end in _nm, _um, _mm, _fs, _THz or _degrees. What is left out, or null, is found.
+# `physax em config --check FILE` examines a file.
+
+size_um: [4, 2]  # of the scene without absorbing layers: one, two or three lengths
+wavelengths_um: [1.5, 1.525, 1.55, 1.575, 1.6]  # of monitors, and covered by pulses
+centre_um: null  # the origin
+spacing_nm: 40  # null: a twentieth of the shortest wavelength in the densest material
+polarisation: Ez  # in 2-D: Ez or Hz
+
+# Materials are names of the library (SiO2, Si, Au, ...: `em.materials()`), PEC (perfect
+# metal), or mappings {permittivity, permeability, conductivity, magnetic_conductivity,
+# poles}: numbers, or three along the axes; poles are Lorentz {strength, frequency,
+# damping}, Drude {frequency, damping}, Debye {strength, time}.
+background: {permittivity: 2.09}
+
+averaging: volume  # of cells that an interface cuts, or polarised
+
+# Box {centre, size}, Cylinder {centre, radius, axis, length} (in 2-D a disc), Sphere
+# {centre, radius}, Ellipsoid {centre, radii}, Cone {centre, radii, length, axis}, Ring
+# {centre, radius, width, axis, length}, Prism {vertices, low, high, sidewall}, Polygon
+# {vertices, axis, low, high}; the same, along curves: Path {points, width}, Taper
+# {start, stop, widths}, Bend {centre, radius, width, start, stop}, Bezier and Spline
+# {points, width}; from files: STL {path, unit, centre}, GDS {path, layer, low, high,
+# cell, centre}. Later ones lie over earlier.
+structures:
+  - shape: {type: Box, centre_um: [0, 0], size_um: [.inf, 0.4]}
+    material: {permittivity: 12.1}
+  - shape: {type: Cylinder, centre_um: [0, 0], radius_um: 0.1}
+    material: {permittivity: 2.09}
+
+# x, y, z: one face for both ends, or [low, high]. CPML {cells} (outside of size), PEC,
+# PMC, Periodic, Bloch {wavevector}. Left out: layers of half a wavelength.
+boundaries:
+  x: {type: CPML, cells: 12}
+  y: {type: CPML, cells: 12}
+
+# By name: Dipole {component, position, moment}, PlaneWave {direction, component,
+# centre, size, amplitude, permittivity, exit}, ModeSource {port, power}, GaussianBeam
+# {port, waist, distance, tilt, power, azimuth, polarisation}. Ports are {centre, width,
+# direction, mode, offset}.
+# Pulses: GaussianPulse {frequency, bandwidth}, ContinuousWave {frequency, rise}, Ricker
+# {frequency}; without `pulse` one that covers the wavelengths.
+sources:
+  in:
+    type: ModeSource
+    port: {centre_um: [-1.7, 0], width_um: 1.6, direction: +x}
+
+# By name: FieldMonitor {components, centre, size}, FluxMonitor {axis, centre, size},
+# ModeMonitor {port}, NearFieldMonitor {centre, size, faces}, ForceMonitor {centre,
+# size}, EmissionMonitor {dipole: name of the only source}, each with `wavelengths` of
+# its own if given; TimeMonitor {components, centre, size, every}, EnergyMonitor
+# {every}. A size of 0 takes the nearest samples, .inf all.
+monitors:
+  through: {type: FluxMonitor, axis: x, centre_um: [1.7, 0], size_um: [0, 1.6]}
+  fields:
+    type: FieldMonitor
+    components: [Ez]
+    centre_um: [0, 0]
+    size_um: [.inf, .inf]
+    wavelengths_um: [1.55]
+  energy: {type: EnergyMonitor, every: 20}
+
+run:
+  time_fs: null  # or `steps`; else as long as the pulse and eight passages of the scene
+  decay: 1.0e-7  # end when so little of the largest energy is left; null: never
+  checkpoint_every: 10000  # steps
+
+precision: float32  # or float64
+
+output:
+  results: results.npz  # or results.h5
+  figures: true
+  animation: null  # gif, or mp4 where ffmpeg is there: of time monitors on an area
+"""
+
+
+def run_config(options: argparse.Namespace) -> ExitCode:
+    """Writes the template, or checks a file."""
+    if options.check is not None:
+        if options.output is not None:
+            raise ArgumentError("`--output` must be left out with `--check`.")
+        build(read_settings(options.check))
+        print(f"{options.check}: valid settings")
+        return ExitCode.DONE
+    write_template(TEMPLATE, options.output)
+    return ExitCode.DONE

@@ -1,0 +1,129 @@
+"""The command `physax em run`: runs a simulation, writes results and draws them."""
+
+import argparse
+import dataclasses
+import json
+import shutil
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import h5py
+import numpy as np
+
+from .. import em
+from .._status import Status
+from ..grid import AXES
+from ..io import check_writable, save_npz
+from ..io._whole_file import whole_file
+from ..runtime import Checkpointing, compile_quickly
+from ._em_build import build
+from ._em_figures import draw_results, draw_simulation
+from ._em_settings import Settings, read_settings
+from ._exit import ExitCode
+from ._session import Talk, double_precision, limit_threads
+
+
+def run_em(options: argparse.Namespace) -> ExitCode:
+    """Reads settings, runs the simulation, writes and draws what was seen."""
+    talk = Talk(options.verbose - options.quiet)
+    limit_threads(options.threads)
+    compile_quickly()
+    settings = read_settings(options.file)
+    wide = settings.precision == "float64"
+    with double_precision() if wide else nullcontext():
+        # Numbers that were read before the precision was known are read again.
+        settings = read_settings(options.file) if wide else settings
+        sim = build(settings)
+        output = check_writable(options.output_dir)
+        talk.say(em.describe(sim))
+        figures = settings.output.figures and not options.no_figures
+        if figures:
+            talk.say(str(draw_simulation(output, sim)))
+        if options.dry_run:
+            return ExitCode.DONE
+        return _run(settings, sim, output, talk, figures)
+
+
+def _run(
+    settings: Settings, sim: em.Simulation, output: Path, talk: Talk, figures: bool
+) -> ExitCode:
+    given = settings.run
+    checkpoints = output / "checkpoints"
+    done = em.run(
+        sim,
+        until=None if given.decay is None else em.Decay(given.decay),
+        checkpoint=Checkpointing(checkpoints, given.checkpoint_every),
+        progress=talk.level >= 0,
+        throw=False,
+    )
+    status = done.drive.status
+    if status is Status.INTERRUPTED:
+        talk.warn(f"{status.sentence} Start it again to continue.")
+        return ExitCode.CHECKPOINTED
+    if status is Status.DIVERGED:
+        talk.warn(f"{status.sentence} {done.drive.detail}")
+        return ExitCode.DIVERGED
+    monitors = done.result.monitors
+    path = output / settings.output.results
+    if path.suffix == ".npz":
+        save_npz(path, monitors)
+    else:
+        write_hdf5(path, monitors)
+    written = [path, output / "summary.json"]
+    summary = _summary(sim, done)
+    with whole_file(written[-1]) as file:
+        file.write(json.dumps(summary, indent=2, allow_nan=False).encode())
+    if figures:
+        written += draw_results(output, sim, monitors, settings.output.animation)
+    # The run is complete: another one in this folder begins anew.
+    shutil.rmtree(checkpoints)
+    talk.say(f"{status.sentence} {done.drive.step} steps in {done.drive.seconds:.3g} s")
+    for one in written:
+        talk.say(str(one))
+    return ExitCode.DONE
+
+
+def _summary(sim: em.Simulation, done: em.RunResult) -> dict[str, Any]:
+    residual = float(done.result.residual)
+    rate = done.drive.steps_per_second
+    return {
+        "cells": list(sim.grid.shape),
+        "step_seconds": float(sim.dt),
+        "steps": done.drive.step,
+        "status": done.drive.status.name.lower(),
+        "energy_left": residual if np.isfinite(residual) else None,
+        "seconds": done.drive.seconds,
+        "steps_per_second": rate if np.isfinite(rate) else None,
+    }
+
+
+def write_hdf5(path: Path, monitors: dict[str, Any]) -> None:
+    """Writes what monitors saw: a group for each, and in it its attributes by name.
+
+    Positions are in `coordinates/Ez/x`; complex numbers are pairs `r`, `i`, as h5py and
+    others read them.
+    """
+    # The draft is filled under its own name; `whole_file` moves it when it is complete.
+    with whole_file(path) as draft, h5py.File(draft.name, "w") as file:
+        for name, result in monitors.items():
+            group = file.create_group(name)
+            group.attrs["type"] = type(result).__name__
+            _store(group, result)
+
+
+def _store(group: h5py.Group, value: Any) -> None:
+    if isinstance(value, eqx.Module):
+        entries = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    elif isinstance(value, tuple):
+        entries = dict(zip(AXES, value, strict=False))
+    else:
+        entries = value
+    for name, entry in entries.items():
+        if isinstance(entry, eqx.Module | dict) or (
+            isinstance(entry, tuple) and entry and np.ndim(entry[0])
+        ):
+            _store(group.create_group(name), entry)
+        elif entry is not None and np.asarray(entry).dtype.kind in "biufc":
+            group[name] = np.asarray(entry)

@@ -1,0 +1,65 @@
+"""Spectra of a part of the time: transforms under a Gaussian window."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._checks import ArgumentError, as_array, positive
+from ._clock import Clock
+from ._flux import FluxMonitor
+from ._monitors import AbstractMonitor, FieldMonitor
+from ._near_field import NearFieldMonitor
+
+
+class Apodised(AbstractMonitor):
+    r"""A spectral monitor that looks through a Gaussian window in time.
+
+    The transforms are $\sum_n w(t_n) F(t_n) e^{2 \pi i f t_n} \Delta t$ with
+    $w(t) = e^{-(t - t_0)^2 / 2 \tau^2}$. After the pulse they hold what rings alone,
+    the pattern of a resonance; of a run that is too short they have no ripples, as the
+    window has closed before the end. A line has the width $1 / 2 \pi \tau$ (standard
+    deviation), so that frequencies closer to each other are not told apart.
+
+    Samples are taken in each step. Results are those of the monitor inside.
+    Differentiable in the window by `Checkpointed` and `Direct`; not for
+    `FrequencyDomain`.
+
+    Attributes:
+        monitor: A `FieldMonitor`, `FluxMonitor` or `NearFieldMonitor`.
+        centre: $t_0$ in seconds.
+        width: $\tau$ in seconds.
+
+    Raises:
+        ArgumentError: If `monitor` is another one, or `width` not positive.
+    """
+
+    monitor: AbstractMonitor
+    centre: Float[Array, ""] = eqx.field(converter=as_array)
+    width: Float[Array, ""] = eqx.field(converter=lambda x: positive(x, "width"))
+
+    def __check_init__(self):
+        if not isinstance(self.monitor, FieldMonitor | FluxMonitor | NearFieldMonitor):
+            raise ArgumentError(
+                "`monitor` must be a `FieldMonitor`, `FluxMonitor` or "
+                f"`NearFieldMonitor`, but is a {type(self.monitor).__name__}."
+            )
+
+    def locate(self, frame, what):
+        return self.monitor.locate(frame, what)
+
+    def start(self, reads, setup, dtype):
+        return self.monitor.start(reads, setup, jnp.result_type(dtype, jnp.complex64))
+
+    def update(self, total, read, step, sampling):
+        def seen():
+            return {key: self._at(key, step, sampling) * x for key, x in read().items()}
+
+        return self.monitor.update(total, seen, step, sampling)
+
+    def _at(self, key, step, sampling):
+        # E is known at the end of the step, H half a step before.
+        clock = Clock(2 * step + (2 if key[0] == "E" else 1), sampling.dt)
+        return jnp.exp(-(((clock.time - self.centre) / self.width) ** 2) / 2)
+
+    def finish(self, total, reads, setup):
+        return self.monitor.finish(total, reads, setup)

@@ -1,0 +1,235 @@
+"""What finer cells would give: observed order, limit and error bar of a study."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import ArrayLike, Float, Inexact, Num
+
+from .._checks import ArgumentError
+from ..runtime import Progress
+from ..runtime._progress import show_progress
+
+
+# Orders beyond this are no property of a scheme: the values differ by noise.
+_STEEPEST = 20.0
+
+
+class Convergence(eqx.Module):
+    r"""Values at several resolutions $r$, and what $r \to \infty$ would give.
+
+    Fitted is $f(r) = f_\infty + C r^{-p}$ with $p$ observed. Values are NumPy arrays in
+    the precision of the computed ones; `str` makes a table of a single number.
+
+    Attributes:
+        resolutions: Cells per length, ascending.
+        values: What was computed, a row for each resolution.
+        orders: $p$ of each three resolutions that follow each other, coarse ones first.
+            They agree where the cells are fine enough for the formula to hold.
+        limit: $f_\infty$, from the finest three.
+        error: Error bar of `limit`: Roache's index of the finest values, or how far the
+            limit has moved from that of the three resolutions before, if that is more.
+    """
+
+    resolutions: Float[np.ndarray, " runs"]
+    values: Inexact[np.ndarray, "runs *shape"]
+    orders: Float[np.ndarray, "triples *shape"]
+    limit: Inexact[np.ndarray, "*shape"]
+    error: Float[np.ndarray, "*shape"]
+
+    @property
+    def order(self) -> Float[np.ndarray, "*shape"]:
+        """The order observed with the finest three resolutions."""
+        return np.asarray(self.orders[-1])
+
+    def __str__(self) -> str:
+        if self.values.ndim > 1:
+            shape = self.values.shape[1:]
+            return f"{len(self.values)} resolutions of an array of shape {shape}"
+        orders = ["", "", *(f"{p:.2f}" for p in self.orders)]
+        lines = [f"{'resolution':>12} {'value':>24} {'order':>6}"]
+        for r, value, order in zip(self.resolutions, self.values, orders, strict=True):
+            lines.append(f"{r:12g} {value:24.10g} {order:>6}")
+        lines.append(f"{'limit':>12} {self.limit:24.10g} ± {self.error:.1e}")
+        return "\n".join(lines)
+
+
+def extrapolate(
+    resolutions: Num[ArrayLike, " runs"] | Sequence[float | int],
+    values: Num[ArrayLike, "runs *shape"] | Sequence[Any],
+    *,
+    formal_order: float | int = 2,
+    safety: float | int = 1.25,
+) -> Convergence:
+    r"""Extrapolates values to infinite resolution (Richardson) with an error bar.
+
+    The order is the $p$ with which $f(r) = f_\infty + C r^{-p}$ goes through three
+    values. The error bar is the grid convergence index
+    $s \lvert f_3 - f_2 \rvert / ((r_3 / r_2)^q - 1)$, where $q$ is the smaller one of
+    $p$ and `formal_order`, so that a lucky order makes no small bar. Entries of arrays
+    are extrapolated each for itself, and complex ones as one number each, whose steps
+    may turn by up to 45 degrees.
+
+    Reference: Roache, Journal of Fluids Engineering 116, 405 (1994).
+
+    Args:
+        resolutions: At least three different ones: cells per length, or cells of an
+            absorbing layer.
+        values: What was computed with each.
+        formal_order: The order of the method: 2 for these equations on uniform grids,
+            `inf` where none is known, as for layers.
+        safety: The factor $s$, at least 1.
+
+    Returns:
+        The study.
+
+    Raises:
+        ArgumentError: If there are fewer than three resolutions, values are not finite,
+            come back, no longer change, or do not come closer to each other.
+    """
+    r, f = np.asarray(resolutions, float), np.asarray(values)
+    if r.ndim != 1 or len(r) < 3 or len(np.unique(r)) < len(r) or not np.all(r > 0):
+        raise ArgumentError(
+            "`resolutions` must be at least 3 different positive numbers, as two give "
+            f"no order, but is {r.tolist()}."
+        )
+    if f.shape[:1] != r.shape:
+        raise ArgumentError(
+            f"`values` must have one entry for each of the {len(r)} resolutions, but "
+            f"has shape {f.shape}."
+        )
+    if not (formal_order > 0 and safety >= 1):
+        raise ArgumentError(
+            "`formal_order` must be positive and `safety` at least 1, but are "
+            f"{formal_order:g} and {safety:g}."
+        )
+    places = np.argsort(r)
+    r, f = r[places], f[places]
+    f = f if np.issubdtype(f.dtype, np.inexact) else f.astype(float)
+    steps = _steps(r, f)
+    orders, limits = [], []
+    for k in range(len(r) - 2):
+        p = _order(r[k : k + 3], f[k : k + 3], steps[k : k + 2])
+        orders.append(p)
+        limits.append(f[k + 2] + steps[k + 1] / ((r[k + 2] / r[k + 1]) ** p - 1))
+    q = np.minimum(orders[-1], formal_order)
+    error = safety * np.abs(steps[-1]) / ((r[-1] / r[-2]) ** q - 1)
+    if len(limits) > 1:
+        error = np.maximum(error, np.abs(limits[-1] - limits[-2]))
+    orders, limit = np.stack(orders), np.asarray(limits[-1])
+    return Convergence(r, f, orders, limit, np.asarray(error))
+
+
+def _steps(r: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """Returns the changes from one resolution to the next, which must not turn."""
+    _refuse(~np.isfinite(f).all(axis=0), r, f, "must be finite")
+    steps = np.diff(f, axis=0)
+    _refuse(
+        np.any(steps == 0, axis=0),
+        r,
+        f,
+        "must change from each resolution to the next",
+        "They have converged to their last digit, or do not depend on the cells.",
+    )
+    along = np.real(steps[1:] * np.conj(steps[:-1]))
+    turned = along < np.sqrt(0.5) * np.abs(steps[1:]) * np.abs(steps[:-1])
+    _refuse(
+        turned.any(axis=0),
+        r,
+        f,
+        "must change one way only from coarse to fine",
+        "Leave out the coarsest, add finer ones, or look for what else changes with "
+        "the cells: positions that jump between samples, layers, lengths of runs.",
+    )
+    return steps
+
+
+def _order(r: np.ndarray, f: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Solves for the order with which three values approach their limit."""
+    ratio = np.asarray(np.abs(steps[0]) / np.abs(steps[1]))
+    # (r2^p / r1^p - 1) / (1 - r2^p / r3^p) rises with p, from this at p = 0.
+    coarse, fine = np.log(r[1] / r[0]), np.log(r[2] / r[1])
+    quotient = lambda p: np.expm1(p * coarse) / -np.expm1(-p * fine)  # noqa: E731
+    _refuse(
+        ~((ratio > coarse / fine) & (ratio < quotient(_STEEPEST))),
+        r,
+        f,
+        "must come closer to each other with finer cells, at an order between 0 and "
+        f"{_STEEPEST:g}",
+        "Use finer cells, or longer runs where they ring.",
+    )
+    low, high = np.zeros(ratio.shape), np.full(ratio.shape, _STEEPEST)
+    for _ in range(60):
+        middle = (low + high) / 2
+        below = quotient(middle) < ratio
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.asarray((low + high) / 2)
+
+
+def _refuse(
+    bad: np.ndarray | np.bool_,
+    r: np.ndarray,
+    f: np.ndarray,
+    what: str,
+    advice: str = "",
+) -> None:
+    """Refuses values of which an entry does not allow an extrapolation."""
+    if not np.any(bad):
+        return
+    entry = tuple(int(i) for i in np.argwhere(bad)[0])
+    where = f" (entry {', '.join(map(str, entry))})" if entry else ""
+    seen = ", ".join(f"{v:.8g}" for v in f[(slice(None), *entry)])
+    raise ArgumentError(
+        f"`values`{where} {what}, but at the resolutions "
+        f"{', '.join(f'{x:g}' for x in r)} are {seen}. {advice}".rstrip()
+    )
+
+
+def converge(
+    compute: Callable[[Any], Any],
+    resolutions: Sequence[float | int],
+    *,
+    formal_order: float | int = 2,
+    safety: float | int = 1.25,
+    progress: Progress | bool = True,
+) -> Convergence:
+    """Computes something at several resolutions and extrapolates it.
+
+    Ratios of 1.3 and more between resolutions tell orders from noise; what lies where
+    should not move with them, so take resolutions for which faces stay on cell borders.
+
+    Args:
+        compute: Takes one of `resolutions` as it stands there, such as cells per length
+            or cells of a layer, to a number or an array of one shape.
+        resolutions: At least three, from coarse to fine.
+        formal_order: As for `extrapolate`.
+        safety: As for `extrapolate`.
+        progress: Whether and how to show how many are done.
+
+    Returns:
+        The study.
+
+    Raises:
+        ArgumentError: As `extrapolate`; for too few resolutions before the first run.
+    """
+    if len(resolutions) < 3:
+        raise ArgumentError(
+            "`resolutions` must be at least 3, as two give no order, but are "
+            f"{len(resolutions)}."
+        )
+    shown = Progress("resolutions") if progress is True else progress
+    values = []
+    with show_progress(shown, 0, len(resolutions)) as report:
+        for number, resolution in enumerate(resolutions):
+            values.append(np.asarray(compute(resolution)))
+            report(number + 1, float("nan"))
+    shapes = {value.shape for value in values}
+    if len(shapes) > 1:
+        raise ArgumentError(
+            "`compute` must return arrays of one shape, but returned the shapes "
+            f"{sorted(shapes)}."
+        )
+    return extrapolate(
+        resolutions, np.stack(values), formal_order=formal_order, safety=safety
+    )

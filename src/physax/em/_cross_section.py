@@ -1,0 +1,404 @@
+"""Modes of a cross-section: guided waves of any shape, with all six components."""
+
+import warnings
+
+import equinox as eqx
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, Num
+
+from .._checks import ArgumentError, PhysaxWarning, as_array, check, positive
+from ..grid import Grid
+from ..units import ETA_0, SPEED_OF_LIGHT
+from ._boundaries import Boundaries, check_boundaries
+from ._components import stagger
+from ._cross_section_layers import (
+    bent_parts,
+    build_section,
+    check_radius,
+    layer_stretches,
+    section_ends,
+    section_parts,
+)
+from ._cross_section_operator import (
+    CrossSection,
+    Pair,
+    areas,
+    electric_along,
+    magnetic_along,
+)
+from ._cross_section_solver import Request, eigenmodes
+from ._medium import Medium
+from ._medium_checks import check_medium
+
+
+class CrossSectionModes(eqx.Module):
+    r"""Modes that travel along +z through a cross-section in the xy plane.
+
+    In falling order of the effective index; every array has the mode as its first axis.
+    Fields are those of the time sign `exp(-i w t)`, E in V/m and $\eta_0 H$, each at
+    its Yee points, scaled to carry 1 W (time average of the sum of products over the
+    grid). Without loss the transverse ones are real and those along z imaginary. The
+    sign makes the first lobe of the larger transverse component of E positive.
+
+    Attributes:
+        effective_index: $\beta / k$; complex with loss or absorbing layers.
+        fields: By component, `"Ex"` to `"Hz"`.
+        coordinates: By component, the positions of its samples along x and y in metres.
+        areas: Around the samples of Ex and of Ey, in m^2.
+        guided: Whether the mode travels, $|\mathrm{Im}\, n| < \mathrm{Re}\, n$, and its
+            index exceeds that of all that goes on beyond the open ends.
+        cladding_index: That index; 0 between walls.
+        edge: Largest power density in the outermost cells at open ends over the largest
+            of all. A guided mode with more than 1e-3 is cut off by the window.
+        x_fraction: Share of Ex in the sum of the squares of Ex and Ey.
+        effective_area: $(\int S)^2 / \int S^2$ of the power density, in m^2.
+        frequency: In Hz.
+    """
+
+    effective_index: Num[Array, " modes"]
+    fields: dict[str, Num[Array, "modes _ _"]]
+    coordinates: dict[str, tuple[Float[Array, " _"], Float[Array, " _"]]]
+    areas: tuple[Num[Array, "_ _"], Num[Array, "_ _"]]
+    guided: Bool[Array, " modes"]
+    cladding_index: Float[Array, ""]
+    edge: Float[Array, " modes"]
+    x_fraction: Float[Array, " modes"]
+    effective_area: Float[Array, " modes"]
+    frequency: Float[Array, ""]
+
+    def __getitem__(self, index) -> "CrossSectionModes":
+        """Returns some of the modes, by a slice or a list of numbers from 0."""
+        index = np.atleast_1d(np.arange(len(self.effective_index))[index])
+
+        def per_mode(modes):
+            return (
+                modes.effective_index,
+                modes.fields,
+                modes.guided,
+                modes.edge,
+                modes.x_fraction,
+                modes.effective_area,
+            )
+
+        return eqx.tree_at(
+            per_mode, self, jax.tree.map(lambda x: x[index], per_mode(self))
+        )
+
+    def table(self) -> str:
+        """Returns a line of text for each mode."""
+        rows = [" mode  effective index          guided  Ex share  area (um^2)  edge"]
+        for k, index in enumerate(np.asarray(self.effective_index)):
+            text = f"{index.real:.7f}"
+            if np.iscomplexobj(index):
+                text += f" {index.imag:+.3e}i"
+            rows.append(
+                f"{k + 1:5d}  {text:<23}  {'yes' if self.guided[k] else 'no':<6}  "
+                f"{float(self.x_fraction[k]):8.4f}  "
+                f"{float(self.effective_area[k]) * 1e12:11.4g}  "
+                f"{float(self.edge[k]):.1e}"
+            )
+        return "\n".join(rows)
+
+
+def cross_section_modes(
+    grid: Grid,
+    medium: Medium,
+    frequency: Num[ArrayLike, ""],
+    *,
+    count: int = 1,
+    boundaries: Boundaries | None = None,
+    radius: Num[ArrayLike, ""] | None = None,
+    target: Num[ArrayLike, ""] | None = None,
+    spacing: Num[ArrayLike, ""] | None = None,
+    dt: Num[ArrayLike, ""] | None = None,
+) -> CrossSectionModes:
+    r"""Solves for the modes of a waveguide, on the Yee points of its cross-section.
+
+    Full vector: $G A (E_x, E_y) = n^2 (E_x, E_y)$ with the differences of the Yee grid,
+    a sparse eigenproblem that SciPy solves on the host in double precision, also from
+    a compiled program. Differentiable, fields too, with respect to medium, grid,
+    frequency and radius, if the mode is not degenerate.
+
+    References: Zhu and Brown, Optics Express 10, 853 (2002); bends: Ward and Pendry,
+    J. Mod. Opt. 43, 773 (1996).
+
+    Args:
+        grid: A 2-D grid, the section. Light travels along z.
+        medium: What fills it, for example from `rasterise` with
+            `components=("Ex", "Ey", "Ez")`. Conductivity and poles make the indices
+            complex; poles count with their susceptibility at the frequency.
+        frequency: In Hz.
+        count: Number of modes.
+        boundaries: Walls and layers at the faces of x and y. By default the section is
+            a window into something larger, closed by electric walls out of the
+            mode's reach.
+        radius: Radius in metres of a bend around an axis parallel to y at
+            `x = -radius`; negative for one at the other side. The index is that at
+            `x = 0`, and needs absorbing layers for the loss.
+        target: Find the modes with the indices nearest to this one instead of the
+            largest, for example behind those of a substrate. Needed where the real
+            part of a permittivity is not positive: the largest index is not known to
+            lie below that of any medium then.
+        spacing: Length of the cells along z in metres, to have the index that a
+            time-domain simulation on such cells has. Less than a third of a wavelength
+            in the guide.
+        dt: Its time step in seconds, likewise; less than half a period.
+
+    Returns:
+        The modes.
+
+    Raises:
+        ArgumentError: If the grid is not 2-D, the medium does not fit it, a number is
+            out of range, there are more modes asked than unknowns, or fewer modes
+            travel than were asked for; that message lists the indices found. If a
+            metal comes without `target`, is perfect, or the solver does not converge.
+    """
+    _check_arguments(grid, medium, count, boundaries)
+    frequency = positive(as_array(frequency), "frequency")
+    numbers = {"radius": radius, "target": target, "spacing": spacing, "dt": dt}
+    numbers = {k: as_array(v) for k, v in numbers.items() if v is not None}
+    for name in {"target", "spacing", "dt"} & set(numbers):
+        numbers[name] = positive(numbers[name], name)
+    if "dt" in numbers:
+        numbers["dt"] = check(
+            numbers["dt"],
+            numbers["dt"] * frequency < 0.5,
+            "`dt` must be less than half a period of `frequency`",
+        )
+    if "radius" in numbers:
+        check_radius(grid, numbers["radius"])
+    modes, squares, least, turns = _solved(
+        grid, medium, frequency, boundaries, numbers, count
+    )
+    _refuse_metal(least, numbers)
+    _refuse_missing(squares, modes.cladding_index)
+    _refuse_long_cells(turns, numbers)
+    _warn_of_small_window(modes)
+    return modes
+
+
+@eqx.filter_jit
+def _solved(grid, medium, frequency, boundaries, numbers, count):
+    """Returns the modes and what the refusals look at.
+
+    Those are the squares of the indices that the equations have, the least real part of
+    a permittivity, and half the phase over a cell along z as if it were short.
+    """
+    dt, spacing = numbers.get("dt"), numbers.get("spacing")
+    seen = frequency
+    if dt is not None:
+        seen = jnp.sin(jnp.pi * frequency * dt) / (jnp.pi * dt)
+    k0 = 2 * jnp.pi * seen / SPEED_OF_LIGHT
+    ends, open_ = section_ends(boundaries)
+    parts = section_parts(medium, grid.shape, seen, frequency, dt)
+    electric = [jnp.min(jnp.real(parts[name])) for name in ("Ex", "Ey", "Ez")]
+    least = jnp.min(jnp.stack(electric))
+    if "target" not in numbers:
+        parts["Ex"] = jnp.where(least > 0, parts["Ex"], jnp.nan)
+    if "radius" in numbers:
+        parts = bent_parts(parts, grid, numbers["radius"])
+    widths = grid.cell_widths(0), grid.cell_widths(1)
+    stretches = layer_stretches(grid, boundaries, frequency)
+    section = build_section(parts, widths, ends, k0, stretches)
+    aim = numbers.get("target", 0.0)
+    aim = jnp.asarray(aim, jnp.real(section.widths[0]).dtype)
+    found = eigenmodes(section, aim, Request(count, open_))
+    solved = jnp.isfinite(found.squares)
+    beta = jnp.sqrt(jnp.where(solved, found.squares, jnp.nan)) * k0
+    turns = jnp.zeros(count)
+    if spacing is not None:
+        turns = jnp.real(beta) * spacing / 2
+        beta = 2 / spacing * jnp.arcsin(beta * spacing / 2)
+        beta = jnp.where(turns < 1, beta, jnp.nan)
+    index = beta * SPEED_OF_LIGHT / (2 * jnp.pi * frequency)
+    modes = _finished(section, found, index, grid, k0, frequency, open_)
+    return modes, found.squares, least, turns
+
+
+def _check_arguments(grid, medium, count, boundaries) -> None:
+    if grid.ndim != 2:
+        raise ArgumentError(
+            "`grid` must be 2-D, the section in x and y, but is "
+            f"{grid.ndim}-D. Light travels along z."
+        )
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ArgumentError(
+            f"`count` must be an integer and at least 1, but is {count!r}."
+        )
+    most = 2 * grid.shape[0] * grid.shape[1] - sum(grid.shape) - 4
+    if count > max(most, 1):
+        raise ArgumentError(
+            f"`count` must be at most {max(most, 1)} on a section of {grid.shape} "
+            f"cells, but is {count}."
+        )
+    if boundaries is not None:
+        check_boundaries(boundaries, grid)
+    if medium.metal is not None:
+        raise ArgumentError(
+            "`medium` of a cross-section must not hold perfect metal, but does. End "
+            "the grid with `PEC` faces, or take a `Drude` metal."
+        )
+    check_medium(medium, ("Ex", "Ey", "Ez", "Hx", "Hy", "Hz"), grid.shape)
+
+
+def _refuse_missing(squares, cladding) -> None:
+    """Refuses, where they are known, modes that do not travel or were not found."""
+    if isinstance(squares, jax.core.Tracer):
+        return
+    squares = np.asarray(squares)
+    if np.any(np.isinf(squares)):
+        raise ArgumentError(
+            "The mode solver did not converge: it found "
+            f"{np.sum(np.isfinite(squares))} of {len(squares)} modes. Ask for a "
+            "smaller `count`, or give a `target` near the index of a mode."
+        )
+    # The real part is positive where |Im n| < Re n.
+    travels = np.real(squares) > 0
+    if np.all(travels):
+        return
+    known = f"the cladding has {float(cladding):.6g}"
+    if not np.any(travels):
+        raise ArgumentError(
+            f"`count` must be at most 0, the number of modes that travel in this "
+            f"section, but is {len(squares)}; {known}. Raise `frequency`, or widen the "
+            "core."
+        )
+    indices = ", ".join(f"{n:.6g}" for n in np.sqrt(squares[travels]).tolist())
+    raise ArgumentError(
+        f"`count` must be at most {int(np.sum(travels))}, the number of modes that "
+        f"travel in this section, but is {len(squares)}. Their effective indices are "
+        f"[{indices}]; {known}. For more, raise `frequency` or widen the core."
+    )
+
+
+def _refuse_metal(least, numbers: dict[str, Array]) -> None:
+    """Refuses, where it is known, a search for the largest index beside a metal."""
+    if isinstance(least, jax.core.Tracer) or "target" in numbers:
+        return
+    # Not `<= 0`: a medium that is NaN is told of as modes that are missing.
+    if not float(least) <= 0:
+        return
+    raise ArgumentError(
+        "`target` must be given where the real part of a permittivity is not positive, "
+        f"but is `None` and the least is {float(least):.6g}: modes at the face of a "
+        "metal have indices above those of all media. Give the index near which to "
+        "look, for a plasmon sqrt(eps_m eps_d / (eps_m + eps_d))."
+    )
+
+
+def _refuse_long_cells(turns, numbers: dict[str, Array]) -> None:
+    """Refuses, where they are known, cells along z that cannot carry a mode."""
+    if isinstance(turns, jax.core.Tracer) or np.all(np.asarray(turns) < 1):
+        return
+    spacing, largest = float(numbers["spacing"]), float(np.max(np.asarray(turns)))
+    raise ArgumentError(
+        f"`spacing` must be less than {spacing / largest:.6g} m, 1 / pi of a "
+        f"wavelength in the guide, but is {spacing:.6g} m: no wave of that index "
+        "travels on such cells. Make it smaller."
+    )
+
+
+def _warn_of_small_window(modes: CrossSectionModes) -> None:
+    """Warns of guided modes that reach the open ends of the window."""
+    if isinstance(modes.edge, jax.core.Tracer) or isinstance(
+        modes.guided, jax.core.Tracer
+    ):
+        return
+    edge, guided = np.asarray(modes.edge), np.asarray(modes.guided)
+    cut = np.flatnonzero(guided & (edge > 1e-3))
+    if cut.size:
+        warnings.warn(
+            f"Mode {cut[0] + 1} has {edge[cut[0]]:.1e} of its largest power density at "
+            "the edge of `grid`: the window should be larger.",
+            PhysaxWarning,
+            stacklevel=3,
+        )
+
+
+def power_density(section: CrossSection, e: Pair, h: Pair) -> Array:
+    """Averages `e h*` to the centres of the cells; leading axes are kept."""
+    first, second = e[0] * jnp.conj(h[0]), e[1] * jnp.conj(h[1])
+
+    def to_cells(x, axis):
+        if section.ends[axis] is None:
+            return (x + jnp.roll(x, -1, axis - 2)) / 2
+        n = x.shape[axis - 2]
+        low, high = (
+            jax.lax.slice_in_dim(x, start, start + n - 1, axis=axis - 2)
+            for start in (0, 1)
+        )
+        return (low + high) / 2
+
+    return jnp.real(to_cells(first, 1) + to_cells(second, 0))
+
+
+def _finished(section, found, index, grid, k0, frequency, open_) -> CrossSectionModes:
+    """Scales the modes to 1 W and names their components."""
+    e, h = found.electric, found.magnetic
+    weight = areas(section)
+    flow = sum(
+        jnp.sum(jnp.real(w * x * jnp.conj(y)), axis=(1, 2))
+        for w, x, y in zip(weight, e, h, strict=True)
+    )
+    scale = (k0 * jnp.sqrt(2 * ETA_0 / jnp.abs(flow)))[:, None, None]
+    e, h = tuple(scale * x for x in e), tuple(scale * x for x in h)
+    fields = {
+        "Ex": e[0],
+        "Ey": e[1],
+        "Ez": 1j * jax.vmap(lambda a, b: electric_along(section, (a, b)))(*h),
+        "Hx": -h[1],
+        "Hy": h[0],
+        "Hz": 1j * jax.vmap(lambda a, b: magnetic_along(section, (a, b)))(*e),
+    }
+    coordinates = {name: _points(grid, name, section) for name in fields}
+    density = power_density(section, e, h)
+    cells = jnp.real(section.widths[0][:, None] * section.widths[1]) / k0**2
+    total = jnp.sum(density * cells, axis=(1, 2))
+    squares = [
+        jnp.sum(jnp.abs(w) * jnp.abs(x) ** 2, axis=(1, 2))
+        for w, x in zip(weight, e, strict=True)
+    ]
+    return CrossSectionModes(
+        effective_index=index,
+        fields=fields,
+        coordinates=coordinates,
+        areas=(weight[0] / k0**2, weight[1] / k0**2),
+        guided=_guided(found, index),
+        cladding_index=found.outside,
+        edge=_edge(density, open_),
+        x_fraction=squares[0] / (squares[0] + squares[1]),
+        effective_area=total**2 / jnp.sum(density**2 * cells, axis=(1, 2)),
+        frequency=frequency,
+    )
+
+
+def _guided(found, index: Array) -> Array:
+    """Returns which modes travel and do not leak through the open ends."""
+    travels = (jnp.real(found.squares) > 0) & jnp.isfinite(index)
+    return travels & (jnp.real(jnp.sqrt(found.squares)) > found.outside)
+
+
+def _edge(density: Array, open_) -> Array:
+    """Returns the largest density at the open ends over the largest of all."""
+    size = jnp.abs(density)
+    sides = [
+        jnp.max(jnp.take(size, index, axis + 1), axis=1)
+        for axis, both in enumerate(open_)
+        for index, is_open in zip((0, -1), both, strict=True)
+        if is_open
+    ]
+    if not sides:
+        return jnp.zeros(size.shape[0], size.dtype)
+    return jnp.max(jnp.stack(sides), axis=0) / jnp.max(size, axis=(1, 2))
+
+
+def _points(grid: Grid, name: str, section: CrossSection) -> tuple[Array, Array]:
+    """Returns where the samples of a component lie."""
+    out = []
+    for axis, half in enumerate(stagger(name, 2)):
+        nodes = grid.edges(axis)[: section.duals[axis].shape[0]]
+        out.append(grid.centres(axis) if half else nodes)
+    return out[0], out[1]

@@ -1,0 +1,153 @@
+"""Equivalent currents on the faces of a box, and the medium that they radiate into."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Complex, Float
+
+from .._checks import ArgumentError, check
+from ..units import SPEED_OF_LIGHT
+from ._boundaries import PEC, PMC
+from ._components import AXES
+from ._flux import poynting_pairs
+from ._near_field import NearField
+
+
+WALLS = {"PEC": PEC(), "PMC": PMC()}
+
+
+class Currents(NamedTuple):
+    """One component of a current on a face.
+
+    Attributes:
+        kind: "J" (as `eta0 J`) or "M".
+        axis: Its axis, by name.
+        normal: Number of the face's axis.
+        outward: Sign of the outward normal.
+        values: In V s/m, shape (frequency, x, y, z).
+        coordinates: Along each axis, in metres.
+        widths: Widths of the samples times the wavenumber along each axis, shape
+            (frequency, samples); 1 along the normal.
+        gap: Half the distance of E and H along the normal, in metres.
+    """
+
+    kind: str
+    axis: str
+    normal: int
+    outward: int
+    values: Complex[Array, "..."]
+    coordinates: tuple[Float[Array, "..."], ...]
+    widths: tuple[Float[Array, "..."], ...]
+    gap: Float[Array, ""]
+
+
+def wavenumber(near: NearField) -> tuple[Float[Array, " freqs"], Float[Array, ""]]:
+    """Returns the wavenumber in rad/m, and the impedance over that of vacuum."""
+    index = jnp.sqrt(near.permittivity * near.permeability)
+    k = 2 * jnp.pi * near.frequencies.astype(near.dt.dtype) * index / SPEED_OF_LIGHT
+    return k, jnp.sqrt(near.permeability / near.permittivity)
+
+
+def surface_currents(near: NearField, k: Float[Array, " freqs"]) -> list[Currents]:
+    r"""Returns the currents $J = n \times H$ and $M = -n \times E$ of all faces.
+
+    Each stands where the field equations have it that join the fields outside to none
+    inside: J, made of H half a cell outside, on the nodes of the face, and M, made of E
+    on the face, half a cell outside.
+
+    Args:
+        near: The fields.
+        k: Wavenumbers in rad/m.
+
+    Returns:
+        The currents.
+    """
+    names = {key.split()[0] for key in near.values}
+    out = []
+    for face in near.faces:
+        normal, outward = AXES.index(face[1]), 1 if face[0] == "+" else -1
+        for electric, magnetic, sign in poynting_pairs(normal, tuple(names)):
+            e, h = f"{electric} {face}", f"{magnetic} {face}"
+            apart = near.coordinates[h][normal] - near.coordinates[e][normal]
+            gap = jnp.abs(apart[0]) / 2
+            for kind, place, field in (("J", e, h), ("M", h, e)):
+                widths = tuple(
+                    jnp.ones((1, 1), k.dtype) if axis == normal else k[:, None] * width
+                    for axis, width in enumerate(near.widths[place])
+                )
+                out.append(
+                    Currents(
+                        kind,
+                        place[1],
+                        normal,
+                        outward,
+                        -outward * sign * near.values[field],
+                        near.coordinates[place],
+                        widths,
+                        gap,
+                    )
+                )
+    return out
+
+
+# A few roundings of a permittivity that was computed.
+_SAME = 1e-5
+
+
+def projectable(near: NearField) -> NearField:
+    """Returns near fields that radiate into one lossless, unbounded medium.
+
+    Args:
+        near: The fields.
+
+    Returns:
+        The same; NaN under `jit` where the medium is not of that kind.
+
+    Raises:
+        ArgumentError: If the simulation is 1-D, periodic, or walled on both sides of an
+            axis, or, outside of `jit`, if the medium is not of that kind.
+    """
+    if not isinstance(near, NearField):
+        raise ArgumentError(
+            "`near` must be what a `NearFieldMonitor` recorded, but is a "
+            f"{type(near).__name__}."
+        )
+    if near.ndim == 1:
+        raise ArgumentError(
+            "`near` must be of a 2-D or 3-D simulation to be projected, but is of a "
+            "1-D one. Its waves do not spread: take the fields as they are."
+        )
+    if near.repeated:
+        names = [AXES[axis] for axis in near.repeated]
+        raise ArgumentError(
+            "`near` must be of a simulation without periods to be projected, but "
+            f"repeats along {names}. Take `diffraction_orders`."
+        )
+    axes = [axis for axis, _ in near.walls]
+    for axis in axes:
+        if axes.count(axis) > 1:
+            raise ArgumentError(
+                "`near` must be of a simulation with at most one wall along an axis to "
+                f"be projected, but has two along {AXES[axis]}. Put a `CPML` there."
+            )
+    return in_one_medium(near)
+
+
+def in_one_medium(near: NearField) -> NearField:
+    """Returns near fields with faces in one lossless material, or NaN, or raises."""
+    spread = check(
+        near.spread,
+        near.spread <= _SAME,
+        "The material on all faces of `near` must be the same, because layers such as "
+        "a substrate are not modelled: lay the box into one medium, or leave out "
+        "`faces`. The relative spread of permittivity and permeability must be 0",
+    )
+    loss = check(
+        near.loss,
+        near.loss == 0,
+        "The material on the faces of `near` must be lossless: lay the box into a "
+        "medium without conductivity and poles. The largest loss there must be 0",
+    )
+    sound = near.permittivity + 0 * (spread + loss)
+    return eqx.tree_at(lambda n: n.permittivity, near, sound)

@@ -1,0 +1,147 @@
+"""Modes that do not travel, told before a run."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.core
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._checks import ArgumentError
+from ..units import SPEED_OF_LIGHT
+from ._frame import build_frame
+from ._port_plane import PortPlane, plane_modes, port_plane
+from ._ports import Port, port_line, port_mode
+from ._program import outline
+from ._simulation import Simulation
+from ._sources import ModeSource
+
+
+@eqx.filter_jit
+def _solved(
+    sim: Simulation, places: Mapping[str, tuple[Port, Any]], frequency
+) -> dict[str, tuple[Array, Array | None]]:
+    """Returns the square of the index of each mode, and the index of what is around."""
+    setup = outline(sim).setup
+    found = {}
+    for name, (port, place) in places.items():
+        if isinstance(place, PortPlane):
+            mode = plane_modes(port, place, setup, frequency[name])
+            found[name] = mode.square, mode.cladding_index
+        else:
+            index = port_mode(port, place, setup, frequency[name]).effective_index
+            found[name] = index**2, None
+    return found
+
+
+# For cells of different widths.
+_MARGIN = 1.2
+
+
+def _surely_travels(sim: Simulation, port: Port, place: Any, frequency: Array) -> bool:
+    r"""Whether a mode of a line would travel in the thinnest of what fills the grid.
+
+    Between electric walls mode m then has $m \pi$ over the length of the line across.
+    """
+    if isinstance(place, PortPlane):
+        return False
+    other = 1 - port.axis
+    length = np.sum(np.asarray(sim.grid.cell_widths(other))[slice(*place[other])])
+    regions = [one.permittivity for one in sim.medium.regions]
+    index = 1.0
+    for part in ((sim.medium.permittivity, regions), sim.medium.permeability):
+        index *= min(float(np.min(np.asarray(x))) for x in jax.tree.leaves(part)) ** 0.5
+    turns = 2 * index * float(frequency) * length / SPEED_OF_LIGHT
+    return bool(turns > _MARGIN * port.mode)
+
+
+def check_modes(
+    sim: Simulation,
+    ports: Mapping[str, Port],
+    frequencies: Mapping[str, Float[Array, ""]],
+    remedy: str,
+) -> None:
+    """Refuses ports whose mode is cut off, as far as what they lie in is known.
+
+    Args:
+        sim: The simulation.
+        ports: By how messages name them.
+        frequencies: In Hz, the lowest of each.
+        remedy: What else may help than another mode or a wider core.
+
+    Raises:
+        ArgumentError: Names the mode and the frequency.
+    """
+    known = (sim.grid, sim.medium, sim.dt, frequencies)
+    if not ports or any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(known)):
+        return
+    sim = eqx.tree_at(lambda s: (s.sources, s.monitors), sim, ({}, {}))
+    frame = build_frame(sim.grid, sim.boundaries, sim.components)
+    find = port_plane if frame.ndim == 3 else port_line
+    places = {name: (port, find(port, frame, name)) for name, port in ports.items()}
+    places = {
+        name: pair
+        for name, pair in places.items()
+        if not _surely_travels(sim, *pair, frequencies[name])
+    }
+    if not places:
+        return
+    for name, (square, cladding) in _solved(sim, places, dict(frequencies)).items():
+        check_travels(
+            name, ports[name].mode, frequencies[name], square, cladding, remedy
+        )
+
+
+def check_sources(sim: Simulation) -> None:
+    """Refuses mode sources whose mode is cut off; see `check_modes`."""
+    modes = {k: s for k, s in sim.sources.items() if isinstance(s, ModeSource)}
+    frequencies = {
+        name: source.pulse.frequency if source.frequency is None else source.frequency
+        for name, source in modes.items()
+    }
+    check_modes(
+        sim,
+        {f"source {name!r}": one.port for name, one in modes.items()},
+        {f"source {name!r}": f for name, f in frequencies.items()},
+        "take a higher `frequency`",
+    )
+
+
+def check_travels(
+    name: str,
+    mode: int,
+    frequencies: Float[Array, "*freqs"],
+    squares: Float[Array, "*freqs"],
+    cladding: Float[Array, "*freqs"] | None,
+    remedy: str,
+) -> None:
+    """Refuses a mode that is cut off at some frequency.
+
+    Args:
+        name: How the message names the port.
+        mode: Number of the mode.
+        frequencies: In Hz.
+        squares: Of the effective index.
+        cladding: Index of what goes on beyond the port, if known.
+        remedy: What else may help than another mode or a wider core.
+
+    Raises:
+        ArgumentError: If one is.
+    """
+    found = np.ravel(np.asarray(squares))
+    if np.all(found > 0):
+        return
+    at = int(np.argmin(found > 0))
+    index = "imaginary"
+    if np.isfinite(found[at]):
+        index = f"{np.sqrt(-found[at]):.6g}i"
+    around = ""
+    if cladding is not None:
+        around = f" (the cladding has {float(np.ravel(cladding)[at]):.6g})"
+    raise ArgumentError(
+        f"`mode` of {name} must travel, but the effective index of mode {mode} is "
+        f"{index}{around} at {float(np.ravel(frequencies)[at]):.6g} Hz. Ask for a "
+        f"lower `mode`, {remedy}, or widen the core."
+    )

@@ -1,0 +1,317 @@
+"""Dispersive media: poles in boxes of cells, and how a run steps them."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, ArrayLike, Float
+
+from .._checks import ArgumentError, as_array
+from ..grid import Block, Box
+from ._boxes import as_box, in_block, over_cuts, size_of, to_wall
+from ._poles import (
+    AbstractPole,
+    Recursion,
+    as_poles,
+    check_poles,
+    recursion,
+    susceptibility,
+)
+
+
+Fraction = Float[Array, "..."] | dict[str, Float[Array, "..."]]
+
+
+def _fraction(value: Any) -> Fraction:
+    """Converts fractions, refusing what would amplify."""
+
+    def one(value, where=""):
+        value = as_array(value)
+        if not jnp.issubdtype(value.dtype, jnp.floating):
+            raise ArgumentError(
+                f"`fraction`{where} must be real, but has dtype {value.dtype}."
+            )
+        if isinstance(value, jax.core.Tracer):
+            # A factor, so that the derivative is NaN, too.
+            return value * jnp.where(value >= 0, 1, jnp.nan)
+        host = np.asarray(value)
+        bad = ~(np.isfinite(host) & (host >= 0))
+        if bad.any():
+            index = tuple(int(i) for i in np.argwhere(bad)[0])
+            raise ArgumentError(
+                f"`fraction`{where} must be finite and at least 0, or the medium "
+                f"amplifies, but is {host[index]:g}"
+                + (f" in cell {index} of the box." if index else ".")
+            )
+        return value
+
+    if isinstance(value, dict):
+        if unknown := sorted(set(value) - {"E" + axis for axis in "xyzrp"}):
+            raise ArgumentError(
+                "`fraction` must be keyed by components such as 'Ez', but has the keys "
+                f"{unknown}."
+            )
+        return {key: one(v, f"[{key!r}]") for key, v in value.items()}
+    return one(value)
+
+
+class Dispersion(eqx.Module):
+    r"""Poles that fill a box of cells, wholly or in part.
+
+    They add $f \chi(\omega)$ to the relative permittivity of the medium, design
+    regions included, with a fraction $f$ for each cell. Only the cells of the box are
+    stepped for it. Reverse mode serves fractions and strengths; other numbers of the
+    poles want `adjoint=Checkpointed()`.
+
+    Attributes:
+        box: For each axis the first cell and one past the last.
+        poles: Of one material; together they must not amplify, of which traced ones are
+            not checked.
+        fraction: How much of each cell is of it: one number, an array of the shape of
+            the box, or one of these for each component `"Ex"`, `"Ey"`, `"Ez"`.
+
+    Raises:
+        ArgumentError: If a fraction is negative or of another shape than the box, or
+            the poles amplify at some frequency.
+    """
+
+    box: Box = eqx.field(static=True, converter=as_box)
+    poles: tuple[AbstractPole, ...] = eqx.field(converter=as_poles)
+    fraction: Fraction = eqx.field(converter=_fraction, default=1.0)
+
+    def __check_init__(self):
+        if not self.poles:
+            raise ArgumentError("`poles` of a dispersion must not be empty.")
+        check_poles(self.poles)
+        given = self.fraction
+        for entry in given.values() if isinstance(given, dict) else (given,):
+            if entry.ndim and entry.shape != size_of(self.box):
+                raise ArgumentError(
+                    f"`fraction` must be a number or have the shape "
+                    f"{size_of(self.box)} of its box, but has shape {entry.shape}."
+                )
+
+    def covers(self, component: str) -> bool:
+        """Returns whether there is a fraction for a component."""
+        return not isinstance(self.fraction, dict) or component in self.fraction
+
+    def at(self, component: str) -> Float[Array, "*box"]:
+        """Returns the fraction at each sample of a component in the box."""
+        entry = self.fraction
+        entry = entry[component] if isinstance(entry, dict) else entry
+        return jnp.broadcast_to(entry, size_of(self.box))
+
+
+def metallic(one: Dispersion) -> bool:
+    """Whether the permittivity is below 0 at some frequency, as far as is known."""
+    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(one.poles)):
+        return False
+    with jax.ensure_compile_time_eval():
+        scales = [float(pole.scale()) for pole in one.poles]
+        frequencies = np.outer([x for x in scales if x > 0], np.geomspace(0.1, 10, 101))
+        chi = np.asarray(susceptibility(one.poles, frequencies.ravel()))
+    return bool(np.any(np.real(chi) < -1))
+
+
+class Response(eqx.Module):
+    """The poles in one box at the samples of one component, made ready to step.
+
+    Attributes:
+        box: Cells of the whole grid; all of them along the axes that devices cut.
+        cells: Those of them that may have a fraction.
+        fraction: Of each cell of the box.
+        poles: The recursions.
+    """
+
+    box: Box = eqx.field(static=True)
+    cells: Box = eqx.field(static=True)
+    fraction: Float[Array, "*box"]
+    poles: tuple[Recursion, ...]
+
+    def inertia(self) -> Float[Array, "*box"]:
+        """Returns what the poles add to the inertia of the row."""
+        return self.fraction * sum(one.amplitude * one.inertia for one in self.poles)
+
+    def here(self, block: Block) -> Box:
+        """Returns the box in cells of a block."""
+        return in_block(self.box, block)
+
+
+def build_response(
+    one: Dispersion,
+    component: str,
+    dt: Float[Array, ""],
+    grid: tuple[int, ...],
+    stored: tuple[int, ...],
+    block: Block,
+) -> Response:
+    """Makes the poles of a box ready to step.
+
+    Args:
+        one: Poles and box.
+        component: The component.
+        dt: Time step in seconds.
+        grid: Cells of the grid.
+        stored: The same with the nodes on magnetic walls.
+        block: How devices cut the grid.
+
+    Returns:
+        The response. A box that ends at a magnetic wall has the node on it, too.
+    """
+    cells, more = to_wall(one.box, grid, stored)
+    fraction = jnp.pad(one.at(component), more, mode="edge")
+    box, pad = over_cuts(cells, block)
+    poles = tuple(recursion(pole, dt) for pole in one.poles)
+    return Response(box, cells, jnp.pad(fraction, pad), poles)
+
+
+States = tuple[tuple[Array, ...], ...]
+"""What the poles of a response remember.
+
+For each pole one array, or two where fields are complex: for the real and the
+imaginary part. The two states of a pole are one complex number: an update then reads
+and writes the same entry, so that it is done in place.
+"""
+
+
+class Memory(eqx.Module):
+    """What a response remembers of the step before.
+
+    Attributes:
+        drive: What its poles add to the curl of the next step.
+        states: The states of its poles.
+    """
+
+    drive: Array
+    states: States
+
+
+def at_rest(response: Response, dtype) -> Memory:
+    """Returns the memory of poles before the first step, of the whole grid."""
+    blank = jnp.zeros(size_of(response.box), dtype)
+    return Memory(blank, still(response, blank))
+
+
+def still(response: Response, blank: Array) -> States:
+    """Returns states of zero, for a field that is zero."""
+    return tuple(
+        tuple(
+            part if one.inflow.shape[0] == 1 else lax.complex(part, part)
+            for part in _parts(blank)
+        )
+        for one in response.poles
+    )
+
+
+def respond(response: Response, memory: Memory, field: Array) -> Memory:
+    r"""Advances poles by a step, given the field after it in the box of this block.
+
+    With $a B$ in the inertia of the row, poles add $-f \sum a (w x + 2 B E)$ to the
+    curl of the next step, and then $x \gets M x + b (E + E^+)$. What is kept is
+    $z = x - b E$: with $z \gets M z + (1 + M) b E$ nobody reads a field that the next
+    step overwrites, which would be copied.
+
+    Args:
+        response: The poles.
+        memory: What they remember.
+        field: The field.
+
+    Returns:
+        What they remember for the next step.
+    """
+    total = jnp.zeros_like(field)
+    for one, own in zip(response.poles, memory.states, strict=True):
+        _, direct = _with_field(one)
+        total = total + one.amplitude * _given(one.outflow, direct, own, field)
+    drive = -response.fraction * total
+    later = _nothing_of(drive)
+    states = []
+    for one, own in zip(response.poles, memory.states, strict=True):
+        inflow, _ = _with_field(one)
+        states.append(_advanced(one.matrix, inflow, own, field, later))
+    return Memory(drive, tuple(states))
+
+
+def _nothing_of(drive: Array) -> Array:
+    """Returns a zero that is known to the CPU after the drive alone.
+
+    States are overwritten in place only if the drive has read them before. Other
+    compilers compute both at once.
+    """
+    known = jnp.real(lax.stop_gradient(drive))
+    return lax.platform_dependent(
+        known[(0,) * known.ndim], cpu=lambda x: 0 * x, default=jnp.zeros_like
+    )
+
+
+def _with_field(one: Recursion) -> tuple[Array, Array]:
+    """Returns how a field that enters two steps drives the states and the next step."""
+    inflow = one.inflow + one.matrix @ one.inflow
+    return inflow, 2 * one.inertia + one.outflow @ one.inflow
+
+
+def recall(
+    response: Response, states: States, drive: Array
+) -> tuple[States, tuple[Array, ...]]:
+    r"""Carries cotangents back through poles, but for amplitude and fraction.
+
+    Both scale what a pole gives, so that their cotangents need the field and what is
+    returned here alone. The states go back by the transposed recursion. A field enters
+    the step before and the step after it: together as $(1 + M) v$ and $2 B + w v$.
+
+    Args:
+        response: The poles.
+        states: Cotangents of the states that the field after the step enters next, over
+            amplitude and fraction.
+        drive: The cotangent of what the poles drove in the step.
+
+    Returns:
+        The cotangents one step earlier, and for each pole what it adds to that of the
+        field before the step, over amplitude and fraction.
+    """
+    before, given = [], []
+    for one, after in zip(response.poles, states, strict=True):
+        inflow, direct = _with_field(one)
+        given.append(_given(inflow, -direct, after, drive))
+        before.append(_advanced(one.matrix.T, -one.outflow, after, drive))
+    return tuple(before), tuple(given)
+
+
+def _parts(values: Array) -> tuple[Array, ...]:
+    """Returns real and imaginary part of complex values, else the values."""
+    return (values.real, values.imag) if jnp.iscomplexobj(values) else (values,)
+
+
+def _given(outflow: Array, direct: Array, states: tuple[Array, ...], field: Array):
+    """Returns what a real linear system gives for its states and a field."""
+    outs = []
+    for z, part in zip(states, _parts(field), strict=True):
+        out = outflow[0] * z.real + direct * part
+        outs.append(out + outflow[1] * z.imag if jnp.iscomplexobj(z) else out)
+    return lax.complex(*outs) if len(outs) == 2 else outs[0]
+
+
+def _advanced(
+    matrix: Array,
+    inflow: Array,
+    states: tuple[Array, ...],
+    field: Array,
+    zero: ArrayLike = 0.0,
+) -> tuple[Array, ...]:
+    """Returns its next states, plus a zero."""
+    pairs = list(zip(states, _parts(field), strict=True))
+    if matrix.shape[0] == 1:
+        return tuple(matrix[0, 0] * z + inflow[0] * part + zero for z, part in pairs)
+    # Each part by itself: half the work of complex products.
+    (a, b), (c, d) = matrix
+    return tuple(
+        lax.complex(
+            a * z.real + b * z.imag + inflow[0] * part + zero,
+            c * z.real + d * z.imag + inflow[1] * part,
+        )
+        for z, part in pairs
+    )

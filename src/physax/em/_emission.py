@@ -1,0 +1,291 @@
+"""Emission of a dipole: power, local density of states and Purcell factor."""
+
+import warnings
+from collections.abc import Mapping
+
+import equinox as eqx
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Complex, Float
+
+from .._checks import ArgumentError, PhysaxWarning, check
+from ..units import EPSILON_0, ETA_0, FEMTO, MU_0, SPEED_OF_LIGHT
+from ._clock import Clock
+from ._force import ForceMonitor
+from ._medium import Property
+from ._monitors import (
+    AbstractMonitor,
+    AbstractSpectralMonitor,
+    Read,
+    as_frequencies,
+    sample_coordinates,
+)
+from ._near_field import NearFieldMonitor
+from ._pulses import AbstractPulse, GaussianPulse
+from ._setup import Setup
+from ._sources import AbstractSource, Dipole
+
+
+# Part of the largest spectrum of a pulse below which rounding is all that is left.
+_DARK = 1e-5
+
+
+class Emission(eqx.Module):
+    r"""What a dipole emits, from the field that acts back on it.
+
+    With the spectra of the field and of the current moment, the radiation resistance is
+    $R = -\mathrm{Re}(E / p)$, the power $P = \frac12 R\, |p|^2$ and the local density
+    of states along the dipole $\rho = (4 / \pi)\, \epsilon P / |p|^2$: states per
+    angular frequency and volume, $n^3 \omega^2 / 3 \pi^2 c^3$ in a homogeneous medium.
+    For magnetic dipoles H and the permeability stand for E and the permittivity.
+
+    Reference: Oskooi and Johnson, chapter 4 of Taflove, Oskooi and Johnson (editors),
+    *Advances in FDTD Computational Electrodynamics* (2013).
+
+    Attributes:
+        frequencies: In Hz.
+        resistance: $R$ in ohm/m^2 (3-D), ohm/m (2-D) or ohm (1-D); of a magnetic dipole
+            the conductance in S/m^2, S/m or S.
+        homogeneous: The same in a homogeneous medium like that at the dipole, exactly.
+        power: Spectral energy in W fs^2 (3-D), W fs^2/m (2-D), W fs^2/m^2 (1-D): equal
+            to the flux through a surface around the dipole, if nothing absorbs in it.
+        ldos: $\rho$ in s/m^3 (3-D), s/m^2 (2-D) or s/m (1-D).
+    """
+
+    frequencies: Float[Array, " freqs"]
+    resistance: Float[Array, " freqs"]
+    homogeneous: Float[Array, " freqs"]
+    power: Float[Array, " freqs"]
+    ldos: Float[Array, " freqs"]
+
+
+class EmissionMonitor(AbstractSpectralMonitor):
+    """What a dipole of the simulation emits, at the very samples that it drives.
+
+    The fields must have decayed when the run ends. All fields at the dipole count as
+    its own: it must be the only source. Next to a mirror face it emits with its image;
+    on a mirror the figures are those of the whole scene if the component has samples
+    there.
+
+    Attributes:
+        dipole: The source, as given to the simulation, which compares both when it is
+            built, as far as they are known.
+        frequencies: In Hz; the result is NaN where the spectrum of the pulse is below
+            1e-5 of its peak.
+    """
+
+    dipole: Dipole
+    frequencies: Float[Array, " freqs"] = eqx.field(converter=as_frequencies)
+
+    def locate(self, frame, what):
+        place = self.dipole.locate(frame, what)
+        name = self.dipole.component
+        return (Read(name, name, place.box),)
+
+    def finish(self, total, reads, setup):
+        (read,) = reads
+        electric = read.component[0] == "E"
+        weights = _weights(self.dipole, read, setup)
+        field = total[read.key] if electric else total[read.key] / ETA_0
+        seen = jnp.sum(field * weights, axis=range(1, field.ndim))
+        moment, largest = _moment(self.dipole, self.frequencies, setup)
+        # The quotient comes first: squares of spectra underflow in float32.
+        resistance = -jnp.real(seen / moment)
+        resistance = jnp.where(jnp.abs(moment) > _DARK * largest, resistance, jnp.nan)
+        medium = setup.medium.near(read.box, setup.grid.shape, whole=True)
+        epsilon = _at_samples(medium.permittivity, read, weights)
+        mu = _at_samples(medium.permeability, read, weights)
+        density = EPSILON_0 * epsilon if electric else MU_0 * mu
+        return Emission(
+            frequencies=self.frequencies,
+            resistance=resistance,
+            homogeneous=_homogeneous(
+                read.component, setup.grid.ndim, self.frequencies, epsilon, mu
+            ),
+            power=resistance * jnp.abs(moment / FEMTO) ** 2 / 2,
+            ldos=2 / np.pi * density * resistance,
+        )
+
+
+def _weights(dipole: Dipole, read: Read, setup: Setup) -> Float[Array, "..."]:
+    """Returns the share of each sample in the dipole."""
+    ndim = setup.grid.ndim
+    weights = jnp.ones((1,) * ndim)
+    for axis, points in enumerate(sample_coordinates(read, setup)):
+        if len(points) == 1:
+            continue
+        high = (dipole.position[axis] - points[0]) / (points[1] - points[0])
+        row = jnp.stack([1 - high, high])
+        weights = weights * row.reshape([-1 if a == axis else 1 for a in range(ndim)])
+    return weights
+
+
+def _at_samples(
+    value: Property, read: Read, weights: Float[Array, "..."]
+) -> Float[Array, ""]:
+    """Returns a property at the dipole: of its component, or the mean of the others."""
+    if isinstance(value, dict):
+        own = {n: v for n, v in value.items() if n == read.component} or value
+        parts = [_at_samples(v, read, weights) for v in own.values()]
+        return jnp.mean(jnp.stack(parts))
+    if value.ndim == 0:
+        return value
+    # The node of a magnetic wall behind the last cell is like that cell.
+    rows = [
+        np.minimum(np.arange(low, high), cells - 1)
+        for (low, high), cells in zip(read.box, value.shape, strict=True)
+    ]
+    return jnp.sum(value[np.ix_(*rows)] * weights)
+
+
+def _moment(
+    dipole: Dipole, frequencies: Float[Array, " freqs"], setup: Setup
+) -> tuple[Complex[Array, " freqs"], Float[Array, ""]]:
+    """Returns the spectrum of the moment as the run drives it, and a bound of it."""
+    # An electric current acts between two values of E, a magnetic one of H.
+    half_steps = 2 * jnp.arange(setup.steps) + (dipole.component[0] == "E")
+    delay = jnp.zeros_like(setup.dt)
+    pulse = jax.vmap(lambda h: dipole.pulse(Clock(h, setup.dt), delay))(half_steps)
+
+    def transform(frequency):
+        cycles = jax.vmap(lambda h: Clock(h, setup.dt).cycles(frequency))(half_steps)
+        angle = 2 * jnp.pi * cycles
+        parts = jnp.sum(pulse * jnp.cos(angle)), jnp.sum(pulse * jnp.sin(angle))
+        return lax.complex(*parts)
+
+    scale = dipole.moment * setup.dt
+    bound = jnp.abs(scale) * jnp.sum(jnp.abs(pulse))
+    return scale * lax.map(transform, frequencies), bound
+
+
+def _homogeneous(
+    component: str,
+    ndim: int,
+    frequencies: Float[Array, " freqs"],
+    epsilon: Float[Array, ""],
+    mu: Float[Array, ""],
+) -> Float[Array, " freqs"]:
+    """Returns the resistance in an isotropic medium without boundaries."""
+    impedance = ETA_0 * jnp.sqrt(mu / epsilon)
+    scale = impedance if component[0] == "E" else 1 / impedance
+    k = 2 * jnp.pi * frequencies / SPEED_OF_LIGHT * jnp.sqrt(mu * epsilon)
+    if ndim == 1:
+        return scale / 2 * jnp.ones_like(k)
+    if ndim == 2:
+        return scale * k / (4 if component[1] == "z" else 8)
+    return scale * k**2 / (6 * jnp.pi)
+
+
+def purcell(
+    emission: Emission, reference: Emission | None = None
+) -> Float[Array, " freqs"]:
+    """Returns the Purcell factor: emission over that in a homogeneous medium.
+
+    Args:
+        emission: Of a dipole in a structure.
+        reference: Of the same dipole on the same grid in a homogeneous medium, which
+            has the errors of the cells in common. Without it the exact value of a
+            medium like that at the dipole is taken.
+
+    Returns:
+        The factor at each frequency.
+
+    Raises:
+        ArgumentError: If the frequencies differ.
+    """
+    if reference is None:
+        return emission.resistance / emission.homogeneous
+    one, other = emission.frequencies, reference.frequencies
+    if one.shape != other.shape:
+        raise ArgumentError(
+            f"`reference` must have the {one.size} frequencies of `emission`, but has "
+            f"{other.size}."
+        )
+    same = jnp.abs(one / other - 1) < 1e-5
+    ratio = emission.resistance / reference.resistance
+    return check(ratio, same, "`reference` must have the frequencies of `emission`")
+
+
+def check_excitation(
+    sources: Mapping[str, AbstractSource], monitors: Mapping[str, AbstractMonitor]
+) -> None:
+    """Refuses or warns of monitors whose results the sources make meaningless.
+
+    Args:
+        sources: By name.
+        monitors: By name.
+
+    Raises:
+        ArgumentError: If the dipole of an `EmissionMonitor` is not the only source.
+    """
+    for name, monitor in monitors.items():
+        if isinstance(monitor, EmissionMonitor):
+            _check_dipole(monitor.dipole, sources, name)
+        if isinstance(monitor, NearFieldMonitor | ForceMonitor):
+            _check_band(monitor.frequencies, sources, name)
+
+
+def _check_dipole(
+    dipole: Dipole, sources: Mapping[str, AbstractSource], name: str
+) -> None:
+    """Refuses a dipole that is not the only source."""
+    others = [key for key, source in sources.items() if not _alike(dipole, source)]
+    if len(others) == len(sources):
+        raise ArgumentError(
+            f"`dipole` of monitor {name!r} must be a source of the simulation, with "
+            "the same component, position, moment and pulse, but none of the sources "
+            f"{others} is it. Give both the same `Dipole`."
+        )
+    if len(sources) > 1:
+        raise ArgumentError(
+            f"`dipole` of monitor {name!r} must be the only source, but the sources "
+            f"are {list(sources)}: their fields would count as its own. Run once for "
+            "each."
+        )
+
+
+def _alike(dipole: Dipole, source: AbstractSource) -> bool:
+    """Whether a source is the dipole, as far as both are known."""
+    ours, theirs = jax.tree.flatten(dipole), jax.tree.flatten(source)
+    return ours[1] == theirs[1] and all(
+        any(isinstance(x, jax.core.Tracer) for x in pair)
+        or np.array_equal(np.asarray(pair[0]), np.asarray(pair[1]))
+        for pair in zip(ours[0], theirs[0], strict=True)
+    )
+
+
+def _check_band(
+    frequencies: Float[Array, " freqs"],
+    sources: Mapping[str, AbstractSource],
+    name: str,
+) -> None:
+    """Warns of frequencies that no source emits."""
+    pulses = [source.pulse for source in sources.values()]
+    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(pulses)):
+        return
+    if isinstance(frequencies, jax.core.Tracer) or not pulses:
+        return
+    bands = [_band(pulse) for pulse in pulses]
+    for f in np.asarray(frequencies):
+        if not any(low <= f <= high for low, high in bands):
+            told = " and ".join(f"{low:.4g} to {high:.4g}" for low, high in bands)
+            warnings.warn(
+                f"`frequencies` of monitor {name!r} should lie where the sources emit, "
+                f"from {told} Hz, but one is {f:.4g} Hz: what it records there is "
+                "rounding. Give the pulse a larger bandwidth.",
+                PhysaxWarning,
+                stacklevel=4,
+            )
+            return
+
+
+def _band(pulse: AbstractPulse) -> tuple[float, float]:
+    """Returns the lowest and highest frequency of a pulse in Hz."""
+    if isinstance(pulse, GaussianPulse):
+        reach = np.sqrt(-2 * np.log(_DARK)) * np.asarray(pulse.bandwidth)
+        middle = np.asarray(pulse.frequency)
+        return float(np.min(middle - reach)), float(np.max(middle + reach))
+    return 0.0, float(np.max(np.asarray(pulse.highest_frequency())))

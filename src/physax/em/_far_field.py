@@ -1,0 +1,296 @@
+"""Far fields: what a box of near fields radiates into each direction."""
+
+from functools import partial
+from math import ceil, sqrt
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, ArrayLike, Complex, Float, Num
+
+from .._checks import ArgumentError, as_array, check
+from ..units import ETA_0, FEMTO
+from ._components import AXES
+from ._currents import WALLS, Currents, projectable, surface_currents, wavenumber
+from ._mirror import mirror_sign
+from ._near_field import NearField
+
+
+_BATCH = 512
+
+
+class FarField(eqx.Module):
+    r"""Amplitudes of the outgoing wave far away.
+
+    In 3-D the field at a distance r is `values` times $e^{ikr} / r$, in 2-D times
+    $e^{ikr} / \sqrt{r}$; r is measured from the point where all coordinates are 0.
+
+    Attributes:
+        frequencies: In Hz.
+        directions: Unit vectors, shape (..., axes).
+        values: By component, shape (frequency, ...): `"Etheta"` and `"Ephi"` in 3-D, in
+            V s; `"Ez"` or `"Hz"` (as `eta0 H`) in 2-D, in V s/sqrt(m).
+        intensity: Spectral energy per angle, shape (frequency, ...): W fs^2/sr in 3-D,
+            W fs^2/(m rad) in 2-D.
+    """
+
+    frequencies: Float[Array, " freqs"]
+    directions: Float[Array, "..."]
+    values: dict[str, Complex[Array, "..."]]
+    intensity: Float[Array, "..."]
+
+
+def direction(
+    phi: Num[ArrayLike, "..."], theta: Num[ArrayLike, "..."] | None = None
+) -> Float[Array, "..."]:
+    """Returns unit vectors by angle.
+
+    Args:
+        phi: Angle from x towards y, in radians.
+        theta: Angle from z in radians, of a shape that broadcasts with `phi`; none in
+            2-D.
+
+    Returns:
+        The vectors, shape (..., axes), with two components without `theta`, else
+        three.
+    """
+    phi = as_array(phi)
+    if theta is None:
+        return jnp.stack([jnp.cos(phi), jnp.sin(phi)], axis=-1)
+    phi, theta = jnp.broadcast_arrays(phi, as_array(theta))
+    across = jnp.sin(theta)
+    # That of pi in floating point is some rounding of either sign.
+    small = jnp.abs(across) < 2 * jnp.finfo(across.dtype).eps
+    across = across - lax.stop_gradient(jnp.where(small, across, 0))
+    return jnp.stack(
+        [across * jnp.cos(phi), across * jnp.sin(phi), jnp.cos(theta)], axis=-1
+    )
+
+
+def k_direction(axis: str, *cosines: Num[ArrayLike, "..."]) -> Float[Array, "..."]:
+    """Returns unit vectors by their components across an axis.
+
+    Args:
+        axis: `"+z"`, `"-x"`, ...: the half space.
+        cosines: The components along the other axes, in their order: transverse
+            wavevectors over the wavenumber. One in 2-D, two in 3-D.
+
+    Returns:
+        The vectors, shape (..., axes); NaN where a wave is evanescent.
+
+    Raises:
+        ArgumentError: If the axis does not exist.
+    """
+    ndim = len(cosines) + 1
+    allowed = [sign + name for name in AXES[:ndim] for sign in "-+"]
+    if ndim not in (2, 3) or axis not in allowed:
+        raise ArgumentError(
+            "`axis` must be one of '-x', '+x', ... of a grid with one axis more than "
+            f"the {len(cosines)} `cosines` (1 or 2), but is {axis!r}."
+        )
+    parts = list(jnp.broadcast_arrays(*map(as_array, cosines)))
+    rest = 1 - jnp.sum(jnp.stack([u**2 for u in parts]), axis=0)
+    along = jnp.where(rest >= 0, jnp.sqrt(jnp.where(rest > 0, rest, 1)), jnp.nan)
+    along = jnp.where(rest == 0, 0, along)
+    parts.insert(AXES.index(axis[1]), along if axis[0] == "+" else -along)
+    return jnp.stack(parts, axis=-1)
+
+
+def far_field(near: NearField, directions: Num[ArrayLike, "..."]) -> FarField:
+    r"""Projects near fields to infinity.
+
+    The currents $J = n \times H$ and $M = -n \times E$ on the faces radiate into the
+    uniform medium around them. With $N = \oint J e^{-ik \hat r \cdot r'} dS'$ and L
+    likewise of M,
+
+    $$
+    E_\theta = \frac{ik}{4 \pi} (\eta N_\theta + L_\phi) , \qquad
+    E_\phi = \frac{ik}{4 \pi} (\eta N_\phi - L_\theta) .
+    $$
+
+    In 2-D $1 / 4 \pi$ is $e^{i \pi / 4} / \sqrt{8 \pi k}$. Each current enters at its
+    own place in the cell, and half a cell between E and H is corrected for by the
+    cosine it costs a wave of that direction. Faces that are not closed give the
+    radiation of those there are. A `PEC` or `PMC` face of the simulation is a mirror:
+    the far field is that of the faces and their images. Behind a wall that is not a
+    plane of symmetry it has no meaning. Differentiable; works under `jit`.
+
+    Reference: Taflove and Hagness, *Computational Electrodynamics*, 3rd edition (2005),
+    chapter 8.
+
+    Args:
+        near: From a `NearFieldMonitor`.
+        directions: Vectors towards the observer, shape (..., axes), from `direction` or
+            `k_direction`; made unit vectors.
+
+    Returns:
+        Amplitudes and intensity.
+
+    Raises:
+        ArgumentError: If the faces lie in more than one material or in a lossy one, or
+            the simulation is periodic, or 1-D, or walled on both sides of an axis.
+    """
+    near = projectable(near)
+    vectors = as_array(directions)
+    if vectors.shape[-1:] != (near.ndim,):
+        raise ArgumentError(
+            f"`directions` must have {near.ndim} components along the last axis, but "
+            f"have shape {vectors.shape}."
+        )
+    length = jnp.sqrt(jnp.sum(vectors**2, axis=-1))
+    # Not `length > 0`: evanescent directions are NaN, and give NaN.
+    length = check(length, ~(length <= 0), "`directions` must have a length")
+    return _project(near, vectors / length[..., None])
+
+
+@eqx.filter_jit
+def _project(near: NearField, units: Float[Array, "..."]) -> FarField:
+    """Projects into unit vectors."""
+    flat = units.reshape(-1, near.ndim).astype(near.dt.dtype)
+    k, eta = wavenumber(near)
+    currents = surface_currents(near, k)
+    one = partial(_amplitudes, near, k, eta, currents)
+    found = lax.map(one, flat, batch_size=_BATCH)
+    shape = (len(near.frequencies), *units.shape[:-1])
+    values = {name: value.T.reshape(shape) for name, value in found.items()}
+    power = jnp.zeros(shape, near.dt.dtype)
+    for name, value in values.items():
+        # Of a plane wave |E|^2 / 2 eta, or eta |H|^2 / 2.
+        over = eta if name[0] == "H" else 1 / eta
+        power = power + over * jnp.abs(value / FEMTO) ** 2 / (2 * ETA_0)
+    return FarField(near.frequencies, units, values, power)
+
+
+def _amplitudes(
+    near: NearField,
+    k: Float[Array, " freqs"],
+    eta: Float[Array, ""],
+    currents: list[Currents],
+    unit: Float[Array, " axes"],
+) -> dict[str, Complex[Array, " freqs"]]:
+    """Returns the amplitudes in one direction."""
+    sums: dict[str, Array] = {}
+    for one in currents:
+        more = _radiated(near, k, one, unit)
+        sums[one.kind + one.axis] = sums.get(one.kind + one.axis, 0) + more
+    zero = jnp.zeros(k.shape, next(iter(sums.values())).dtype)
+    n = [sums.get("J" + axis, zero) for axis in AXES]
+    m = [sums.get("M" + axis, zero) for axis in AXES]
+    # The weights of the sums have a factor k for each axis across the normal.
+    if near.ndim == 3:
+        factor = 1j / (4 * jnp.pi * k)
+        x, y, z = unit
+        across = jnp.sqrt(jnp.where((x == 0) & (y == 0), 1, x**2 + y**2))
+        pole = (x == 0) & (y == 0)
+        c, s = jnp.where(pole, 1, x / across), jnp.where(pole, 0, y / across)
+        sine = jnp.where(pole, 0, across)
+
+        def theta(v):
+            return z * (c * v[0] + s * v[1]) - sine * v[2]
+
+        def phi(v):
+            return c * v[1] - s * v[0]
+
+        return {
+            "Etheta": factor * (eta * theta(n) + phi(m)),
+            "Ephi": factor * (eta * phi(n) - theta(m)),
+        }
+    factor = 1j * np.exp(0.25j * np.pi) / jnp.sqrt(8 * jnp.pi * k)
+    x, y = unit
+    if "Jz" in sums:
+        return {"Ez": factor * (eta * n[2] - (x * m[1] - y * m[0]))}
+    return {"Hz": factor * (m[2] / eta + (x * n[1] - y * n[0]))}
+
+
+def _radiated(
+    near: NearField, k: Float[Array, " freqs"], current: Currents, unit: Array
+) -> Complex[Array, " freqs"]:
+    """Sums a current over its face and its images, with the phases of a direction."""
+    letter = "E" if current.kind == "J" else "H"
+    factors = []
+    for axis in range(near.ndim):
+        points, widths = current.coordinates[axis], current.widths[axis]
+        phase = _turn(-unit[axis] * k[:, None] * points)
+        for (wall, kind), plane in zip(near.walls, near.planes, strict=True):
+            if wall == axis:
+                sign = mirror_sign(letter + current.axis, axis, WALLS[kind])
+                image = _turn(-unit[axis] * k[:, None] * (2 * plane - points))
+                phase = phase + sign * image
+        factors.append(phase * widths)
+    lost = jnp.cos(k * unit[current.normal] * current.gap)
+    letters = "abc"[: near.ndim]
+    places = ",".join("f" + one for one in letters)
+    total = jnp.einsum(
+        f"f{letters},{places}->f", current.values, *factors, precision="highest"
+    )
+    return total / lost
+
+
+def _turn(angle: Array) -> Array:
+    return lax.complex(jnp.cos(angle), jnp.sin(angle))
+
+
+def _order(near: NearField) -> int:
+    """Returns the nodes of a rule over angles that resolves the pattern of a box.
+
+    An intensity has harmonics up to twice the wavenumber times the radius, which at 5
+    cells per wavelength is 1.3 for each cell across.
+    """
+    return ceil(0.65 * sqrt(sum(count**2 for count in near.cells))) + 16
+
+
+def radiated_power(near: NearField) -> Float[Array, " freqs"]:
+    """Returns the power radiated to infinity, the intensity summed over all angles.
+
+    Before walls, as far as the simulation goes: half the sphere over one. In a lossless
+    surrounding it is `near.outflow` to the accuracy of the projection.
+
+    Args:
+        near: From a `NearFieldMonitor`.
+
+    Returns:
+        At each frequency: W fs^2 in 3-D, W fs^2/m in 2-D.
+
+    Raises:
+        ArgumentError: As `far_field`.
+    """
+    near = projectable(near)
+    count = _order(near)
+    phi = 2 * np.pi * np.arange(2 * count) / (2 * count)
+    if near.ndim == 2:
+        found = far_field(near, direction(phi))
+        total = jnp.mean(found.intensity, axis=-1) * 2 * np.pi
+    else:
+        nodes, weights = np.polynomial.legendre.leggauss(count)
+        theta = np.arccos(nodes)[:, None]
+        found = far_field(near, direction(phi, theta))
+        rings = jnp.mean(found.intensity, axis=-1) * 2 * np.pi
+        total = rings @ jnp.asarray(weights, rings.dtype)
+    # The images of the scene radiate the rest.
+    return total / 2 ** len(near.walls)
+
+
+def directivity(
+    near: NearField, directions: Num[ArrayLike, "..."]
+) -> Float[Array, "..."]:
+    """Returns the intensity over its mean over all angles.
+
+    In 3-D 1.5 at the equator of a dipole. Over a wall the mean is that of the power
+    before it spread over the whole sphere, as is usual over a ground plane; of a scene
+    halved by symmetry it is therefore twice the directivity of the whole.
+
+    Args:
+        near: From a `NearFieldMonitor`.
+        directions: As for `far_field`.
+
+    Returns:
+        Dimensionless, shape (frequency, ...).
+
+    Raises:
+        ArgumentError: As `far_field`.
+    """
+    found = far_field(near, directions).intensity
+    power = radiated_power(near)
+    whole = 4 * jnp.pi if near.ndim == 3 else 2 * jnp.pi
+    return whole * found / power.reshape(-1, *(1,) * (found.ndim - 1))

@@ -1,0 +1,130 @@
+"""Whether a medium fits the grid and the components of a simulation."""
+
+import jax.numpy as jnp
+
+from .._checks import ArgumentError
+from ._boxes import check_inside, meet
+from ._medium import PROPERTIES, REGIONAL, Medium, at_component
+
+
+def check_medium(medium: Medium, names: tuple[str, ...], shape: tuple[int, ...]):
+    """Refuses a medium whose arrays do not fit the grid or the components.
+
+    Args:
+        medium: The medium.
+        names: Components of the simulation.
+        shape: Cells of the grid.
+
+    Raises:
+        ArgumentError: Names the property, the shape found and the shape required, or
+            the design region that does not fit.
+    """
+    _check_regions(medium.regions, names, shape)
+    _check_off_diagonals(medium, names, shape)
+    _check_nonlinearities(medium, names, shape)
+    _check_metal(medium, names, shape)
+    for number, one in enumerate(medium.dispersions):
+        check_inside(one.box, shape, f"dispersion {number}")
+        missing = [n for n in names if n[0] == "E" and not one.covers(n)]
+        if missing:
+            raise ArgumentError(
+                f"`fraction` of dispersion {number} must have an entry for each "
+                f"electric component, but lacks {missing}."
+            )
+    for prop, letter in PROPERTIES.items():
+        value = getattr(medium, prop)
+        wanted = tuple(name for name in names if name[0] == letter)
+        if isinstance(value, dict):
+            missing = [name for name in wanted if name not in value]
+            if missing:
+                raise ArgumentError(
+                    f"`{prop}` must have an entry for each of {wanted}, but lacks "
+                    f"{missing}."
+                )
+        for name in wanted:
+            entry = at_component(value, name)
+            if entry is not None and jnp.ndim(entry) and jnp.shape(entry) != shape:
+                raise ArgumentError(
+                    f"`{prop}` must be a number or have the shape {shape} of the grid, "
+                    f"but has shape {jnp.shape(entry)}."
+                )
+
+
+def _check_metal(medium: Medium, names: tuple[str, ...], shape) -> None:
+    if medium.metal is None:
+        return
+    if medium.off_diagonals or medium.nonlinearities:
+        what = "off_diagonals" if medium.off_diagonals else "nonlinearities"
+        raise ArgumentError(
+            f"`{what}` of a medium with perfect metal must be empty, but has "
+            f"{len(getattr(medium, what))}. Take `averaging='volume'` and materials "
+            "without tensors and powers, or a `Drude` metal."
+        )
+    for name in names:
+        part = medium.metal.open.get(name)
+        if part is None or part.shape != shape:
+            raise ArgumentError(
+                f"`open` of the metal must have an entry of shape {shape} for each of "
+                f"{names}, but that of {name!r} "
+                + ("is missing." if part is None else f"has shape {part.shape}.")
+            )
+
+
+def _check_nonlinearities(medium: Medium, names: tuple[str, ...], shape) -> None:
+    many = medium.nonlinearities
+    for number, one in enumerate(many):
+        what = f"nonlinearity {number}"
+        check_inside(one.box, shape, what)
+        for name in (n for n in names if n[0] == "E"):
+            one.at("chi2", name)
+            one.at("chi3", name)
+        for other in many[:number]:
+            if meet(other.box, one.box):
+                raise ArgumentError(
+                    f"`box` of {what} must not overlap that of another nonlinearity, "
+                    f"but they are {one.box} and {other.box}."
+                )
+
+
+def _check_off_diagonals(medium: Medium, names: tuple[str, ...], shape) -> None:
+    many = medium.off_diagonals
+    for number, one in enumerate(many):
+        what = f"off-diagonal entries {number}"
+        check_inside(one.box, shape, what)
+        for pair in one.inverse:
+            missing = [f"E{axis}" for axis in pair if f"E{axis}" not in names]
+            if missing:
+                raise ArgumentError(
+                    f"`inverse` of {what} must have pairs of components that are "
+                    f"stepped, but {pair!r} needs {missing} and there are {names}."
+                )
+        others = [("off-diagonal entries", o.box) for o in many[:number]]
+        others += [("a design region", o.box) for o in medium.regions]
+        for other, box in others:
+            if meet(box, one.box):
+                raise ArgumentError(
+                    f"`box` of {what} must not overlap {other}, but they have the "
+                    f"boxes {one.box} and {box}. Of traced shapes `askew` of "
+                    "`rasterise` gives the box."
+                )
+
+
+def _check_regions(regions, names: tuple[str, ...], shape: tuple[int, ...]) -> None:
+    for number, region in enumerate(regions):
+        box = region.box
+        check_inside(box, shape, f"design region {number}")
+        for other in regions[:number]:
+            if meet(box, other.box):
+                raise ArgumentError(
+                    "`regions` must not overlap, but two of them have the boxes "
+                    f"{other.box} and {box}."
+                )
+        for prop in REGIONAL:
+            value = getattr(region, prop)
+            if isinstance(value, dict):
+                missing = [n for n in names if n[0] == "E" and n not in value]
+                if missing:
+                    raise ArgumentError(
+                        f"`{prop}` of design region {number} must have an entry for "
+                        f"each electric component, but lacks {missing}."
+                    )

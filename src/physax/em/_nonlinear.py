@@ -1,0 +1,111 @@
+"""Media that answer with powers of the field."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+from .._checks import ArgumentError, as_array
+from ..grid import Box
+from ..units import EPSILON_0, SPEED_OF_LIGHT
+from ._boxes import as_box, size_of
+
+
+Susceptibility = Float[Array, "..."] | dict[str, Float[Array, "..."]]
+
+
+def _susceptibility(name: str) -> Callable[[Any], Susceptibility]:
+    """Makes a converter that refuses what is not real and finite."""
+
+    def one(value, where=""):
+        value = as_array(value)
+        value = (
+            value if jnp.issubdtype(value.dtype, jnp.inexact) else value.astype(float)
+        )
+        if jnp.iscomplexobj(value):
+            raise ArgumentError(
+                f"`{name}`{where} must be real, but has dtype {value.dtype}."
+            )
+        known = not isinstance(value, jax.core.Tracer)
+        if known and not np.all(np.isfinite(np.asarray(value))):
+            raise ArgumentError(f"`{name}`{where} must be finite.")
+        return value
+
+    def convert(value):
+        if not isinstance(value, dict):
+            return one(value)
+        if unknown := sorted(set(value) - {"E" + axis for axis in "xyzrp"}):
+            raise ArgumentError(
+                f"`{name}` must be keyed by components such as 'Ez', but has the keys "
+                f"{unknown}."
+            )
+        return {key: one(v, f"[{key!r}]") for key, v in value.items()}
+
+    return convert
+
+
+class Nonlinearity(eqx.Module):
+    r"""What powers of the field add to its displacement in a box of cells.
+
+    $D_i = \epsilon_0 (\epsilon E_i + \chi_2 E_i^2 + \chi_3 |E|^2 E_i)$, without delay:
+    the equation is solved for E in each cell and step. Where $\chi_3$ is that of
+    $P = \epsilon_0 \chi^{(3)} E^3$ for one polarisation, a wave sees the Kerr index
+    $n_2 = 3 \chi_3 / (4 n^2 \epsilon_0 c)$. Reference: Boyd, *Nonlinear Optics*, 3rd
+    edition (2008), chapters 1 and 4.
+
+    Attributes:
+        box: For each axis the first cell and one past the last.
+        chi2: In m/V: one number, an array of the shape of the box, or one of these for
+            each electric component.
+        chi3: In m^2/V^2, likewise.
+
+    Raises:
+        ArgumentError: If a value is not real and finite, or not of the shape of the
+            box.
+    """
+
+    box: Box = eqx.field(static=True, converter=as_box)
+    chi2: Susceptibility = eqx.field(converter=_susceptibility("chi2"), default=0.0)
+    chi3: Susceptibility = eqx.field(converter=_susceptibility("chi3"), default=0.0)
+
+    def __check_init__(self):
+        for name in ("chi2", "chi3"):
+            given = getattr(self, name)
+            for entry in given.values() if isinstance(given, dict) else (given,):
+                if entry.ndim and entry.shape != size_of(self.box):
+                    raise ArgumentError(
+                        f"`{name}` must be a number or have the shape "
+                        f"{size_of(self.box)} of its box, but has shape {entry.shape}."
+                    )
+
+    def at(self, prop: str, component: str) -> Float[Array, "*box"]:
+        """Returns a susceptibility at each sample of a component in the box."""
+        entry = getattr(self, prop)
+        if isinstance(entry, dict):
+            if component not in entry:
+                raise ArgumentError(
+                    f"`{prop}` must have an entry for {component!r}, but has "
+                    f"{sorted(entry)}."
+                )
+            entry = entry[component]
+        return jnp.broadcast_to(entry, size_of(self.box))
+
+
+def kerr_susceptibility(
+    n2: Float[ArrayLike, "..."], index: Float[ArrayLike, "..."]
+) -> Float[Array, "..."]:
+    r"""Returns $\chi_3 = \frac{4}{3} n^2 \epsilon_0 c\, n_2$ in m^2/V^2.
+
+    Args:
+        n2: Nonlinear index in m^2/W: $n + n_2 I$ at the intensity I.
+        index: Linear index.
+
+    Returns:
+        The susceptibility for a wave of one polarisation (Boyd, section 4.1).
+    """
+    scale = 4 / 3 * EPSILON_0 * SPEED_OF_LIGHT
+    return scale * as_array(index) ** 2 * as_array(n2)

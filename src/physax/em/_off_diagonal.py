@@ -1,0 +1,91 @@
+"""Media whose principal axes do not lie along the grid."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from .._checks import ArgumentError, as_array
+from ..grid import AXES, Box
+from ._boxes import as_box, cells_of, common, size_of
+
+
+PAIRS = ("xy", "xz", "yz")
+
+
+def _entries(value: Any) -> dict[str, Array]:
+    if not isinstance(value, dict) or not value or set(value) - set(PAIRS):
+        raise ArgumentError(
+            f"`inverse` must be a dictionary with keys of {PAIRS}, but is {value!r}."
+        )
+    found = {}
+    for key, given in value.items():
+        entry = as_array(given)
+        if not jnp.issubdtype(entry.dtype, jnp.floating):
+            raise ArgumentError(
+                f"`inverse`[{key!r}] must be real, but has dtype {entry.dtype}."
+            )
+        if not isinstance(entry, jax.core.Tracer):
+            bad = ~np.isfinite(np.asarray(entry))
+            if bad.any():
+                index = tuple(map(int, np.argwhere(bad)[0]))
+                raise ArgumentError(
+                    f"`inverse`[{key!r}] must be finite, but is not in cell {index}."
+                )
+        found[key] = entry
+    return found
+
+
+class OffDiagonal(eqx.Module):
+    r"""The entries beside the diagonal of the inverse permittivity, in a box of cells.
+
+    With them $\partial_t E = c\, \Xi\, \nabla \times (\eta_0 H)$, where $\Xi$ has on
+    its diagonal the inverse of the permittivity of each component, at its points, and
+    beside it these entries, at the nodes: curls are averaged to the nodes along their
+    own axes, multiplied and averaged back, so that the energy is kept. Reference:
+    Werner and Cary, J. Comput. Phys. 226, 1085 (2007).
+
+    Attributes:
+        box: For each axis the first cell and one past the last.
+        inverse: By pair of axes, `"xy"`, `"xz"` or `"yz"`, an entry for the node at
+            the low corner of each cell of the box. Zero at its low end along the axes
+            of the pair, where the box neither spans a period nor begins at a wall: the
+            nodes there lack a neighbour. On a wall the field along it takes no part.
+
+    Raises:
+        ArgumentError: If an entry is not real and finite, or not of the shape of the
+            box.
+    """
+
+    box: Box = eqx.field(static=True, converter=as_box)
+    inverse: dict[str, Float[Array, "*box"]] = eqx.field(converter=_entries)
+
+    def cut(self, box: Box, *, whole: bool = False) -> Float[Array, "..."]:
+        """Returns the entries in some cells of the grid.
+
+        Args:
+            box: The cells.
+            whole: Of a plane, those within it too, not only those that couple to its
+                normal.
+        """
+        thin = {a for a, (low, high) in zip(AXES, box, strict=False) if high - low == 1}
+        flat = bool(thin) and not whole
+        pairs = [pair for pair in self.inverse if not flat or thin & set(pair)]
+        where = cells_of(common(box, self.box), self.box)
+        found = [self.inverse[pair][where] for pair in pairs]
+        return jnp.stack(found) if found else jnp.zeros(0)
+
+    def sound(self, box: Box, *, whole: bool = False) -> Bool[Array, ""]:
+        """Whether all of `cut` is zero."""
+        return jnp.all(self.cut(box, whole=whole) == 0)
+
+    def __check_init__(self):
+        for key, entry in self.inverse.items():
+            if entry.shape != size_of(self.box):
+                raise ArgumentError(
+                    f"`inverse`[{key!r}] must have the shape {size_of(self.box)} of "
+                    f"its box, but has shape {entry.shape}."
+                )

@@ -1,0 +1,155 @@
+"""Prisms with sloped sides, as etching leaves them."""
+
+import math
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+from .._checks import ArgumentError, check
+from ..grid import AXES
+from ._combinations import AbstractShape
+from ._outlines import check_outlines, following, in_outlines
+from ._sections import is_line, stacked
+from ._shape_fields import (
+    around_prism,
+    as_number,
+    as_vertices,
+    check_axis,
+    check_ends,
+    check_outline_counts,
+)
+
+
+# Between the normals of two edges, one plus the cosine below which a corner is a spike.
+_SPIKE = 1e-3
+
+
+class Prism(AbstractShape):
+    r"""A prism with sloped sides over a polygon, as etching leaves it.
+
+    At the height `drawn_at` its section is the polygon; a height $h$ above it, each
+    edge has moved inward by $h \tan(\mathrm{sidewall})$ along its normal. No edge may
+    vanish on the way.
+
+    Attributes:
+        vertices: Corners in metres, as in `Polygon`.
+        low: Lower end of the prism along the axis, in metres.
+        high: Upper end in metres.
+        sidewall: Angle between the sides and the axis, in radians, in
+            $(-\pi / 2, \pi / 2)$. Positive where the prism becomes narrower upward.
+        drawn_at: Height of the section that is the polygon in metres, `low` if not
+            given.
+        axis: The axis of the prism, "x", "y" or "z".
+        outlines: As in `Polygon`.
+
+    Raises:
+        ArgumentError: If the polygon is not sound, `low` and `high` are not finite and
+            in order, `sidewall` is out of its range, an edge vanishes between the ends
+            or the section there crosses itself, or `axis` is not an axis.
+    """
+
+    vertices: Float[Array, "vertices 2"]
+    low: Float[Array, ""]
+    high: Float[Array, ""]
+    sidewall: Float[Array, ""]
+    drawn_at: Float[Array, ""]
+    axis: str = eqx.field(static=True, default="z")
+    outlines: tuple[int, ...] | None = eqx.field(static=True, default=None)
+
+    def __init__(
+        self,
+        vertices: ArrayLike | Sequence,
+        low: ArrayLike,
+        high: ArrayLike,
+        *,
+        sidewall: ArrayLike = 0.0,
+        drawn_at: ArrayLike | None = None,
+        axis: str = "z",
+        outlines: tuple[int, ...] | None = None,
+    ):
+        self.vertices = as_vertices(vertices)
+        drawn_at = low if drawn_at is None else drawn_at
+        ends = {"low": low, "high": high, "drawn_at": drawn_at}
+        self.low, self.high, self.drawn_at = (
+            check(x, jnp.isfinite(x), f"`{name}` must be finite")
+            for name, x in ((k, as_number(v, k)) for k, v in ends.items())
+        )
+        angle = as_number(sidewall, "sidewall")
+        self.sidewall = check(
+            angle,
+            jnp.abs(angle) < math.pi / 2,
+            "`sidewall` must lie in (-pi / 2, pi / 2) radians",
+        )
+        self.axis, self.outlines = axis, outlines
+
+    def __check_init__(self):
+        check_axis(self.axis)
+        check_outline_counts(self.outlines, self.vertices.shape[0])
+        check_ends(self.low, self.high)
+        numbers = (self.vertices, self.low, self.high, self.sidewall, self.drawn_at)
+        if not any(isinstance(x, jax.core.Tracer) for x in numbers):
+            self._check_sections()
+
+    def _check_sections(self):
+        counts, next_one = self._counts(), following(self._counts())
+        drawn = np.asarray(self.vertices)
+        check_outlines(drawn, counts, "vertices")
+        edges = drawn[next_one] - drawn
+        for name, end in (("low", self.low), ("high", self.high)):
+            with jax.ensure_compile_time_eval():
+                at = np.asarray(self._section(end))
+            kept = np.sum((at[next_one] - at) * edges, axis=1) > 0
+            if not np.all(kept):
+                edge = int(np.argmin(kept))
+                raise ArgumentError(
+                    f"`sidewall` must leave all edges a length from `low` to `high`, "
+                    f"but the one from vertex {edge} vanishes before `{name}`. Choose "
+                    "a smaller angle, or draw at another height."
+                )
+            check_outlines(at, counts, f"vertices at {name}")
+
+    def _counts(self):
+        return self.outlines or (self.vertices.shape[0],)
+
+    def _section(self, height: Float[Array, "*shape"]) -> Float[Array, "n 2 *shape"]:
+        """Returns the corners at heights."""
+        after = following(self._counts())
+        before = np.argsort(after)
+        step = self.vertices[after] - self.vertices
+        (x, y), (dx, dy) = self.vertices.T, step.T
+        # Positive for outlines that run counterclockwise: outside is on the right.
+        way = jnp.sign(jnp.sum((x - x[0]) * dy - (y - y[0]) * dx))
+        normal = way * jnp.stack([dy, -dx], 1) / jnp.hypot(dx, dy)[:, None]
+        both = normal + normal[before]
+        # |both|^2 / 2 is one plus the cosine of the angle between the two normals.
+        opening = jnp.maximum(jnp.sum(both**2, axis=1) / 2, _SPIKE)
+        inward = (height - self.drawn_at) * jnp.tan(self.sidewall)
+        one = (...,) + (None,) * height.ndim
+        return self.vertices[one] - inward * (both / opening[:, None])[one]
+
+    def covered(self, cells):
+        along = AXES.index(self.axis)
+        after = following(self._counts())
+
+        def section(heights):
+            corners = self._section(heights)
+            edges = jnp.concatenate([corners, corners[after]], 1)
+            return in_outlines(cells, along, edges)
+
+        def sections(heights):
+            if heights.ndim == 0 or not is_line(cells[along], along):
+                return section(heights)
+            # One after the other: the work at each height grows as edges x cells.
+            parts = jax.lax.map(jax.checkpoint(section), heights.ravel())
+            return jnp.moveaxis(jnp.squeeze(parts, 1 + along), 0, along)
+
+        return stacked(cells, along, self.low, self.high, sections)
+
+    def bounds(self):
+        ends = jnp.concatenate([self._section(self.low), self._section(self.high)])
+        return around_prism(ends, self.axis, self.low, self.high)

@@ -1,0 +1,321 @@
+"""Resonances: frequencies and quality factors from how a structure rings down."""
+
+import math
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.core
+import numpy as np
+from jaxtyping import ArrayLike, Complex, Float, Inexact, Num
+
+from .._checks import ArgumentError
+from .._status import RunError, Status
+from ..units import NANO, SPEED_OF_LIGHT, TERA
+from ._matrix_pencil import STOP, Modes, modes_in_band
+from ._time_monitors import TimeSeries
+
+
+# Fewer samples than this determine hardly a mode.
+_LEAST = 20
+# Amplitudes above this many times the record are of modes that cancel each other, as
+# in the fit of a pulse.
+_CANCELLING = 100
+
+
+class Resonances(eqx.Module):
+    r"""Damped oscillations found in a record, by frequency; `str` makes a table.
+
+    The record of probe p is $\sum_k a_{kp} e^{-(2 \pi i f_k + \gamma_k)(t - t_0)}$, of
+    a real record the real part. Values are NumPy arrays in float64.
+
+    Attributes:
+        frequency: $f$ in Hz.
+        decay: $\gamma$ in 1/s, at which the amplitude falls; positive for loss.
+        error: Standard deviation of $f$ in Hz, at least the rounding of the times; that
+            of $\gamma$ is $2 \pi$ times it.
+        amplitude: $a$ in the unit of the record, a column for each probe.
+        time: $t_0$ in seconds: the first sample that was used.
+    """
+
+    frequency: Float[np.ndarray, " modes"]
+    decay: Float[np.ndarray, " modes"]
+    error: Float[np.ndarray, " modes"]
+    amplitude: Complex[np.ndarray, "modes probes"]
+    time: float
+
+    @property
+    def complex_frequency(self) -> Complex[np.ndarray, " modes"]:
+        r"""$f - i \gamma / 2 \pi$ in Hz."""
+        return self.frequency - 1j * self.decay / (2 * np.pi)
+
+    @property
+    def quality(self) -> Float[np.ndarray, " modes"]:
+        r"""The quality factor $Q = \pi f / \gamma$: infinite without decay."""
+        with np.errstate(divide="ignore"):
+            return np.pi * np.abs(self.frequency) / self.decay
+
+    @property
+    def phase(self) -> Float[np.ndarray, "modes probes"]:
+        """The phase of the amplitude in radians."""
+        return np.angle(self.amplitude)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{len(self.frequency)} "
+            f"{'resonance' if len(self.frequency) == 1 else 'resonances'}",
+            f"{'frequency (THz)':>18} {'error':>8} {'wavelength (nm)':>16} {'Q':>10} "
+            f"{'decay (1/ps)':>12} {'amplitude':>10}",
+        ]
+        for f, error, quality, decay, factors in zip(
+            self.frequency,
+            self.error,
+            self.quality,
+            self.decay,
+            self.amplitude,
+            strict=True,
+        ):
+            lines.append(
+                f"{f / TERA:18.10g} {error / TERA:8.1e} "
+                f"{SPEED_OF_LIGHT / f / NANO:16.8g} {quality:10.5g} "
+                f"{decay / TERA:12.5g} {np.max(np.abs(factors)):10.3g}"
+            )
+        return "\n".join(lines)
+
+
+class _Record(eqx.Module):
+    """Equally spaced samples, and when the first was taken."""
+
+    values: Inexact[np.ndarray, "times probes"]
+    first: Float[np.ndarray, " probes"]
+    dt: float
+    rounding: float
+
+
+def resonances(
+    signal: TimeSeries | Num[ArrayLike, "times *probes"],
+    band: Sequence[Num[ArrayLike, ""]] | Num[ArrayLike, "..."],
+    *,
+    dt: Num[ArrayLike, ""] | None = None,
+    start: Num[ArrayLike, ""] | None = None,
+    tolerance: Num[ArrayLike, ""] = 0.1,
+) -> Resonances:
+    r"""Finds the resonances in a band from a record of fields that ring down.
+
+    Far fewer periods are needed than for the width of a peak in a spectrum. The band is
+    filtered out of the record and decimated; a matrix pencil finds the poles that all
+    probes share. An error comes from what is left of the record without the modes and
+    from how far the poles move with other windows, and is at least the rounding of the
+    times; modes with too large an error are left out. The record must be long enough
+    to have three widths of its resolution for each mode, on average over a few tens of
+    them.
+
+    Runs on the host in float64. Reference: Hua and Sarkar, IEEE Transactions on
+    Acoustics, Speech, and Signal Processing 38, 814 (1990).
+
+    Args:
+        signal: The result of a `TimeMonitor`, of which each sample of each component is
+            a probe, or an array with time along its first axis. Records of zeros at the
+            end of a `TimeSeries`, of a run that stopped early, are not used.
+        band: Lowest and highest frequency in Hz; negative ones for complex records.
+        dt: Interval of the samples of an array in seconds.
+        start: Time in seconds of the first sample to use: not before the sources are
+            over, `pulse.duration()`. A resonance that dies within the pulse is not
+            found later.
+        tolerance: Largest error of a mode over the larger of its width
+            $\gamma / \pi$ and the resolution, the inverse length, of the record.
+
+    Returns:
+        The resonances.
+
+    Raises:
+        ArgumentError: If the band is empty or above the Nyquist frequency, or the
+            record too short for it, not finite, zero or traced.
+        RunError: If there is no resonance in the band.
+    """
+    tolerance = float(np.asarray(tolerance))
+    if not tolerance > 0:
+        raise ArgumentError(f"`tolerance` must be positive, but is {tolerance!r}.")
+    record = _from(_record(signal, dt), start)
+    low, high = _checked_band(band, record)
+    _check_samples(record, low, high)
+    peak = np.max(np.abs(record.values))
+    found = modes_in_band(record.values / peak, low * record.dt, high * record.dt)
+    good = _genuine(found, len(record.values), tolerance)
+    if not np.any(good):
+        raise _none_found(record, low, high, found)
+    modes = Modes(*(one[good] for one in found))
+    first = float(np.min(record.first))
+    # Magnetic samples are taken half a step before electric ones.
+    late = np.exp(1j * np.outer(modes.rate / record.dt, record.first - first))
+    # A real oscillation is half of a complex one and half of its mirror image.
+    scale = peak * (1 if np.iscomplexobj(record.values) else 2)
+    frequency = np.real(modes.rate) / (2 * np.pi * record.dt)
+    error = modes.error / (2 * np.pi * record.dt)
+    return Resonances(
+        frequency=frequency,
+        decay=-np.imag(modes.rate) / record.dt,
+        error=np.maximum(error, record.rounding * np.abs(frequency)),
+        amplitude=scale * modes.amplitude * late,
+        time=first,
+    )
+
+
+def _genuine(modes: Modes, count: int, tolerance: float) -> np.ndarray:
+    """Returns which modes are none of the noise, the filter or a pulse."""
+    width = np.maximum(1 / count, np.abs(np.imag(modes.rate)) / np.pi)
+    exact = modes.error / (2 * np.pi) <= tolerance * width
+    sizes = np.max(np.abs(modes.amplitude), axis=1, initial=0.0)
+    return exact & (modes.seen > 10 * STOP) & (sizes < _CANCELLING)
+
+
+def _record(signal, dt) -> _Record:
+    """Returns samples as columns in double precision, with their times."""
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(signal)):
+        raise ArgumentError(
+            "`signal` must be known, but is traced: call `resonances` outside of `jit`."
+        )
+    if not isinstance(signal, TimeSeries):
+        values = _columns(np.asarray(signal))
+        if dt is None:
+            raise ArgumentError(
+                "`dt` must be given with an array: the seconds between its samples."
+            )
+        rounding = _rounding(dt)
+        dt = float(np.asarray(dt))
+        if not (dt > 0 and math.isfinite(dt)):
+            raise ArgumentError(f"`dt` must be positive and finite, but is {dt:g} s.")
+        return _Record(values, np.zeros(values.shape[1]), dt, rounding)
+    if dt is not None:
+        raise ArgumentError("`dt` must be left out: a `TimeSeries` has its own times.")
+    if any(np.ndim(times) != 1 for times in signal.times.values()):
+        raise ArgumentError(
+            "`signal` must be of one run, but its times have shape "
+            f"{np.shape(next(iter(signal.times.values())))}. Pass one of a batch."
+        )
+    columns, first = [], []
+    for name, samples in signal.values.items():
+        columns.append(_columns(np.asarray(samples)))
+        first.append(np.full(columns[-1].shape[1], float(signal.times[name][0])))
+    times = np.asarray(next(iter(signal.times.values())))
+    rounding, times = _rounding(times), times.astype(np.float64)
+    if len(times) < 2:
+        raise ArgumentError("`signal` must have at least 2 samples, but has 1.")
+    values = np.concatenate(columns, axis=1)
+    used = np.flatnonzero(np.any(values != 0, axis=1))
+    last = used[-1] + 1 if used.size else len(values)
+    interval = (times[-1] - times[0]) / (len(times) - 1)
+    return _Record(values[:last], np.concatenate(first), float(interval), rounding)
+
+
+def _rounding(seconds) -> float:
+    """Returns the relative error of a time by its precision."""
+    kind = np.asarray(seconds).dtype
+    return float(np.finfo(kind if kind.kind == "f" else np.float64).eps)
+
+
+def _columns(samples: np.ndarray) -> np.ndarray:
+    """Returns samples in double precision, time down and probes across."""
+    if samples.dtype.kind not in "fciu":
+        raise ArgumentError(
+            "`signal` must be a `TimeSeries` or an array of numbers, but is none. Of a "
+            "`Result` pass one of `monitors`."
+        )
+    if samples.ndim == 0 or samples.size == 0:
+        raise ArgumentError(
+            "`signal` must have samples along time of at least one probe, but has the "
+            f"shape {samples.shape}."
+        )
+    kind = np.complex128 if np.iscomplexobj(samples) else np.float64
+    return samples.reshape(len(samples), -1).astype(kind)
+
+
+def _from(record: _Record, start) -> _Record:
+    """Leaves out what comes before a time, after checking the samples."""
+    bad = np.flatnonzero(~np.all(np.isfinite(record.values), axis=1))
+    if bad.size:
+        raise ArgumentError(
+            f"`signal` must be finite, but its sample {bad[0]} is not. Did the run "
+            "diverge?"
+        )
+    if start is None:
+        return record
+    start = float(np.asarray(start))
+    end = float(np.min(record.first)) + record.dt * (len(record.values) - 1)
+    if not start < end:
+        raise ArgumentError(
+            f"`start` must be before the last sample, at {end:.6g} s, but is "
+            f"{start:.6g} s. Run longer."
+        )
+    # A start on a sample takes it, whatever the rounding.
+    skipped = max(0, math.ceil((start - np.min(record.first)) / record.dt - 1e-3))
+    return _Record(
+        record.values[skipped:],
+        record.first + skipped * record.dt,
+        record.dt,
+        record.rounding,
+    )
+
+
+def _checked_band(band, record: _Record) -> tuple[float, float]:
+    """Returns the ends of the band in Hz."""
+    band = band if np.ndim(band) else (band,)
+    ends = np.asarray([float(np.asarray(end)) for end in band])
+    if ends.shape != (2,) or not (np.all(np.isfinite(ends)) and ends[0] < ends[1]):
+        raise ArgumentError(
+            "`band` must be a lower and a higher frequency in Hz, but is "
+            f"({', '.join(f'{end:g}' for end in ends)})."
+        )
+    low, high = map(float, ends)
+    if low <= 0 and not np.iscomplexobj(record.values):
+        raise ArgumentError(
+            "`band` must begin above 0 Hz, where nothing oscillates, but begins at "
+            f"{low:g} Hz."
+        )
+    limit = 1 / (2 * record.dt)
+    if max(-low, high) >= limit:
+        raise ArgumentError(
+            f"`band` must lie below the Nyquist frequency, {limit:.6g} Hz for samples "
+            f"every {record.dt:.6g} s, but reaches {max(-low, high):.6g} Hz. Record "
+            "more often."
+        )
+    return low, high
+
+
+def _check_samples(record: _Record, low: float, high: float) -> None:
+    """Refuses records that are too short or empty."""
+    count = len(record.values)
+    need = max(_LEAST, math.ceil(2 / ((high - low) * record.dt)))
+    if count < need:
+        raise ArgumentError(
+            f"`signal` must have at least {need} samples for a band of "
+            f"{high - low:.4g} Hz sampled every {record.dt:.4g} s, but has {count} "
+            "from `start` on. Run longer, or widen the band."
+        )
+    if not np.any(record.values):
+        raise ArgumentError(
+            "`signal` must not be zero throughout. Have the waves reached the probe, "
+            "and is it off the nodes of the field?"
+        )
+
+
+def _none_found(record: _Record, low: float, high: float, found: Modes) -> RunError:
+    """Says that there is no resonance, and what may be done about it."""
+    count = len(record.values)
+    message = (
+        f"No resonance was found from {low / TERA:.6g} to {high / TERA:.6g} THz in "
+        f"{count} samples over {count * record.dt:.4g} s"
+    )
+    if found.rate.size:
+        best = np.argmin(found.error)
+        scale = 2 * np.pi * record.dt * TERA
+        message += (
+            f"; the best candidate, {np.real(found.rate[best]) / scale:.6g} THz, has "
+            f"an error of {found.error[best] / scale:.2g} THz"
+        )
+    message += (
+        ". Run longer, begin after the pulse (`start`), move source or probe off the "
+        "nodes of the mode, or give another band. Of a mode that dies soon the record "
+        "should hold few lifetimes; of many modes, three times one over their distance."
+    )
+    return RunError(message, Status.UNDETERMINED)

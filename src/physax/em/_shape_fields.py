@@ -1,0 +1,125 @@
+"""Numbers that shapes have in common: checked, and as boxes around them."""
+
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+from .._checks import ArgumentError, check
+from ..grid import AXES
+from ._outlines import across_of
+
+
+def as_floats(x: ArrayLike | Sequence) -> Float[Array, "..."]:
+    """Returns numbers, traced or not, as one array of definite floating dtype."""
+    if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.floating):
+        return x
+    return jnp.asarray(x, dtype=float)
+
+
+def as_point(x: ArrayLike | Sequence[ArrayLike], name: str, missing: float) -> Array:
+    """Returns the three entries of a point; the last ones may be left out."""
+    x = jnp.atleast_1d(as_floats(x))
+    if x.ndim != 1 or x.size > 3:
+        raise ArgumentError(
+            f"`{name}` must have 1 to 3 entries (x, y, z), but has shape {x.shape}."
+        )
+    return jnp.pad(x, (0, 3 - x.size), constant_values=missing)
+
+
+def as_centre(x: ArrayLike | Sequence[ArrayLike]) -> Float[Array, "3"]:
+    """Returns a finite point."""
+    x = as_point(x, "centre", 0.0)
+    return check(x, jnp.isfinite(x), "`centre` must be finite")
+
+
+def one_length(name: str) -> Callable[[ArrayLike | Sequence], Float[Array, ""]]:
+    """Makes a field converter that checks for one positive, finite number."""
+
+    def convert(x):
+        x = as_number(x, name)
+        good = (x > 0) & jnp.isfinite(x)
+        return check(x, good, f"`{name}` must be positive and finite")
+
+    return convert
+
+
+def as_number(x: ArrayLike | Sequence, name: str) -> Float[Array, ""]:
+    """Returns one number, traced or not."""
+    x = as_floats(x)
+    if x.ndim:
+        raise ArgumentError(f"`{name}` must be one number, but has shape {x.shape}.")
+    return x
+
+
+def as_length(x: ArrayLike) -> Float[Array, ""]:
+    """Returns a positive length, which may be infinite."""
+    x = as_floats(x)
+    return check(x, x > 0, "`length` must be positive")
+
+
+def as_vertices(x: ArrayLike | Sequence) -> Float[Array, "vertices 2"]:
+    """Returns the finite corners of a polygon."""
+    x = as_floats(x)
+    if x.ndim != 2 or x.shape[1] != 2 or x.shape[0] < 3:
+        raise ArgumentError(
+            "`vertices` must have shape (n, 2) with n at least 3, but has shape "
+            f"{x.shape}."
+        )
+    return check(x, jnp.isfinite(x), "`vertices` must be finite")
+
+
+def check_axis(axis: str):
+    """Refuses what is not the name of an axis."""
+    if axis not in AXES:
+        raise ArgumentError(f"`axis` must be one of {AXES}, but is {axis!r}.")
+
+
+def check_outline_counts(outlines: tuple[int, ...] | None, count: int):
+    """Refuses numbers of vertices of outlines that do not add up."""
+    if outlines is not None and (sum(outlines) != count or min(outlines) < 3):
+        raise ArgumentError(
+            f"`outlines` must add up to the {count} vertices with at least 3 each, "
+            f"but adds up to {sum(outlines)} with {min(outlines)} at least."
+        )
+
+
+def check_ends(low: Float[Array, ""], high: Float[Array, ""]):
+    """Refuses a lower end that is known not to be below the upper one."""
+    if isinstance(low, jax.core.Tracer) or isinstance(high, jax.core.Tracer):
+        return
+    if not np.all(np.asarray(high) > np.asarray(low)):
+        raise ArgumentError(
+            f"`high` must be above `low` ({float(low):g}), but is {float(high):g}."
+        )
+
+
+def around(
+    centre: Float[Array, "3"],
+    axis: str,
+    across: Float[Array, ""],
+    along: Float[Array, ""],
+) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
+    """Returns the corners of a box, from its half size along and across an axis."""
+    half = jnp.stack([along if name == axis else across for name in AXES])
+    return centre - half, centre + half
+
+
+def around_prism(
+    vertices: Float[Array, "vertices 2"],
+    axis: str,
+    low: Float[Array, ""],
+    high: Float[Array, ""],
+) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
+    """Returns the corners of a box around a prism."""
+    along = AXES.index(axis)
+    first, second = across_of(along)
+    ends: list = [None] * 3
+    ends[along] = (low, high)
+    for k, values in ((first, vertices[:, 0]), (second, vertices[:, 1])):
+        ends[k] = (jnp.min(values), jnp.max(values))
+    low, high = (jnp.stack([pair[side] for pair in ends]) for side in (0, 1))
+    return low, high

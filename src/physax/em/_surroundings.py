@@ -1,0 +1,65 @@
+"""What fills the samples around a face: one lossless material, or several."""
+
+from collections.abc import Iterable
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..grid import Grid
+from ._boxes import meet
+from ._components import Components, stagger
+from ._medium import Medium, at_component
+from ._monitors import Read
+
+
+def across(reads: tuple[Read, ...], parts: Components, ndim: int) -> list[Read]:
+    """Returns the samples next to each face of the components along its normal."""
+    out = []
+    for key, component, box in reads:
+        face = key.split()[1]
+        # Along the normal the other field stands where this one does.
+        name = ("H" if component[0] == "E" else "E") + face[1]
+        if name not in parts.names or any(r.key == name + face for r in out):
+            continue
+        halves = (stagger(one, ndim) for one in (name, component))
+        spans = tuple(
+            (low, max(low + 1, high - 1)) if own > other else (low, high)
+            for own, other, (low, high) in zip(*halves, box, strict=True)
+        )
+        out.append(Read(name + face, name, spans))
+    return out
+
+
+def surroundings(
+    reads: Iterable[Read], medium: Medium, grid: Grid
+) -> tuple[Array, Array, Array, Array]:
+    """Returns mean permittivity, permeability, their spread and the largest loss."""
+    found: dict[str, list[Array]] = {"E": [], "H": []}
+    dtype, shape = grid.widths[0].dtype, grid.shape
+    losses = [jnp.zeros((), dtype)]
+    plain = eqx.tree_at(lambda m: m.dispersions, medium, ())
+    for read in reads:
+        here = plain.near(read.box, shape, whole=True)
+        if any(meet(one.box, read.box) for one in medium.dispersions):
+            losses.append(jnp.full((), jnp.inf, dtype))
+        electric = read.component[0] == "E"
+        inertia = here.permittivity if electric else here.permeability
+        loss = here.conductivity if electric else here.magnetic_conductivity
+        where = tuple(
+            slice(min(low, cells - 1), min(high, cells))
+            for (low, high), cells in zip(read.box, shape, strict=True)
+        )
+        for value, out in ((inertia, found[read.component[0]]), (loss, losses)):
+            entry = at_component(value, read.component)
+            if entry is not None:
+                out.append(jnp.ravel(entry[where] if jnp.ndim(entry) else entry))
+    means, spreads = [], []
+    for values in found.values():
+        mean = jnp.mean(jnp.stack([jnp.mean(v) for v in values]))
+        least = jnp.min(jnp.stack([jnp.min(v) for v in values]))
+        most = jnp.max(jnp.stack([jnp.max(v) for v in values]))
+        means.append(mean)
+        spreads.append((most - least) / mean)
+    largest = jnp.max(jnp.stack([jnp.max(jnp.abs(v)) for v in losses]))
+    return means[0], means[1], jnp.max(jnp.stack(spreads)), largest

@@ -1,0 +1,341 @@
+"""How a run steps media whose principal axes do not lie along the grid."""
+
+from functools import partial
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array
+
+from ..grid import AXES, Block, Box
+from ._boundaries import PMC, Bloch, Boundaries, Periodic
+from ._boxes import cells_of, in_block, over_cuts, size_of, to_wall
+from ._off_diagonal import PAIRS, OffDiagonal
+from ._step import Arrays, Row, Stepper, entries_in
+
+
+class Tilt(eqx.Module):
+    """Entries beside the diagonal, made ready to step.
+
+    Attributes:
+        box: Cells of the whole grid; all of them along the axes that devices cut.
+        spans: For each axis whether the box has all its cells.
+        entries: By pair of axes, at the nodes of the box.
+        weights: Permittivity of each electric component in the box, or one number.
+        plain: Whether there are neither losses nor poles.
+    """
+
+    box: Box = eqx.field(static=True)
+    spans: tuple[bool, ...] = eqx.field(static=True)
+    entries: dict[str, Array]
+    weights: Arrays | None = None
+    plain: bool = eqx.field(static=True, default=False)
+
+    def here(self, block: Block) -> Box:
+        """Returns the box in cells of a block."""
+        return in_block(self.box, block)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The components that it couples."""
+        return tuple(
+            f"E{axis}" for axis in AXES if any(axis in p for p in self.entries)
+        )
+
+
+def build_tilt(
+    one: OffDiagonal,
+    grid: tuple[int, ...],
+    stored: tuple[int, ...],
+    boundaries: Boundaries,
+    block: Block,
+) -> Tilt:
+    """Makes the entries of a box ready to step.
+
+    Args:
+        one: The entries.
+        grid: Cells of the grid.
+        stored: The same with the nodes on magnetic walls.
+        boundaries: Faces of the grid.
+        block: How devices cut it.
+
+    Returns:
+        The tilt, still without weights. On a wall only pairs of components along a
+        magnetic one are coupled.
+    """
+    cells, more = to_wall(one.box, grid, stored)
+    whole = tuple(n * p for n, p in zip(block.shape, block.parts, strict=True))
+    box, pad = over_cuts(cells, block)
+    alone = lonely(one, grid, boundaries)
+    entries = {}
+    for pair, given in one.inverse.items():
+        # What is known the simulation has refused.
+        given = jnp.where(alone[pair] & (given != 0), jnp.nan, given) * ~alone[pair]
+        entry = jnp.pad(given, more, mode="edge")
+        for axis, (low, high) in enumerate(cells):
+            faces = boundaries.axis(axis)
+            if isinstance(faces[0], Periodic | Bloch):
+                continue
+            nodes = np.arange(low, high)
+            free = AXES[axis] not in pair
+            keep = np.full(nodes.shape, True)
+            for node, face in zip((0, grid[axis]), faces, strict=True):
+                keep &= (nodes != node) | (free and isinstance(face, PMC))
+            entry = entry * keep.reshape(
+                [-1 if a == axis else 1 for a in range(len(grid))]
+            )
+        entries[pair] = jnp.pad(entry, pad)
+    spans = tuple(span == (0, n) for span, n in zip(box, whole, strict=True))
+    return Tilt(box, spans, entries)
+
+
+def lonely(
+    one: OffDiagonal, grid: tuple[int, ...], boundaries: Boundaries
+) -> dict[str, np.ndarray]:
+    """Returns for each pair which nodes of a box lack a neighbour, walls apart.
+
+    Args:
+        one: The entries.
+        grid: Cells of the grid.
+        boundaries: Faces of the grid.
+    """
+    found = {}
+    for pair in one.inverse:
+        found[pair] = np.zeros(size_of(one.box), bool)
+        for axis, (low, high) in enumerate(one.box):
+            wraps = isinstance(boundaries.axis(axis)[0], Periodic | Bloch)
+            joined = (low, high) == (0, grid[axis]) if wraps else low == 0
+            if AXES[axis] in pair and not joined:
+                np.moveaxis(found[pair], axis, 0)[0] = True
+    return found
+
+
+def with_weights(tilt: Tilt, inertias: Arrays, *, plain: bool) -> Tilt:
+    """Returns a tilt with the permittivities of the whole grid cut to its box."""
+    weights = {name: entries_in(inertias[name], tilt.box) for name in tilt.names}
+    return Tilt(tilt.box, tilt.spans, tilt.entries, weights, plain)
+
+
+def unmoved(tilts: tuple[Tilt, ...], block: Block, fields: Arrays) -> list[Arrays]:
+    """Returns changes of zero, like those that `lean` returns."""
+    return [
+        {
+            name: jnp.zeros_like(fields[name][cells_of(one.here(block))])
+            for name in one.names
+        }
+        for one in tilts
+    ]
+
+
+def bare(stepper: Stepper, fields: Arrays) -> tuple[Stepper, Arrays]:
+    """Returns coefficients and fields whose electric half step gives the curls."""
+    names = stepper.components.electric
+    zeros = {name: jnp.zeros_like(fields[name]) for name in names}
+    unit = Row(jnp.ones((), stepper.axes[0].electric.dtype), None).quotients()
+    rows = {**stepper.rows, **dict.fromkeys(names, unit)}
+    return eqx.tree_at(lambda s: s.rows, stepper, rows), {**fields, **zeros}
+
+
+def lean(
+    tilts: tuple[Tilt, ...], stepper: Stepper, fields: Arrays, curls: Arrays
+) -> tuple[Arrays, list[Arrays]]:
+    r"""Makes an electric half step, given all that drives it.
+
+    With $r = C - 2 s E$ it is $E \gets E + (m + s)^{-1} r + w A^T \Xi A w r$, where
+    $A$ averages to the nodes and $w = m / (m + s)$: with losses, too, the energy
+    cannot grow.
+
+    Args:
+        tilts: The entries beside the diagonal.
+        stepper: The coefficients.
+        fields: Before the step.
+        curls: What drives the electric fields, sources and layers included.
+
+    Returns:
+        The fields, and for each tilt the changes by the diagonal alone.
+    """
+    curls = lax.optimization_barrier(curls)
+    new, changes = dict(fields), []
+    for name, curl in curls.items():
+        new[name] = stepper.rows[name].update(fields[name], curl)
+    for one in tilts:
+        where, push, change = one.here(stepper.block), {}, {}
+        for name in one.names:
+            row, rest = stepper.rows[name], curls[name][cells_of(where)]
+            if row.loss is not None:
+                old = fields[name][cells_of(where)]
+                rest = rest - 2 * entries_in(row.loss, where) * old
+            change[name] = row.drive(rest, where)
+            push[name] = rest if one.plain else _weight(one, name) * change[name]
+        more = finished(one, stepper, beside(one, stepper.block, push))
+        for name, value in more.items():
+            new[name] = _plus(stepper.block, new[name], where, value)
+        changes.append(change)
+    return new, changes
+
+
+def _plus(block: Block, field: Array, where: Box, value: Array) -> Array:
+    if value.shape == field.shape:
+        return field + value
+    return block.add_here(field, where, value)
+
+
+def finished(tilt: Tilt, stepper: Stepper, curls: Arrays) -> Arrays:
+    """Returns what averaged curls drive."""
+    if tilt.plain:
+        return curls
+    where = tilt.here(stepper.block)
+    return {
+        name: _weight(tilt, name) * stepper.rows[name].drive(curl, where)
+        for name, curl in curls.items()
+    }
+
+
+def _weight(tilt: Tilt, name: str) -> Array:
+    assert tilt.weights is not None
+    return tilt.weights[name]
+
+
+def beside(tilt: Tilt, block: Block, pushes: Arrays) -> Arrays:
+    """Returns `spread` of `gathered`, on planes by formulas that are twice as fast."""
+    axes = [AXES.index(name[1]) for name in tilt.names]
+    joined = any(
+        (block.periodic[a] and tilt.spans[a]) or block.parts[a] > 1 for a in axes
+    )
+    if joined or len(block.shape) == 3:
+        return spread(tilt, block, gathered(tilt, block, pushes))
+    # Slices of the whole product, and one pad of each: XLA writes down an inner pad.
+    total: Arrays = {}
+    for pair, entry in tilt.entries.items():
+        for to, of in (pair, pair[::-1]):
+            name, push = "E" + to, pushes["E" + of]
+            axis, other = AXES.index(to), AXES.index(of)
+            cells = entry.shape[other]
+            near = partial(lax.slice_in_dim, axis=other)
+            mean = near(push, 1, cells) + near(push, 0, cells - 1)
+            product = near(entry, 1, cells) * mean / 4
+            pad = [(0, 0)] * entry.ndim
+            pad[other] = 1, 0
+            more = jnp.pad(product, pad)
+            pad[axis] = 0, 1
+            later = lax.slice_in_dim(product, 1, entry.shape[axis], axis=axis)
+            more = more + jnp.pad(later, pad)
+            total[name] = total[name] + more if name in total else more
+    return total
+
+
+def weighed(tilt: Tilt, changes: Arrays) -> Arrays:
+    """Returns changes times the permittivity of their component."""
+    return {name: _weight(tilt, name) * change for name, change in changes.items()}
+
+
+def gathered(tilt: Tilt, block: Block, pushes: Arrays) -> Arrays:
+    """Returns the means at the nodes, each along the axis of its component."""
+    return {
+        name: neighbour_mean(tilt.spans, block, push, name, after=False)
+        for name, push in pushes.items()
+    }
+
+
+def spread(tilt: Tilt, block: Block, nodal: Arrays) -> Arrays:
+    """Multiplies by the entries, and averages back: the transpose of `gathered`."""
+    total: Arrays = {}
+    for pair, entry in tilt.entries.items():
+        for to, of in (pair, pair[::-1]):
+            more = entry * nodal["E" + of]
+            name = "E" + to
+            total[name] = total[name] + more if name in total else more
+    return {
+        name: neighbour_mean(tilt.spans, block, value, name, after=True)
+        for name, value in total.items()
+    }
+
+
+def neighbour_mean(
+    spans: tuple[bool, ...], block: Block, values: Array, name: str, *, after: bool
+) -> Array:
+    """Returns the means of neighbours in a box along the axis of a component.
+
+    Args:
+        spans: For each axis whether the box has all its cells.
+        block: How they meet those of other blocks.
+        values: In the box.
+        name: The component.
+        after: Whether the neighbour is the next one.
+    """
+    axis = AXES.index(name[1])
+    cells = values.shape[axis]
+    low, high = (1, cells) if after else (0, cells - 1)
+    pad = [(0, 0)] * values.ndim
+    pad[axis] = (0, 1) if after else (1, 0)
+    other = jnp.pad(lax.slice_in_dim(values, low, high, axis=axis), pad)
+    if spans[axis]:
+        plane = (block.after if after else block.before)(values, axis)
+        if plane is not None:
+            pad[axis] = (cells - 1, 0) if after else (0, cells - 1)
+            other = other + jnp.pad(plane, pad)
+    return (values + other) / 2
+
+
+def stiffest(one: OffDiagonal, permittivities: Arrays) -> Arrays:
+    """Returns bounds of the inverse permittivity in the rows of a box, by component.
+
+    Args:
+        one: The entries.
+        permittivities: Of each electric component, of the whole grid or one number.
+    """
+    found = {}
+    for name, value in permittivities.items():
+        near = [jnp.abs(v) for pair, v in one.inverse.items() if name[1] in pair]
+        if near:
+            axis, here = AXES.index(name[1]), sum(near)
+            beside = (here + jnp.roll(here, -1, axis)) / 2
+            found[name] = 1 / entries_in(value, one.box) + beside
+    return found
+
+
+def allowed(one: OffDiagonal, permittivities: Arrays) -> Array:
+    """Returns by what entries may be multiplied at most that the tensor stays positive.
+
+    Along the diagonal counts the harmonic mean of both neighbours of a node: with it
+    the energy of any field is positive.
+
+    Args:
+        one: The entries.
+        permittivities: Of each electric component, of the whole grid or one number.
+
+    Returns:
+        1 where they are sound, else less, for each node of the box.
+    """
+    means = {}
+    for name, value in permittivities.items():
+        axis = AXES.index(name[1])
+        here = jnp.broadcast_to(entries_in(value, one.box), size_of(one.box))
+        # Along an axis that the grid lacks all neighbours are alike.
+        before = jnp.roll(here, 1, axis) if axis < here.ndim else here
+        means[name[1]] = (here + before) / 2
+    scaled = {
+        pair: entry * jnp.sqrt(means[pair[0]] * means[pair[1]])
+        for pair, entry in one.inverse.items()
+    }
+    nothing = jnp.zeros(size_of(one.box))
+    a, b, c = (scaled.get(pair, nothing) for pair in PAIRS)
+    largest = jnp.maximum(jnp.maximum(abs(a), abs(b)), abs(c))
+    positive = (1 - a * a - b * b - c * c + 2 * a * b * c > 0) & (largest < 1)
+    rows = jnp.maximum(jnp.maximum(abs(a) + abs(b), abs(a) + abs(c)), abs(b) + abs(c))
+    return jnp.where(positive, 1, 0.99 / jnp.where(positive, 1, rows))
+
+
+def start_sums(tilts: tuple[Tilt, ...]) -> tuple[dict[str, Arrays], ...]:
+    """Returns sums of zero for the entries and the weights of tilts."""
+    return tuple(
+        {
+            "entries": {pair: jnp.zeros_like(x) for pair, x in one.entries.items()},
+            "weights": {
+                name: jnp.zeros_like(next(iter(one.entries.values())))
+                for name in one.names
+            },
+        }
+        for one in tilts
+    )

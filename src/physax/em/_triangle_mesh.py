@@ -1,0 +1,230 @@
+"""Solids given by the triangles of their surface."""
+
+from collections.abc import Sequence
+from itertools import product
+
+import equinox as eqx
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int
+
+from .._checks import ArgumentError, check
+from ._combinations import AbstractShape
+from ._overlap import Intervals
+from ._sections import place_of_cut, shape_of
+from ._shape_fields import as_floats
+
+
+def _vertices(x: ArrayLike | Sequence) -> Float[Array, "vertices 3"]:
+    x = as_floats(x)
+    if x.ndim != 2 or x.shape[1] != 3:
+        raise ArgumentError(
+            f"`vertices` must have shape (n, 3), but has shape {x.shape}."
+        )
+    return check(x, jnp.isfinite(x), "`vertices` must be finite")
+
+
+def _triangles(x: ArrayLike | Sequence) -> Int[np.ndarray, "triangles 3"]:
+    x = np.asarray(x)
+    if x.ndim != 2 or x.shape[1] != 3 or not len(x) or x.dtype.kind not in "iu":
+        raise ArgumentError(
+            "`triangles` must be integers of shape (m, 3) with m at least 1, but is "
+            f"{x.dtype} of shape {x.shape}."
+        )
+    return x.astype(np.int32)
+
+
+class TriangleMesh(AbstractShape):
+    """A solid within a closed surface of triangles.
+
+    The cells are divided into parts, and each part is cut by the plane of the triangle
+    nearest to its middle. That is exact where the surface is flat in a part, and errs
+    by some 1e-2 in parts that hold an edge of the solid. Differentiable in the vertices
+    and in the cells; the normal of a flat face is exact. The work grows as triangles x
+    cells x parts, so simplify what is finer than the grid.
+
+    Attributes:
+        vertices: Positions (x, y, z) in metres.
+        triangles: For each triangle the numbers of its vertices, counterclockwise as
+            seen from outside.
+        parts: Into how many parts each cell is divided along each axis.
+
+    Raises:
+        ArgumentError: If a shape or number is wrong, the surface is not closed or not
+            oriented one way, it faces inward, or `parts` is not positive.
+    """
+
+    vertices: Float[Array, "vertices 3"] = eqx.field(converter=_vertices)
+    triangles: Int[np.ndarray, "triangles 3"] = eqx.field(converter=_triangles)
+    parts: int = eqx.field(static=True, default=2)
+
+    def __check_init__(self):
+        if not isinstance(self.parts, int) or self.parts < 1:
+            raise ArgumentError(
+                f"`parts` must be an integer of at least 1, but is {self.parts}."
+            )
+        count = self.vertices.shape[0]
+        least, most = int(self.triangles.min()), int(self.triangles.max())
+        if least < 0 or most >= count:
+            raise ArgumentError(
+                f"`triangles` must hold numbers of the {count} vertices, from 0, but "
+                f"has {least if least < 0 else most}."
+            )
+        _check_closed(self.triangles, count)
+        if not isinstance(self.vertices, jax.core.Tracer):
+            corners = np.asarray(self.vertices, float)[self.triangles]
+            corners = corners - corners[0, 0]
+            volume = np.sum(np.linalg.det(corners)) / 6
+            if not volume > 0:
+                raise ArgumentError(
+                    "`triangles` must run counterclockwise as seen from outside, but "
+                    f"the volume they enclose is {volume:g} m^3. Reverse each."
+                )
+
+    def covered(self, cells):
+        shape = shape_of(cells)
+        present = [k for k, axis in enumerate(cells) if isinstance(axis, Intervals)]
+        corners = self.vertices[self.triangles]
+        normals = _normals(corners)
+        middle, widths = [], []
+        for axis in cells:
+            if isinstance(axis, Intervals):
+                middle.append(axis.position + (axis.above - axis.below) / 2)
+                widths.append((axis.below + axis.above) / self.parts)
+            else:
+                middle.append(jnp.asarray(place_of_cut(axis), corners.dtype))
+                widths.append(jnp.zeros((), corners.dtype))
+
+        @jax.checkpoint
+        def part(offset):
+            points = [
+                jnp.broadcast_to(x + offset[k] * w, shape)
+                for k, (x, w) in enumerate(zip(middle, widths, strict=True))
+            ]
+            nearest, squared = _nearest(*jax.lax.stop_gradient((points, corners)))
+            normal = [normals[nearest, k] for k in range(3)]
+            distance = sum(
+                n * (x - corners[nearest, 0, k])
+                for k, (n, x) in enumerate(zip(normal, points, strict=True))
+            )
+            spans = [jnp.abs(n) * w for n, w in zip(normal, widths, strict=True)]
+            cut = _behind_plane(distance, spans)
+            # No triangle reaches into the part, and planes that do are of others.
+            whole = squared > sum(w**2 for w in widths) / 4
+            return jnp.where(whole, jnp.where(distance < 0, 1.0, 0.0), cut)
+
+        middles = np.arange(self.parts) - (self.parts - 1) / 2
+        steps = [middles if k in present else [0.0] for k in range(3)]
+        offsets = jnp.asarray(list(product(*steps)), corners.dtype)
+        total, _ = jax.lax.scan(
+            lambda total, offset: (total + part(offset), None),
+            jnp.zeros(shape, corners.dtype),
+            offsets,
+        )
+        return total / offsets.shape[0]
+
+    def bounds(self):
+        used = self.vertices[np.unique(self.triangles)]
+        return jnp.min(used, axis=0), jnp.max(used, axis=0)
+
+
+def _check_closed(triangles: np.ndarray, count: int):
+    """Refuses a surface with an edge that is not passed once each way."""
+    following = np.roll(triangles, -1, axis=1)
+    there = (triangles.astype(np.int64) * count + following).ravel()
+    back = (following.astype(np.int64) * count + triangles).ravel()
+    edges, times = np.unique(there, return_counts=True)
+    bad = edges[(times > 1) | ~np.isin(edges, back)]
+    if bad.size:
+        one, other = divmod(int(bad[0]), count)
+        raise ArgumentError(
+            "`triangles` must close a solid, each edge shared by two that run along it "
+            f"in opposite ways, but {bad.size} are not, the first from vertex {one} to "
+            f"{other}. Mend the surface."
+        )
+
+
+def _normals(corners: Float[Array, "triangles 3 3"]) -> Float[Array, "triangles 3"]:
+    """Returns unit normals, 0 of triangles without area."""
+    normal = jnp.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    # In units of its largest entry, whose square stays in float32's range.
+    largest = jax.lax.stop_gradient(jnp.max(jnp.abs(normal), axis=1, keepdims=True))
+    normal = normal / jnp.where(largest > 0, largest, 1)
+    square = jnp.sum(normal**2, axis=1, keepdims=True)
+    return normal / jnp.sqrt(jnp.where(square > 0, square, 1))
+
+
+# Of triangles that share the nearest point, the one whose plane is farthest says on
+# which side of the surface a point is.
+_TIE = 1e-4
+
+
+def _nearest(points, corners):
+    """Returns for each point the nearest triangle and its squared distance."""
+
+    def look(best, triangle):
+        least, index, squared = best
+        number, (a, b, c), normal = triangle
+
+        def dot(u, v):
+            return u[0] * v[0] + u[1] * v[1] + u[2] * v[2]
+
+        inside, edges = True, jnp.inf
+        for start, stop in ((a, b), (b, c), (c, a)):
+            along = stop - start
+            away = [x - start[k] for k, x in enumerate(points)]
+            length = jnp.sum(along**2)
+            t = jnp.clip(dot(along, away) / jnp.where(length > 0, length, 1), 0, 1)
+            off = [x - t * along[k] for k, x in enumerate(away)]
+            edges = jnp.minimum(edges, dot(off, off))
+            inside = inside & (dot(jnp.cross(normal, along), away) >= 0)
+        plane = dot(normal, [x - a[k] for k, x in enumerate(points)]) ** 2
+        distance = jnp.where(inside & jnp.any(normal != 0), plane, edges)
+        score = distance - _TIE * plane
+        nearer = score < least
+        best = (
+            jnp.where(nearer, score, least),
+            jnp.where(nearer, number, index),
+            jnp.where(nearer, distance, squared),
+        )
+        return best, None
+
+    shape = points[0].shape
+    far = jnp.full(shape, jnp.inf, corners.dtype)
+    numbers = jnp.arange(corners.shape[0], dtype=jnp.int32)
+    start = (far, jnp.zeros(shape, jnp.int32), far)
+    normals = _normals(corners)
+    (_, index, squared), _ = jax.lax.scan(look, start, (numbers, corners, normals))
+    return index, squared
+
+
+# Least extent of a cell along one axis as seen by a plane, in parts of the whole: the
+# formula divides by their product. It moves a fraction by 0.3 % at most.
+_THIN = 0.02
+
+
+def _behind_plane(distance, spans):
+    """Fraction of a block on the negative side of a plane.
+
+    Args:
+        distance: Of the middle of the block from the plane, positive in front of it.
+        spans: Widths of the block times the entries of the normal, without sign.
+    """
+    whole = spans[0] + spans[1] + spans[2]
+    whole = jnp.where(whole > 0, whole, 1)
+    parts = [jnp.maximum(span / whole, _THIN) for span in spans]
+    depth = -distance / whole
+    # A spline in the distance: third differences of its cube over the corners.
+    total = sum(
+        a
+        * b
+        * c
+        * jnp.maximum(depth + (a * parts[0] + b * parts[1] + c * parts[2]) / 2, 0) ** 3
+        for a, b, c in product((1, -1), repeat=3)
+    )
+    reach = (parts[0] + parts[1] + parts[2]) / 2
+    fraction = total / (6 * parts[0] * parts[1] * parts[2])
+    cut = jnp.abs(depth) < reach
+    return jnp.where(cut, jnp.clip(fraction, 0, 1), jnp.where(depth > 0, 1.0, 0.0))

@@ -1,0 +1,82 @@
+"""Reads solids from STL files."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import ArrayLike
+
+from .._checks import ArgumentError
+from ..em import TriangleMesh
+from ..units import MICRO
+from ._errors import PhysaxFileError
+from ._gds import MissingPackageError
+
+
+def read_stl(
+    path: str | os.PathLike,
+    *,
+    unit: float | int = MICRO,
+    centre: ArrayLike | Sequence[ArrayLike] | None = None,
+    parts: int = 2,
+    max_triangles: int = 20_000,
+) -> TriangleMesh:
+    """Reads a solid from an STL file, binary or of text.
+
+    Needs trimesh, which `pip install physax[photonics]` brings. Corners at the same
+    place are joined, and a surface that faces inward is turned.
+
+    Args:
+        path: The file.
+        unit: What stands as 1 in the file, in metres: STL names no unit.
+        centre: Where the middle of the box around the solid goes, (x, y, z) in metres;
+            as in the file if not given.
+        parts: Into how many parts a cell is divided along each axis, see
+            `em.TriangleMesh`.
+        max_triangles: Larger files are refused: the work grows as triangles x cells.
+
+    Returns:
+        The solid, to be filled with a material by `em.Structure`.
+
+    Raises:
+        MissingPackageError: If trimesh is missing.
+        ArgumentError: If `unit` is not positive or `centre` not three numbers.
+        PhysaxFileError: If the file cannot be read as STL, is too large, or its surface
+            is not closed.
+    """
+    if not 0 < unit < np.inf:
+        raise ArgumentError(f"`unit` must be positive and finite, but is {unit:g}.")
+    middle = None if centre is None else np.asarray(centre, float)
+    if middle is not None and (middle.shape != (3,) or not np.isfinite(middle).all()):
+        raise ArgumentError(f"`centre` must be three finite numbers, but is {centre}.")
+    try:
+        import trimesh
+    except ImportError as error:
+        raise MissingPackageError(
+            "Reading STL needs the package trimesh: pip install 'physax[photonics]'."
+        ) from error
+
+    path = Path(path)
+    with path.open("rb") as file:
+        try:
+            mesh = trimesh.load_mesh(file, file_type="stl", process=True)
+        except (ValueError, IndexError, KeyError, TypeError) as error:
+            raise PhysaxFileError(path, f"this is no STL file: {error}.") from error
+    triangles = np.asarray(mesh.faces)
+    if not 0 < len(triangles) <= max_triangles:
+        raise PhysaxFileError(
+            path,
+            f"the surface must have 1 to {max_triangles} triangles (`max_triangles`), "
+            f"but has {len(triangles)}. Simplify it, or allow more.",
+        )
+    vertices = np.asarray(mesh.vertices, float) * unit
+    if middle is not None:
+        box = (vertices.min(axis=0) + vertices.max(axis=0)) / 2
+        vertices = vertices - box + middle
+    if mesh.volume < 0:
+        triangles = triangles[:, ::-1]
+    try:
+        return TriangleMesh(vertices, triangles, parts)
+    except ArgumentError as error:
+        raise PhysaxFileError(path, f"the surface is not sound: {error}") from error
