@@ -55,6 +55,7 @@ ONE_PRECISION = {
     ],
     "x64": [
         "fit",
+        "sharding",
         "validation",
         "test_loop.py",
         "particles/test_box.py",
@@ -71,13 +72,31 @@ ONE_PRECISION = {
         "particles/test_statistics.py",
         "grid/test_difference.py",
         "grid/test_sampling.py",
+        "em/test_cross_section.py",
+        "em/test_diffraction_orders.py",
+        "em/test_emission.py",
+        "em/test_far_field.py",
+        "em/test_force.py",
+        "em/test_gaussian_beam.py",
+        "em/test_huygens.py",
+        "em/test_metal.py",
+        "em/test_metal_refusals.py",
+        "em/test_metal_shapes.py",
         "em/test_mirror.py",
         "em/test_monitors.py",
         "em/test_plane_wave.py",
         "em/test_rasterise.py",
+        "em/test_combinations.py",
+        "em/test_gradient_batches.py",
+        "em/test_graded_grid.py",
+        "em/test_paths.py",
+        "em/test_shape_derivatives.py",
         "em/test_shapes.py",
+        "em/test_solids.py",
         "em/test_sources.py",
         "em/test_adjoints.py",
+        "em/test_apodised.py",
+        "em/test_convergence.py",
         "em/test_cpml.py",
         "em/test_eigenpair.py",
         "em/test_gradients.py",
@@ -111,8 +130,27 @@ def _marks_of_place(path: Path) -> set[str]:
     return {mark for mark, names in ONE_PRECISION.items() if places & set(names)}
 
 
+def _precision() -> str:
+    """Returns the mark of this session's precision."""
+    return "x64" if jnp.result_type(float) == jnp.float64 else "f32"
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Skips files of which no test would stay: their imports take long."""
+    if not collection_path.name.startswith("test_"):
+        return None
+    text = collection_path.read_text(encoding="utf-8")
+    together = Path(__file__).parent / "sharding" in collection_path.parents
+    many = config.getoption("--devices")
+    if many != together and not (many and "mark.devices" in text):
+        return True
+    here = _precision()
+    elsewhere = _marks_of_place(collection_path) - {here}
+    return True if elsewhere and f"mark.{here}" not in text else None
+
+
 def pytest_collection_modifyitems(config, items):
-    x64 = jnp.result_type(float) == jnp.float64
+    x64 = _precision() == "x64"
     many = config.getoption("--devices")
     stress = config.getoption("--stress")
 
@@ -135,6 +173,11 @@ def pytest_collection_modifyitems(config, items):
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = kept
+
+
+def pytest_collection_finish():
+    """Spares the garbage collector what stays to the end: modules and tests."""
+    gc.freeze()
 
 
 class _LocalSocket(socket.socket):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -13,12 +14,15 @@ from benchmarks import (
     _physax_windows,
     _rows,
     compare,
+    cylindrical,
     gradient,
     graph,
+    media,
     particle_windows,
 )
 from benchmarks._cpml_cases import CASES, COURANT, LAYERS, nodes, reflection
 from benchmarks._rows import Row
+from benchmarks._turns import in_turn
 from benchmarks.fdtd import fraction_of_bare, speed, throughput
 from benchmarks.peers import _gradient, _worker, bare_yee, numpy_yee
 
@@ -347,3 +351,37 @@ def test_graphs_are_compared_call_by_call():
     assert all(row.value is not None and row.value > 0 for row in rows)
     ratios = [row.ratio_to_best_peer for row in rows if row.tool == "physax"]
     assert ratios.count(None) == 1
+
+
+@pytest.mark.slow
+def test_rings_are_compared_with_2_d():
+    flat, ours, turns, again = cylindrical.costs(40, 4, rounds=1)
+    assert (flat.tool, ours.tool) == ("Ez and Hz in 2-D", "physax")
+    assert ours.ratio_to_best_peer == pytest.approx(ours.value / flat.value)
+    assert again.ratio_to_best_peer == pytest.approx(ours.value / turns.value)
+    assert cylindrical.simulation("rz", 40, 4).components.m == 3
+
+
+@pytest.mark.slow
+def test_poles_are_compared_with_none():
+    plain, ours, full = media.costs("Hz", 40, 4, 20, rounds=1)
+    assert (plain.tool, ours.tool) == ("plain medium", "physax")
+    assert ours.case == "Hz, 40^2 cells, 4 poles in 25%"
+    assert full.case == "Hz, 40^2 cells, full tensors everywhere"
+    assert ours.ratio_to_best_peer == pytest.approx(ours.value / plain.value)
+    sim = media.simulation("poles", "Hz", 40, 4, 20)
+    assert sim.medium.dispersions[0].box == ((10, 30), (10, 30))
+
+
+@pytest.mark.slow
+def test_spectra_are_compared_with_none():
+    plain, ours = media.spectra(30, 4, rounds=1)
+    assert (plain.tool, ours.tool) == ("no monitors", "physax")
+    assert ours.ratio_to_best_peer == pytest.approx(ours.value / plain.value)
+
+
+def test_runs_are_taken_in_turn():
+    seen = []
+    found = in_turn({n: partial(seen.append, n) for n in ("a", "b")}, 2)
+    assert seen == ["a", "b", "a", "b"]
+    assert found == {"a": [None, None], "b": [None, None]}

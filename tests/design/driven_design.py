@@ -1,10 +1,8 @@
-"""An optimisation for tests that kill its process: `driven_design FOLDER [light]`.
+"""An optimisation for tests that kill its process.
 
-Designs a picture, or with `light` a mode converter. Prints a line after its third step,
-and at the end its status and the digest of its design.
+Designs a picture, or with light a mode converter. `main` prints a line after its third
+step, and at the end its status and the digest of its design.
 """
-
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +12,7 @@ from physax import design
 from physax.runtime import Checkpointing, fingerprint
 
 
+STEPS = 40
 SMOOTH = design.ConicFilter(3.0, 1.0)
 
 
@@ -36,7 +35,26 @@ def amount(density, beta):
     return jnp.mean(device(density, beta)) / 0.6 - 1
 
 
-def main(folder, *, light=False):
+def designed(folder, *, light=False, on_step=None):
+    """Returns the status of a design, and its digest."""
+    shape = (40, 40) if light else (60, 60)
+    result = design.optimise(
+        unconverted if light else misfit,
+        design.grey_start(shape, noise=0.1, key=jax.random.key(0)),
+        # With light it is killed so often that it would end too soon.
+        steps=400 if light else STEPS,
+        optimiser=design.MovingAsymptotes(),
+        schedule=design.Stages((4, 16, jnp.inf), every=30 if light else 12),
+        constraints=amount,
+        checkpoint=Checkpointing(folder, 2),
+        progress=False,
+        on_step=on_step,
+    )
+    found = fingerprint((result.parameters, result.best, result.history))
+    return result.status.name, found.digest
+
+
+def main(folder, light=""):
     calls = 0
 
     def on_step(info):
@@ -46,22 +64,4 @@ def main(folder, *, light=False):
         if calls == 3:
             print("started", flush=True)
 
-    shape = (40, 40) if light else (60, 60)
-    result = design.optimise(
-        unconverted if light else misfit,
-        design.grey_start(shape, noise=0.1, key=jax.random.key(0)),
-        # With light it is killed so often that it would end too soon.
-        steps=400 if light else 100,
-        optimiser=design.MovingAsymptotes(),
-        schedule=design.Stages((4, 16, jnp.inf), every=30),
-        constraints=amount,
-        checkpoint=Checkpointing(folder, 2),
-        progress=False,
-        on_step=on_step,
-    )
-    found = fingerprint((result.parameters, result.best, result.history))
-    print(result.status.name, found.digest, flush=True)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], light="light" in sys.argv)
+    print(*designed(folder, light=bool(light), on_step=on_step), flush=True)

@@ -298,7 +298,9 @@ def test_progress_shows_the_objective(capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"steps": 0}, "`steps` must be at least 1, but is 0"),
+        ({"steps": 0}, "`steps` must be an integer and at least 1, but is 0"),
+        ({"bounds": (0.0,)}, r"`bounds` must .* but have the shapes \[\(\)\]"),
+        ({"bounds": (0.0, np.ones(4))}, r"have the shapes \[\(\), \(4,\)\]"),
         ({"bounds": (1.0, 0.0)}, "`bounds` must be a lower and a higher one"),
         ({"bounds": (0.6, 1.0)}, "`parameters` must lie between their bounds, but one"),
         ({"parameters": {"n": 3}}, "must hold floating point JAX arrays"),

@@ -4,6 +4,7 @@ A page is simulated at the size it shows, so pages show small things.
 """
 
 import re
+import runpy
 from pathlib import Path
 
 import jax
@@ -25,12 +26,20 @@ SLOW = [
     "README.md",
     "docs/coming-from-beamz.md",
     "docs/coming-from-fdtdx-ceviche.md",
+    "docs/coming-from-meep.md",
+    "docs/coming-from-tidy3d.md",
+    "docs/cylindrical.md",
+    "docs/far-fields.md",
     "docs/fdtd.md",
     "docs/fit.md",
     "docs/geometry.md",
     "docs/getting-started.md",
     "docs/gradients.md",
     "docs/inverse-design.md",
+    "docs/materials.md",
+    "docs/modes.md",
+    "docs/resonances.md",
+    "docs/studies.md",
     "docs/xpcs.md",
 ]
 # This is run by `tests/plot/test_page.py`, which looks at its pictures, too.
@@ -81,10 +90,12 @@ def test_page_runs_as_a_script(name, tmp_path, monkeypatch):
     matplotlib.use("Agg", force=True)
     if name == "docs/geometry.md":
         write_layout(tmp_path)
-    scope = {"__name__": "page"}
+    # Empty lines between the blocks make tracebacks name the lines of the page.
+    script = ""
     for code, line in blocks(ROOT / name):
-        # Empty lines in front make tracebacks point into the page.
-        exec(compile("\n" * line + code, ROOT / name, "exec"), scope)
+        script += "\n" * (line - script.count("\n")) + code
+    (tmp_path / "page.py").write_text(script, encoding="utf-8")
+    runpy.run_path(str(tmp_path / "page.py"), run_name="page")
 
 
 @pytest.mark.f32

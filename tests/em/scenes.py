@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
@@ -107,7 +108,11 @@ def three_dimensional():
     return em.Simulation(
         Grid.uniform(eps.shape, CELL),
         em.Medium(eps),
-        em.Boundaries(x=em.CPML(5), y=em.Periodic(), z=(em.PMC(), em.CPML(5))),
+        em.Boundaries(
+            x=em.CPML(5),
+            y=em.Periodic(),
+            z=(em.PMC(), em.CPML(5, kappa_max=2.0)),
+        ),
         steps=12,
         sources={
             "dipole": em.Dipole("Ex", at(10.5, 3.9, 6), PULSE, moment=1e-13),
@@ -134,6 +139,26 @@ def one_dimensional():
     )
 
 
+def cylindrical():
+    """A layer around the axis, one along z and a magnetic wall at its other end."""
+    eps = random_permittivity((29, 22))
+    return em.Simulation(
+        Grid.uniform(eps.shape, CELL),
+        em.Medium(eps, conductivity=1e3 * (eps - 1)),
+        em.Boundaries(r=em.CPML(10, kappa_max=2.0), z=(em.CPML(6), em.PMC())),
+        cylindrical=em.Cylindrical(m=2),
+        steps=30,
+        sources={"dipole": em.Dipole("Er", at(9.7, 12), PULSE, moment=1e-13)},
+        monitors={
+            "fields": em.FieldMonitor(("Ep",), at(10, 12), at(20, 10), FREQUENCIES),
+            "out": em.FluxMonitor("r", at(14, 12), at(0, 10), FREQUENCIES),
+            "up": em.FluxMonitor("z", at(8, 14), at(16, 0), FREQUENCIES),
+            "time": em.TimeMonitor(("Ez", "Hp"), at(7, 11), at(4, 0), every=7),
+            "energy": em.EnergyMonitor(every=5),
+        },
+    )
+
+
 SCENES = {
     "1-D": one_dimensional,
     "Ez": partial(two_dimensional, "Ez"),
@@ -141,4 +166,116 @@ SCENES = {
     "walls": walls,
     "bloch": bloch,
     "3-D": three_dimensional,
+    "rz": cylindrical,
 }
+
+
+def _without_waves(sim):
+    """A simulation without plane waves, which want a plain medium at their faces."""
+    keep = {k: s for k, s in sim.sources.items() if not isinstance(s, em.PlaneWave)}
+    return eqx.tree_at(lambda s: s.sources, sim, keep)
+
+
+def dispersive(scene):
+    """A scene with poles of every kind, in two boxes that overlap.
+
+    One ends at the faces, inside their layers, walls or periods.
+    """
+    sim = _without_waves(SCENES[scene]())
+    random = np.random.default_rng(5)
+    shape = sim.grid.shape
+    boxes = (
+        tuple((n // 4, n // 2 + 1) for n in shape),
+        tuple((n // 2, n) for n in shape),
+    )
+    poles = (
+        (em.Lorentz(0.8, 3e14, 2e13), em.Debye(0.5, 3e-16)),
+        (em.Drude(1.5e14, 1e13), em.PoleResidue(-1e14 + 2e15j, 3e13 - 6e14j)),
+    )
+    dispersions = tuple(
+        em.Dispersion(
+            box,
+            own,
+            jnp.asarray(random.uniform(0.2, 1, [b - a for a, b in box]), float),
+        )
+        for box, own in zip(boxes, poles, strict=True)
+    )
+    keep = {name: m for name, m in sim.monitors.items() if name != "energy"}
+    medium = em.Medium(
+        sim.medium.permittivity,
+        conductivity=sim.medium.conductivity,
+        dispersions=dispersions,
+    )
+    return eqx.tree_at(lambda s: (s.medium, s.monitors), sim, (medium, keep))
+
+
+def skewed(scene, *, poles=False):
+    """A scene with full tensors up to its faces, and poles across the same cells."""
+    sim = dispersive(scene) if poles else _without_waves(SCENES[scene]())
+    random = np.random.default_rng(6)
+    shape = sim.grid.shape
+    # The first axis has a gap at its low end; the others are filled.
+    box = tuple((3 if a == 0 else 0, n) for a, n in enumerate(shape))
+    size = tuple(high - low for low, high in box)
+    pairs = ("xy",) if len(shape) == 2 else ("xy", "xz", "yz")
+    inverse = {
+        pair: jnp.asarray(random.uniform(-0.1, 0.1, size), float) for pair in pairs
+    }
+    inverse = {k: x.at[0].set(0) if "x" in k else x for k, x in inverse.items()}
+    medium = em.Medium(
+        sim.medium.permittivity,
+        conductivity=5e3 * (sim.medium.permittivity - 1),
+        dispersions=sim.medium.dispersions,
+        off_diagonals=em.OffDiagonal(box, inverse),
+    )
+    keep = {name: m for name, m in sim.monitors.items() if name != "energy"}
+    return eqx.tree_at(
+        lambda s: (s.medium, s.monitors),
+        sim,
+        (medium, keep),
+        is_leaf=lambda x: x is None,
+    )
+
+
+def enclosed():
+    """Poles and tensors inside the faces of a plane wave, and outside to a layer."""
+    random = np.random.default_rng(7)
+    inside, outside = ((11, 18), (9, 15)), ((23, 32), (0, 24))
+
+    def draw(box, low, high):
+        size = [b - a for a, b in box]
+        return jnp.asarray(random.uniform(low, high, size), float)
+
+    # The nodes before the boxes have no neighbours; the second begins at a face in y.
+    entries = draw(inside, -0.1, 0.1).at[0].set(0).at[:, 0].set(0)
+    beyond = draw(outside, -0.1, 0.1).at[0].set(0)
+    eps = random_permittivity((32, 24))
+    return em.Simulation(
+        Grid.uniform(eps.shape, CELL),
+        em.Medium(
+            eps,
+            conductivity=5e3 * (eps - 1),
+            dispersions=(
+                em.Dispersion(
+                    inside, (em.Lorentz(0.8, 3e14, 2e13),), draw(inside, 0.2, 1)
+                ),
+                em.Dispersion(
+                    outside, (em.Drude(1.5e14, 1e13),), draw(outside, 0.2, 1)
+                ),
+            ),
+            off_diagonals=(
+                em.OffDiagonal(inside, {"xy": entries}),
+                em.OffDiagonal(outside, {"xy": beyond}),
+            ),
+        ),
+        em.Boundaries.all(em.CPML(5)),
+        polarisation="Hz",
+        steps=40,
+        sources={
+            "dipole": em.Dipole("Hz", at(14.5, 5.5), PULSE, moment=1e-6),
+            "wave": em.PlaneWave("+x", "Ey", at(14, 12), at(12, 10), PULSE, AMPLITUDE),
+        },
+        monitors={
+            "fields": em.FieldMonitor(("Ex", "Ey"), at(14, 12), at(16, 14), FREQUENCIES)
+        },
+    )

@@ -1,5 +1,7 @@
 """What a gradient needs of memory is known before it is compiled."""
 
+import re
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,8 +9,10 @@ import pytest
 
 from physax import em
 from physax._checks import ArgumentError
+from physax.em import _explain
 from physax.em._simulation import with_steps
 from physax.grid import Grid
+from physax.runtime import MemoryLimitError, check_memory
 from tests.em.scenes import CELL, FREQUENCIES, PULSE, at
 
 
@@ -62,6 +66,50 @@ def test_table_names_every_choice(sim):
     assert em.adjoint_bytes(whole, em.LinearTape()) > em.adjoint_bytes(
         sim, em.LinearTape()
     )
+
+
+@pytest.mark.slow
+def test_short_runs_tell_the_time_of_long_ones(sim):
+    """Which the clock of a busy machine does not judge: it is told, and grows."""
+    short, long = (
+        em.adjoint_seconds(with_steps(sim, n), em.LinearTape(), repeats=1)
+        for n in (8, 4000)
+    )
+    assert 0 < short < long
+    table = em.explain(with_steps(sim, 40), em.Reversible(), timed=True)
+    assert re.search(r"Reversible\(\) .* \d\S* \(\S+ s\)", table)
+
+
+@pytest.mark.slow
+def test_whole_grids_and_conductivities_are_timed(sim):
+    region = em.DesignRegion(((30, 70), (30, 70)), conductivity=jnp.zeros((40, 40)))
+    for medium in (em.Medium(2.0), em.Medium(2.0, regions=region)):
+        one = eqx.tree_at(lambda s: s.medium, with_steps(sim, 8), medium)
+        assert em.adjoint_seconds(one, em.LinearTape(), repeats=1) > 0
+
+
+def test_a_table_tells_what_it_cannot_time(sim, monkeypatch):
+    def limited(sim, adjoint):
+        if isinstance(adjoint, em.Direct):
+            check_memory(1e18, "the gradient")
+        if isinstance(adjoint, em.Reversible):
+            raise ArgumentError("It has layers.")
+        return 3.0
+
+    monkeypatch.setattr(_explain, "adjoint_seconds", limited)
+    monkeypatch.setattr(_explain, "run_seconds", lambda sim: 1.5)
+    table = em.explain(sim, timed=True)
+    assert "2 (3 s)" in table
+    assert "Direct() is not timed: the gradient must fit" in table
+    assert "Reversible() is not timed: It has layers." in table
+    with pytest.raises(ArgumentError, match="It has layers"):
+        em.explain(sim, em.Reversible(), timed=True)
+
+
+def test_a_run_too_large_to_time_is_refused(sim):
+    whole = with_steps(sim, 10**9)
+    with pytest.raises(MemoryLimitError, match="cut short, which is timed, must fit"):
+        em.adjoint_seconds(whole, em.Direct())
 
 
 class Guess(em.AbstractAdjoint):

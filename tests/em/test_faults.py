@@ -218,6 +218,20 @@ def test_region_between_two_samples_is_refused():
         build(monitors=probe(centre=(14.5 * CELL, 13 * CELL), size=(0.2 * CELL, 0.0)))
 
 
+@pytest.mark.parametrize("length", [-3 * CELL, -float("inf"), float("nan")])
+@pytest.mark.parametrize("make", [
+    lambda *box: {"monitors": {"out": em.ForceMonitor(*box, 2e14)}},
+    lambda *box: {"monitors": {"out": em.NearFieldMonitor(*box, 2e14)}},
+    lambda *box: {"monitors": {"out": em.FluxMonitor("x", *box, 2e14)}},
+    lambda *box: {"monitors": {"out": em.TimeMonitor(("Ez",), *box)}},
+    lambda *box: {"sources": {"in": em.PlaneWave("+x", "Ez", *box, PULSE)}},
+])  # fmt: skip
+def test_negative_size_is_refused(make, length):
+    message = rf"`size` of .* must be at least 0 along y, but is {length:g} m\. Give"
+    with pytest.raises(ArgumentError, match=message):
+        build(**make((0.3e-6, 0.26e-6), (4 * CELL, length)))
+
+
 def test_position_of_another_dimension_is_refused():
     message = "`position` of source 'in' must have one entry for each of the 2 axes"
     with pytest.raises(ArgumentError, match=message):
@@ -390,9 +404,11 @@ def test_port_is_checked():
             em.Port(**{"centre": (0.0, 0.0), "width": 1e-6, **options})
 
 
-def test_port_outside_2_d_is_refused():
+def test_port_that_does_not_fit_the_dimension_is_refused():
     source = {"in": em.ModeSource(em.Port((0.0, 0.0), 1e-7, "+x"), PULSE)}
-    with pytest.raises(ArgumentError, match=r"source 'in' must be in a 2-D simulation"):
+    with pytest.raises(ArgumentError, match="source 'in' must be in a 2-D or 3-D sim"):
+        build(SHAPES[1], sources=source)
+    with pytest.raises(ArgumentError, match="of source 'in' must have one entry for e"):
         build(SHAPES[3], sources=source)
 
 

@@ -205,3 +205,57 @@ def test_bad_waves_are_refused(change, message):
     }
     with pytest.raises(ArgumentError, match=message):
         em.PlaneWave(**{**given, **change})
+
+
+def beside(medium):
+    """A wave in a medium; its faces lie at the nodes 3 and 11."""
+    middle, size = (7 * CELL,) * 2, (8 * CELL,) * 2
+    wave = em.PlaneWave("+x", "Ey", middle, size, PULSE)
+    return em.Simulation(
+        Grid.uniform((14, 14), CELL),
+        medium,
+        polarisation="Hz",
+        sources={"wave": wave},
+        steps=3,
+    )
+
+
+INNER, ACROSS = ((4, 10), (4, 10)), ((4, 12), (4, 10))
+
+
+def tensor(box, value=0.1):
+    entries = jnp.zeros([b - a for a, b in box]).at[1:, 1:].set(value)
+    return em.Medium(off_diagonals=em.OffDiagonal(box, {"xy": entries}))
+
+
+def powers(box, value=1e-12):
+    return em.Medium(nonlinearities=em.Nonlinearity(box, chi2=value))
+
+
+def poles(box, value=1.0):
+    return em.Medium(dispersions=em.Dispersion(box, em.Debye(1.0, 1e-15), value))
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (tensor, "meet entries beside the diagonal"),
+        (powers, "meet a nonlinear susceptibility"),
+        (poles, "meet poles"),
+    ],
+)
+def test_faces_want_a_plain_medium(kind, told):
+    beside(kind(INNER))
+    beside(kind(ACROSS, 0.0))
+    message = f"faces of the plane wave 'wave' .*{told}.*move the faces"
+    with pytest.raises(ArgumentError, match=message):
+        beside(kind(ACROSS))
+
+
+def test_faces_in_a_medium_that_is_not_known_end_as_nan():
+    @jax.jit
+    def field(value):
+        return em.simulate(beside(tensor(ACROSS, value))).fields["Hz"]
+
+    assert np.all(np.isfinite(field(0.0)))
+    assert np.any(np.isnan(field(0.1)))

@@ -49,7 +49,9 @@ def everything(steps=230):
     shape = (44, 30)
     rng = np.random.default_rng(0)
     eps = jnp.asarray(rng.uniform(1.0, 2.5, shape), float).at[:, 10:20].set(9.0)
+    eps = eps.at[29:32].set(1.0)  # A beam wants one medium.
     port = em.Port(at(12, 15), 16 * CELL, "+x", offset=8 * CELL)
+    clear = em.Port(at(30, 15), 18 * CELL, "+x")
     return em.Simulation(
         Grid.uniform(shape, CELL),
         em.Medium(eps, conductivity=1e3 * (eps - 1)),
@@ -59,7 +61,7 @@ def everything(steps=230):
         sources={
             "dipole": em.Dipole("Ez", at(23.6, 14), PULSE, moment=1e-6),
             "mode": em.ModeSource(port, PULSE),
-            "beam": em.GaussianBeam(port, PULSE, waist=6 * CELL),
+            "beam": em.GaussianBeam(clear, PULSE, waist=4 * CELL),
             "wave": em.PlaneWave("+x", "Ez", at(22, 16), at(12, 10), PULSE),
         },
         monitors={

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from physax import em
-from physax._checks import ArgumentError
+from physax._checks import ArgumentError, PhysaxWarning
 from physax.grid import Grid
 from physax.runtime import no_recompile
-from physax.units import SPEED_OF_LIGHT
+from physax.units import EPSILON_0, SPEED_OF_LIGHT
 
 
 CELL = 40e-9
@@ -117,6 +117,125 @@ def test_uncompensated_ports_show_the_error_of_averaging(straight):
     assert float(abs(bare("left", "left")[0])) == pytest.approx(
         float(expected), rel=0.1
     )
+
+
+def hollow(steps=1000, second=44, eps=None, sigma=None, **options):
+    """A guide of 12 cells between walls, and its ports."""
+    shape, eps = (64, 12), np.ones((64, 12)) if eps is None else eps
+    sim = em.Simulation(
+        Grid.uniform(shape, CELL),
+        em.Medium(jnp.asarray(eps, float), conductivity=sigma),
+        em.Boundaries(x=em.CPML(12), y=em.PEC()),
+        polarisation="Ez",
+        steps=steps,
+    )
+    ends = {"a": (20, "+x"), "b": (second, "-x")}
+    return sim, {
+        name: em.Port(at(x, 6), np.inf, way, offset=4 * CELL, **options)
+        for name, (x, way) in ends.items()
+    }
+
+
+@pytest.mark.slow
+def test_energy_is_conserved_between_ports_of_different_index():
+    # 16.2 cells per wavelength in vacuum, 10.8 in the right half: without the cosine of
+    # the phase over half a cell the sums would be 1.03 and 0.97.
+    eps = np.ones((64, 12))
+    eps[32:] = 2.25
+    sim, both = hollow(eps=eps)
+    found = em.s_parameters(sim, both, 16.2 * CELL)
+    # What the layers reflect.
+    np.testing.assert_allclose(np.sum(found.power[0], axis=0), 1, atol=2e-3)
+    assert abs(found("b", "a")[0] - found("a", "b")[0]) < 1e-3
+
+
+@pytest.mark.slow
+def test_several_modes_may_have_ports_at_one_place():
+    sim, both = hollow(steps=10)
+    both["a2"] = em.Port(both["a"].centre, np.inf, "+x", mode=2, offset=4 * CELL)
+    with pytest.warns(PhysaxWarning, match="had not decayed"):
+        found = em.s_parameters(sim, both, 10.9 * CELL, inputs=["a"])
+    seen = found.results["a"].monitors
+    assert seen["port a2"].effective_index < 0.6 * seen["port a"].effective_index
+
+
+def test_ports_that_overlap_are_refused():
+    sim, both = hollow(second=20)
+    with pytest.raises(ArgumentError, match="Ports 'a' and 'b' must not overlap"):
+        em.s_parameters(sim, both, 16.2 * CELL)
+
+
+def test_a_port_in_a_conductor_is_refused():
+    # A wall of copper painted into the line.
+    sigma = np.zeros((64, 12))
+    sigma[:, :3] = 5e7
+    sim, both = hollow(sigma=jnp.asarray(sigma))
+    with pytest.raises(ArgumentError, match=r"at most 0\.1 in port 'a'.*use PEC faces"):
+        em.s_parameters(sim, both, 16.2 * CELL)
+
+
+@pytest.mark.slow
+def test_a_port_in_a_conductor_is_poisoned_in_a_run():
+    omega = 2 * np.pi * SPEED_OF_LIGHT / (16.2 * CELL)
+    for tangent, sound in ((0.05, True), (0.2, False)):
+        sim, both = hollow(steps=20, sigma=tangent * omega * EPSILON_0)
+        run = em.Simulation(
+            sim.grid,
+            sim.medium,
+            sim.boundaries,
+            sources={"in": em.ModeSource(both["a"], em.GaussianPulse(omega / 6.28, 1))},
+            polarisation="Ez",
+            steps=20,
+        )
+        fields = em.simulate(run).fields["Ez"]
+        assert bool(jnp.all(jnp.isfinite(fields))) == sound
+
+
+def test_a_mode_that_is_cut_off_is_refused_before_the_run(monkeypatch):
+    # Half a wavelength is longer than the guide is wide.
+    sim, both = hollow(steps=10)
+    monkeypatch.setattr("physax.em._simulate._simulate", None)
+    told = "must travel, but the effective index of mode 1 is imaginary at 1.87.*Hz.*"
+    with pytest.raises(ArgumentError, match=f"`mode` of port 'a' {told}shorter `wave"):
+        em.s_parameters(sim, both, [20 * CELL, 40 * CELL], inputs=["a"])
+    pulse = em.GaussianPulse(SPEED_OF_LIGHT / (40 * CELL), 1e13)
+    driven = em.Simulation(
+        sim.grid,
+        sim.medium,
+        sim.boundaries,
+        sources={"in": em.ModeSource(both["a"], pulse)},
+        polarisation="Ez",
+        steps=10,
+    )
+    for start in (em.simulate, em.run):
+        with pytest.raises(ArgumentError, match=f"source 'in' {told}higher `freq"):
+            start(driven)
+
+
+def test_nonlinear_devices_want_the_power_of_the_wave():
+    sim, both = hollow(steps=10)
+    one = em.Nonlinearity(((30, 40), (0, 12)), chi3=1e-20)
+    sim = em.Simulation(
+        sim.grid,
+        em.Medium(nonlinearities=one),
+        sim.boundaries,
+        polarisation="Ez",
+        steps=10,
+    )
+    with pytest.raises(ArgumentError, match="`power` must be given in a nonlinear"):
+        em.s_parameters(sim, both, 16.2 * CELL)
+
+
+@pytest.mark.slow
+def test_a_port_smaller_than_its_mode_is_warned_of(straight):
+    rim = straight.results["left"].monitors["port left"].rim[0]
+    assert rim < 1e-3
+    small = {
+        name: em.Port(one.centre, 16 * CELL, one.direction, offset=one.offset)
+        for name, one in ports().items()
+    }
+    with pytest.warns(PhysaxWarning, match="is smaller than its mode.*Widen `width`"):
+        em.s_parameters(guide(), small, WAVE, inputs=["left"])
 
 
 def test_frequency_of_a_frequency_domain_solver():

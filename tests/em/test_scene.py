@@ -1,5 +1,6 @@
 """Scenes from shapes: the defaults that the docstring promises, and the printout."""
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -98,6 +99,17 @@ def test_what_is_given_is_kept():
     assert float(sim.grid.origin[0]) == pytest.approx(-0.5e-6, abs=1e-12)
     assert float(sim.grid.origin[1]) == pytest.approx(-3e-6, abs=1e-12)
     assert float(jnp.max(sim.grid.widths[1])) == pytest.approx(50e-9)
+
+
+def test_cells_at_interfaces_are_averaged_as_by_rasterise():
+    disc = em.Structure(em.Circle((0.0, 0.0), 0.3e-6), GLASS)
+    sim = em.scene(
+        [disc], (1e-6, 1e-6), [1.5e-6], polarisation="Hz", averaging="polarised"
+    )
+    names = sim.components.names
+    expected = em.rasterise([disc], sim.grid, None, names, "polarised")
+    assert expected.off_diagonals
+    assert eqx.tree_equal(sim.medium, expected)
 
 
 def test_layer_has_at_least_10_cells():

@@ -11,13 +11,23 @@ import pytest
 
 from physax import PhysaxError
 from physax.em import (
+    Debye,
+    Drude,
+    Emission,
     EnergySeries,
+    Lorentz,
+    Material,
+    MaterialFit,
     ModeAmplitudes,
+    PadeSpectra,
+    PoleResidue,
+    Resonances,
     SlabMode,
     SParameters,
     SpectralFields,
     SpectralFlux,
     TimeSeries,
+    extrapolate,
 )
 from physax.grid import Field, Grid
 from physax.io import PhysaxFileError, load_npz, save_npz
@@ -41,13 +51,29 @@ def results():
     where = (real(3), real(2))
     grid = Grid.uniform((4, 3), 0.1 * MICRO)
     s = SParameters(cplx(2, 2, 1), real(2), ("west", "east"), ("west",), {})
+    poles = (
+        Drude(2e15, 1e13),
+        Debye(0.2, 1e-14),
+        Lorentz(0.3, 5e14, 1e13),
+        PoleResidue(-1e14 + 3e15j, 1e14 - 2e15j),
+    )
+    metal = Material((2.0, 2.1, 2.2), poles=poles)
     return {
         "fields": SpectralFields(frequencies, {"Ez": cplx(2, 3, 2)}, {"Ez": where}),
         "flux": SpectralFlux(frequencies, real(2)),
         "port": ModeAmplitudes(frequencies, cplx(2), cplx(2), real(2)),
         "trace": TimeSeries({"Hz": real(5, 1, 1)}, {"Hz": real(5)}, {"Hz": where}),
         "energy": EnergySeries(real(5), real(5)),
+        "emission": Emission(frequencies, *(real(2) for _ in range(4))),
+        "modes": Resonances(
+            *(rng.normal(size=2) for _ in range(3)), rng.normal(size=(2, 3)) + 1j, 0.1
+        ),
+        "study": extrapolate([10, 20, 40], [[3.1, 1.4], [3.03, 1.2], [3.01, 1.1]]),
+        "foreseen": PadeSpectra(
+            SpectralFields(frequencies, {"Ez": cplx(2, 1)}, {"Ez": (real(1),)}), real(2)
+        ),
         "mode": SlabMode(real()[()], real(4), real(4), jnp.asarray(True)),
+        "fit": MaterialFit(metal, real(3), cplx(3), cplx(3), *(real() for _ in "abcd")),
         "field": Field(real(4, 3), (0.0, 0.5), grid),
         "s": s,
         "plain": [1, -0.0, math.pi, 1 + 2j, True, None, "µm", (math.inf,)],

@@ -6,8 +6,10 @@ import pytest
 
 from physax import ArgumentError
 from physax.em import (
+    Emission,
     EnergySeries,
     ModeAmplitudes,
+    Resonances,
     SParameters,
     SpectralFields,
     SpectralFlux,
@@ -81,6 +83,18 @@ def test_s_parameters_are_found_by_port():
     [
         (SpectralFlux(FREQUENCIES, jnp.ones(2)), "flux", ("frequency",)),
         (EnergySeries(jnp.arange(3.0), jnp.ones(3)), "energy", ("time",)),
+        (Emission(FREQUENCIES, *[jnp.ones(2)] * 4), "ldos", ("frequency",)),
+        (
+            Resonances(
+                np.array([1.9e14, 2e14]),
+                np.array([1e11, 2e11]),
+                np.array([1e6, 1e6]),
+                np.ones((2, 3)) * 1j,
+                1e-13,
+            ),
+            "amplitude",
+            ("mode", "probe"),
+        ),
         (
             ModeAmplitudes(
                 FREQUENCIES, jnp.ones(2) * 1j, jnp.ones(2) * 1j, FREQUENCIES

@@ -4,15 +4,25 @@ import pytest
 
 from physax import ArgumentError
 from physax.em import (
+    Emission,
     EnergySeries,
     ModeAmplitudes,
     SlabMode,
     SParameters,
     SpectralFields,
     SpectralFlux,
+    SpectralForce,
     TimeSeries,
+    extrapolate,
 )
-from physax.plot import convergence, mode, s_parameters, spectrum, time_series
+from physax.plot import (
+    convergence,
+    grid_convergence,
+    mode,
+    s_parameters,
+    spectrum,
+    time_series,
+)
 from physax.units import SPEED_OF_LIGHT
 
 
@@ -96,6 +106,27 @@ def test_spectra_of_fields_are_the_largest_in_the_region():
     assert labels(axes) == ["|η₀Hx|"]
 
 
+def test_forces_are_drawn_by_axis_and_over_a_flux():
+    force = {"x": jnp.asarray([1.0, 2.0, 3.0]), "y": -jnp.ones(3)}
+    result = SpectralForce(FREQUENCIES, force)
+    axes = spectrum(result)
+    assert labels(axes) == ["along x", "along y"]
+    assert "N" in axes.get_ylabel()
+    axes = spectrum(result, relative_to=SpectralFlux(FREQUENCIES, jnp.full(3, 4.0)))
+    assert np.allclose(axes.lines[0].get_ydata(), [0.5, 0.75, 0.25])
+    assert axes.get_ylabel() == "force over the reference flux (s/m)"
+
+
+def test_of_an_emission_the_purcell_factor_is_drawn():
+    rows = [jnp.asarray(row) for row in ([2.0, 6.0, 4.0], [2.0, 3.0, 1.0])]
+    result = Emission(FREQUENCIES, *rows, jnp.ones(3), jnp.ones(3))
+    axes = spectrum(result)
+    assert np.allclose(axes.lines[0].get_ydata(), [2, 4, 1])
+    assert axes.get_ylabel() == "Purcell factor"
+    with pytest.raises(ArgumentError, match="`relative_to` must be left out .* Emi"):
+        spectrum(result, relative_to=SpectralFlux(FREQUENCIES, jnp.ones(3)))
+
+
 def trace(values):
     times = jnp.arange(3) * 1e-15
     return TimeSeries({"Ez": values}, {"Ez": times}, {"Ez": (jnp.zeros(1),)})
@@ -133,6 +164,22 @@ def test_convergence_counts_iterations():
     assert axes.get_yscale() == "log"
     with pytest.raises(ArgumentError, match=r"but has shape \(0,\)"):
         convergence([])
+
+
+def test_grid_convergence_draws_distances_and_the_observed_order():
+    r = np.array([10, 20, 40])
+    axes = grid_convergence(extrapolate(r, np.stack([3 + 5 / r**2, 1 - 2 / r], 1)))
+    points, line, *_ = axes.lines
+    assert points.get_ydata() == pytest.approx(5 / r**2, rel=1e-4)
+    assert line.get_ydata() == pytest.approx(5 / r**2, rel=1e-4)
+    assert labels(axes) == ["0: order 2.00", "1: order 1.00"]
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["10", "20", "40"]
+    axes.figure.draw_without_rendering()
+    flat = extrapolate(r, 3 + 5 / r**2)
+    assert labels(grid_convergence(flat)) == ["order 2.00"]
+    with pytest.raises(ArgumentError, match=r"have the shape \(1, 1\)"):
+        grid_convergence(extrapolate(r, (3 + 5 / r**2)[:, None, None]))
 
 
 def test_mode_profiles_lie_over_their_points():

@@ -1,10 +1,22 @@
+import sys
+
 import jax.numpy as jnp
+import matplotlib as mpl
 import numpy as np
 import pytest
 from PIL import Image
 
 from physax import ArgumentError
-from physax.em import Medium, Simulation, SpectralFields, TimeSeries
+from physax.em import (
+    PEC,
+    Box,
+    Medium,
+    Simulation,
+    SpectralFields,
+    Structure,
+    TimeSeries,
+    rasterise,
+)
 from physax.grid import Field, Grid
 from physax.plot import animate, field
 from physax.units import MICRO, NANO, SPEED_OF_LIGHT
@@ -98,6 +110,16 @@ def test_outline_follows_the_material():
     assert np.allclose(vertices[:, 0], 220, atol=1)
 
 
+def test_outline_follows_metal():
+    plate = Structure(Box.from_corners((0.21 * MICRO,), (0.61 * MICRO,)), PEC())
+    medium = rasterise([plate], GRID, components=("Ez", "Hx", "Hy"))
+    sim = Simulation(GRID, medium, polarisation="Ez", steps=1)
+    axes = field(wave(), outline=sim)
+    vertices = axes.collections[0].get_paths()[0].vertices
+    # Half way between nodes outside and inside.
+    assert set(np.round(vertices[:, 0], 3)) == {210.0, 610.0}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -148,9 +170,28 @@ def test_animation_has_a_frame_for_each_snapshot(tmp_path):
     assert frames[1][middle].mean() < frames[0][middle].mean() - 20
 
 
+def test_ffmpeg_gets_a_frame_for_each_snapshot(tmp_path, monkeypatch):
+    # In its place stands a program that writes how many bytes came.
+    program = tmp_path / "ffmpeg"
+    program.write_text(
+        f"#!{sys.executable}\nimport sys\nraw = sys.stdin.buffer.read()\n"
+        "open(sys.argv[-1], 'w').write(' '.join(sys.argv) + ' ' + str(len(raw)))\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setitem(mpl.rcParams, "animation.ffmpeg_path", str(program))
+    path = animate(snapshots(), "Ez", tmp_path / "wave.mp4", dpi=50)
+    words = path.read_text().split()
+    width, height = map(int, words[words.index("-s") + 1].split("x"))
+    assert width == 320
+    assert int(words[-1]) == 4 * (4 * width * height)
+    monkeypatch.setitem(mpl.rcParams, "animation.ffmpeg_path", "no-such-program")
+    with pytest.raises(ArgumentError, match=r"must end in '.gif', .* MP4 needs"):
+        animate(snapshots(), "Ez", tmp_path / "other.mp4")
+
+
 def test_bad_animations_are_refused(tmp_path):
-    with pytest.raises(ArgumentError, match=r"`path` must end in '\.gif'"):
-        animate(snapshots(), "Ez", tmp_path / "a.mp4")
+    with pytest.raises(ArgumentError, match=r"`path` must end in '.gif' or '.mp4'"):
+        animate(snapshots(), "Ez", tmp_path / "a.avi")
     with pytest.raises(ArgumentError, match="must be at least 1, but are 0 and 15"):
         animate(snapshots(), "Ez", tmp_path / "a.gif", every=0)
     line = TimeSeries({"Ez": jnp.ones((2, 40, 1))}, {"Ez": X[:2]}, {"Ez": (X, Y[:1])})

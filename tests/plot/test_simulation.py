@@ -12,6 +12,7 @@ from physax.em import (
     PEC,
     PMC,
     Boundaries,
+    Box,
     Dipole,
     EnergyMonitor,
     FieldMonitor,
@@ -23,6 +24,8 @@ from physax.em import (
     PlaneWave,
     Port,
     Simulation,
+    Structure,
+    rasterise,
 )
 from physax.grid import Grid
 from physax.plot import simulation
@@ -133,6 +136,28 @@ def test_legend_explains_and_names_what_is_everywhere(axes):
         *("source", "monitor", "absorbing layer", "PEC", "PMC"),
         "everywhere: all",
     ]
+
+
+@pytest.mark.parametrize("shape", [(12,), (12, 10), (12, 10, 8)])
+def test_perfect_metal_is_black(shape):
+    grid = Grid.uniform(shape, 1.0)
+    plate = Structure(Box.from_corners((3.0,), (6.0,)), PEC())
+    names = ("Ez", "Hx", "Hy") if len(shape) == 2 else None
+    medium = rasterise([plate], grid, components=names)
+    kind = "Ez" if len(shape) == 2 else None
+    axes = simulation(Simulation(grid, medium, polarisation=kind, steps=1))
+    axes.figure.draw_without_rendering()
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels[0] == "perfect metal"
+    if len(shape) == 1:
+        metal = axes.patches[-1].get_data().values
+    else:
+        image = axes.images[1]
+        metal = image.get_array()[2]
+        assert image.cmap(image.norm(1.0)) == (0, 0, 0, 1)
+        assert image.cmap(image.norm(0.0))[3] == 0
+    # The nodes 3 to 6, and one that repeats the last.
+    assert np.array_equal(np.flatnonzero(metal), [3, 4, 5, 6])
 
 
 def test_components_are_drawn_around_their_points():

@@ -151,7 +151,7 @@ def set_in_array(key, value):
 
 
 HOSTILE = {
-    "schema": (set_in("schema", 2), "must have the schema 1, but has 2"),
+    "schema": (set_in("schema", 3), "must have the schema 2, but has 3"),
     "step": (set_in("step", -1), "a step of at least 0"),
     "boolean step": (set_in("step", True), "`step` is no int"),
     "renamed": (set_in("step", 8), "must be of step 7, but is of step 8"),

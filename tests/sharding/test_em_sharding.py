@@ -32,8 +32,12 @@ MESHES = [
     pytest.param("Hz", (4, 2), marks=x64),
     pytest.param("walls", (2, 4), marks=x64),
     pytest.param("bloch", (4, 2), marks=x64),
+    # A layer of 10 cells around the axis is thicker than a block of 8.
+    pytest.param("rz", (4, 2), marks=x64),
     ("3-D", (2, 2, 2)),
     ("3-D", (1, 4, 1)),
+    # A layer of 5 cells along the last axis is thicker than a block of 3.
+    pytest.param("3-D", (1, 1, 4), marks=x64),
 ]
 
 

@@ -37,17 +37,12 @@ def box_monitors(name, half, frequencies):
     return out
 
 
-def run(polarisation, index, cells=20, steps=6000):
-    """Returns the monitors of a run, one program for every index.
+def _metal(polarisation, grid):
+    rod = em.Structure(em.Circle((0.0, 0.0), RADIUS), em.PEC())
+    return em.rasterise([rod], grid, components=COMPONENTS[polarisation])
 
-    Args:
-        polarisation: `"Ez"` or `"Hz"`.
-        index: Complex refractive index of the cylinder at the frequency of the pulse; 1
-            for none.
-        cells: Cells per radius.
-        steps: Time steps at 20 cells per radius.
-    """
-    grid = Grid.centred((int(2 * HALF * cells),) * 2, RADIUS / cells)
+
+def _glass(polarisation, index, grid):
     epsilon = complex(index) ** 2
     sigma = epsilon.imag * 2 * np.pi * PULSE.frequency * EPSILON_0
     rod = em.Structure(
@@ -61,10 +56,25 @@ def run(polarisation, index, cells=20, steps=6000):
         ones = {k: np.ones(grid.shape) for k in medium.conductivity}
     else:
         ones = medium.permittivity
-    medium = em.Medium(
+    return em.Medium(
         {k: np.broadcast_to(v, grid.shape) + 0.0 for k, v in ones.items()},
         conductivity={k: sigma * v for k, v in medium.conductivity.items()},
     )
+
+
+def run(polarisation, index, cells=20, steps=6000):
+    """Returns the monitors of a run, one program for every index.
+
+    Args:
+        polarisation: `"Ez"` or `"Hz"`.
+        index: Complex refractive index of the cylinder at the frequency of the pulse; 1
+            for none, infinity for perfect metal.
+        cells: Cells per radius.
+        steps: Time steps at 20 cells per radius.
+    """
+    grid = Grid.centred((int(2 * HALF * cells),) * 2, RADIUS / cells)
+    metal = np.isinf(index)
+    medium = _metal(polarisation, grid) if metal else _glass(polarisation, index, grid)
     f = frequency(np.array(SIZES))
     ends = (0.0, 0.0), (2 * BOX * RADIUS,) * 2
     component = "Ez" if polarisation == "Ez" else "Ey"
@@ -76,11 +86,11 @@ def run(polarisation, index, cells=20, steps=6000):
     sim = em.Simulation(
         grid,
         medium,
-        em.Boundaries.all(em.CPML(cells * 3 // 5)),
+        em.Boundaries.all(em.CPML(max(8, cells * 3 // 5))),
         sources={"wave": em.PlaneWave("+x", component, *ends, PULSE)},
         monitors=monitors,
         polarisation=polarisation,
-        dt=0.7 * RADIUS / cells / SPEED_OF_LIGHT,
+        dt=None if metal else 0.7 * RADIUS / cells / SPEED_OF_LIGHT,
         steps=steps * cells // 20,
     )
     result = em.simulate(sim, until=em.Decay(1e-9, 500))

@@ -17,20 +17,6 @@ EXACT = ROW["f_re"] + 1j * ROW["f_im"]  # in c/a, time exp(-i w t)
 A = 1 * MICRO
 
 
-def poles(trace, dt):
-    """Returns the complex frequencies of a decaying trace, by the matrix pencil.
-
-    Reference: Hua and Sarkar, IEEE Trans. Acoust. 38, 814 (1990).
-    """
-    rows = np.lib.stride_tricks.sliding_window_view(trace, len(trace) // 3)
-    _, s, vh = np.linalg.svd(rows, full_matrices=False)
-    basis = vh[s > 1e-9 * s[0]].T
-    shift = np.linalg.lstsq(basis[:-1], basis[1:], rcond=None)[0]
-    # Real traces have poles in pairs; keep those of exp(-i w t) with Re w > 0.
-    found = 1j * np.log(np.linalg.eigvals(shift)) / (2 * np.pi * dt)
-    return found[found.real > 0]
-
-
 def ring_frequency(resolution, pad=2, layer=1):
     """Returns the frequency of the mode m = 3 in c/a from a quarter of the ring."""
     cells = (2 + pad + layer) * resolution
@@ -60,18 +46,36 @@ def ring_frequency(resolution, pad=2, layer=1):
         steps=int(500 / 0.7 * resolution),
     )
     series = em.simulate(sim).monitors["bell"]
-    values = np.ravel(series.values["Ez"]).astype(float)
-    after = np.asarray(series.times["Ez"]) > sim.sources["kick"].pulse.duration()
-    found = poles(values[after], every * float(dt)) * A / SPEED_OF_LIGHT
-    return found[np.argmin(abs(found - EXACT))]
+    over = sim.sources["kick"].pulse.duration()
+    found = em.resonances(series, (0.9 * carrier, 1.1 * carrier), start=over)
+    modes = found.complex_frequency * A / SPEED_OF_LIGHT
+    return modes[np.argmin(abs(modes - EXACT))]
+
+
+@pytest.fixture(scope="module")
+def study():
+    """Returns the frequency at three resolutions, and what they lead to."""
+    return em.converge(ring_frequency, (10, 15, 20), progress=False)
 
 
 @pytest.mark.slow
 @pytest.mark.x64  # the fit needs more digits than float32 leaves after the decay
-def test_frequency_of_the_ring_converges_with_second_order():
-    coarse, middle, fine = (ring_frequency(r) for r in (10, 20, 30))
-    assert abs(middle.real / EXACT.real - 1) <= 1.5e-3
-    assert abs(-middle.real / (2 * middle.imag) / 77.25539747710403 - 1) <= 0.05
-    first, second, third = (abs(f - EXACT) for f in (coarse, middle, fine))
-    assert np.log2(first / second) >= 1.8
-    assert np.log(second / third) / np.log(1.5) >= 1.8
+def test_frequency_of_the_ring_converges_with_second_order(study):
+    fine = study.values[-1]
+    assert abs(fine.real / EXACT.real - 1) <= 1.5e-3
+    assert abs(-fine.real / (2 * fine.imag) / 77.25539747710403 - 1) <= 0.05
+    first, second, third = abs(study.values - EXACT)
+    assert np.log(first / second) / np.log(15 / 10) >= 1.8
+    assert np.log(second / third) / np.log(20 / 15) >= 1.8
+
+
+@pytest.mark.slow
+@pytest.mark.x64
+def test_extrapolated_frequency_of_the_ring(study):
+    # Without knowing the exact one: nearer to it than 20 cells are, and
+    # inside of its error bar.
+    print(study, abs(study.limit - EXACT), study.limit.real / EXACT.real - 1)
+    assert study.order == pytest.approx(2, abs=0.15)
+    assert abs(study.limit.real / EXACT.real - 1) <= 1e-4
+    assert abs(study.limit - EXACT) <= study.error
+    assert abs(study.limit - EXACT) <= 0.2 * abs(study.values[-1] - EXACT)

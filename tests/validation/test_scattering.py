@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import h1vp, hankel1, jv, jvp
 
 from tests.validation import cylinders
 
@@ -71,3 +72,30 @@ def test_field_of_a_cylinder():
         near = np.argmin(abs(x - sign * row["rho_over_a"]))
         assert abs(x[near] - sign * row["rho_over_a"]) < 1e-6
         assert abs(values[near] - (row["Ez_re"] + 1j * row["Ez_im"])) <= 0.02
+
+
+def of_metal(polarisation, size):
+    """Returns the efficiency of a perfectly conducting cylinder."""
+    n = np.arange(-20, 21)
+    if polarisation == "Ez":
+        parts = jv(n, size) / hankel1(n, size)
+    else:
+        parts = jvp(n, size) / h1vp(n, size)
+    return 2 / size * np.sum(abs(parts) ** 2)
+
+
+@pytest.mark.slow
+@pytest.mark.x64
+@pytest.mark.filterwarnings("ignore:The fields had not decayed")
+@pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
+def test_efficiencies_of_a_metal_cylinder(polarisation):
+    scattered, extinguished, residual = cylinders.efficiencies(
+        polarisation, np.inf, cells=10
+    )
+    # Around a conductor currents die as a power of the time.
+    assert residual < 1e-4
+    # Ten cells per radius, 21 per wavelength at the last: 1.8e-3 off, a third of it at
+    # 20 cells per radius.
+    wanted = [of_metal(polarisation, size) for size in cylinders.SIZES[:5]]
+    assert scattered[:5] == pytest.approx(wanted, rel=3e-3)
+    assert extinguished[:5] == pytest.approx(wanted, rel=TOLERANCE["Ez"])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from examples import mode_converter
-from physax import design
+from physax import design, em
 from physax.units import NANO
 
 
@@ -25,7 +25,7 @@ def test_mode_converter_has_its_widths_and_powers(path):
     assert min(widths.solid, widths.void) > 99.9 * NANO
     problem = mode_converter.PUBLISHED.problem
     reflected, converted = mode_converter.powers(
-        jnp.asarray(solid, float), problem, 24_000
+        jnp.asarray(solid, float), problem, 24_000, em.Decay(1e-7)
     )
     print(f"{path.name}: {float(converted.min()):.5f}, {float(reflected.max()):.2e}")
     # The best published design with widths of 100 nm converts 0.9727.

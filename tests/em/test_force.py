@@ -1,0 +1,388 @@
+"""Forces of light: balances of the discrete fields, Maxwell's stress, refusals."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax import ArgumentError, PhysaxWarning, em
+from physax.em._force import _weights
+from physax.grid import Grid
+from physax.units import EPSILON_0, FEMTO, MICRO, SPEED_OF_LIGHT
+
+
+CELL = MICRO / 24
+FREQUENCY = SPEED_OF_LIGHT / MICRO
+PULSE = em.GaussianPulse(FREQUENCY, FREQUENCY / 8)
+FREE = float("inf")
+COMPONENT = {"Ez": "Ez", "Hz": "Ey"}
+
+
+def block(permittivity, spans=((32, 38), (22, 30))):
+    shape = tuple(high - low for low, high in spans)
+    value = jnp.broadcast_to(jnp.asarray(permittivity, float), shape)
+    return em.Medium(regions=em.DesignRegion(spans, value))
+
+
+def scene(polarisation, monitors, medium=None, boundaries=None, **options):
+    """A dipole to the left of a block, at (35, 26) cells from the corner."""
+    where = options.pop("where", (20 * CELL, 22.5 * CELL))
+    grid = Grid.uniform((56, options.pop("height", 52)), CELL)
+    return em.Simulation(
+        options.pop("grid", grid),
+        block(4.0) if medium is None else medium,
+        boundaries or em.Boundaries.all(em.CPML(8)),
+        sources={"dipole": em.Dipole(COMPONENT[polarisation], where, PULSE)},
+        monitors=monitors,
+        steps=options.pop("steps", 900),
+        polarisation=polarisation,
+        **options,
+    )
+
+
+def box(x, y, margin=0):
+    """A box around the block, larger by some cells each way."""
+    size = ((6 + 2 * x + margin) * CELL, (8 + 2 * y + margin) * CELL)
+    return em.ForceMonitor((35 * CELL, 26 * CELL), size, FREQUENCY)
+
+
+def stress(fields, low, high):
+    """Integrates Maxwell's stress tensor over a box of nodes, Ez polarisation."""
+    e, hx, hy = (np.asarray(fields.values[n])[0] / FEMTO for n in ("Ez", "Hx", "Hy"))
+    # To the nodes, by cubics; H is stored times eta0.
+    hx = (9 * (hx + np.roll(hx, 1, 1)) - np.roll(hx, -1, 1) - np.roll(hx, 2, 1)) / 16
+    hy = (9 * (hy + np.roll(hy, 1, 0)) - np.roll(hy, -1, 0) - np.roll(hy, 2, 0)) / 16
+    mean = (np.abs(e) ** 2 + np.abs(hx) ** 2 + np.abs(hy) ** 2) / 2
+    xx, yy = np.abs(hx) ** 2 - mean, np.abs(hy) ** 2 - mean
+    xy = np.real(hx * np.conj(hy))
+    (x0, y0), (x1, y1) = low, high
+
+    def along(values):
+        return (np.sum(values) - (values[0] + values[-1]) / 2) * CELL
+
+    x, y = slice(x0, x1 + 1), slice(y0, y1 + 1)
+    force = (
+        along(xx[x1, y]) - along(xx[x0, y]) + along(xy[x, y1]) - along(xy[x, y0]),
+        along(xy[x1, y]) - along(xy[x0, y]) + along(yy[x, y1]) - along(yy[x, y0]),
+    )
+    return np.array(force) * EPSILON_0 / 2
+
+
+def of(result):
+    return np.array([float(result.force[axis][0]) for axis in "xy"])
+
+
+@pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
+def test_every_box_around_a_body_has_one_force_and_an_empty_one_none(polarisation):
+    monitors = {
+        "near": box(3, 3),
+        "far": box(6, 8),
+        "empty": em.ForceMonitor((28 * CELL, 14 * CELL), (0.3 * MICRO,) * 2, FREQUENCY),
+    }
+    if polarisation == "Ez":
+        monitors["all"] = em.FieldMonitor(
+            ("Ez", "Hx", "Hy"), (0, 0), (FREE,) * 2, FREQUENCY
+        )
+    found = em.simulate(scene(polarisation, monitors)).monitors
+    near, far, empty = (of(found[name]) for name in ("near", "far", "empty"))
+    # Not the discretisation, but what the monitor leaves out between samples.
+    assert np.max(np.abs(near - far)) < 1e-7 * np.max(np.abs(near))
+    assert np.max(np.abs(empty)) < 1e-7 * np.max(np.abs(near))
+    if polarisation == "Ez":
+        want = stress(found["all"], (26, 14), (44, 38))
+        # Both are of second order; 24 cells per wavelength.
+        assert np.max(np.abs(near - want)) < 0.02 * np.max(np.abs(want))
+
+
+def test_force_on_a_film_is_what_it_reflects_and_absorbs():
+    grid = Grid.uniform((120,), CELL)
+    eps = jnp.ones(120).at[55:62].set(4.0)
+    sigma = jnp.zeros(120).at[55:62].set(4e3)
+    wave = em.PlaneWave("+x", "Ez", (60 * CELL,), (60 * CELL,), PULSE)
+
+    def run(medium):
+        sim = em.Simulation(
+            grid,
+            medium,
+            em.Boundaries.all(em.CPML(20)),
+            sources={"wave": wave},
+            monitors={
+                "in": em.FluxMonitor("x", (40 * CELL,), (0.0,), FREQUENCY),
+                "out": em.FluxMonitor("x", (75 * CELL,), (0.0,), FREQUENCY),
+                "force": em.ForceMonitor((58 * CELL,), (20 * CELL,), FREQUENCY),
+            },
+            steps=1500,
+        )
+        found = em.simulate(sim).monitors
+        flux = {n: float(found[n].flux[0]) for n in ("in", "out")}
+        return flux, float(found["force"].force["x"][0]) * SPEED_OF_LIGHT
+
+    flux, force = run(em.Medium(eps, conductivity=sigma))
+    empty, none = run(em.Medium())
+    reflected = 1 - flux["in"] / empty["in"]
+    assert 0.1 < reflected < 0.9
+    assert (flux["in"] - flux["out"]) / empty["in"] > 0.05
+    want = 1 + reflected - flux["out"] / empty["in"]
+    # 2 R + A, up to the fourth power of a cell's phase, 0.02 * 0.26^4.
+    assert force / empty["in"] == pytest.approx(want, rel=2e-4)
+    assert abs(none) < 1e-7 * empty["in"]
+
+
+def test_force_in_a_period_is_the_momentum_of_its_orders():
+    level = np.ones((36, 100))
+    level[:14, 50:58] = 2.25
+    level[14:20, 50:54] = 2.25  # without a mirror plane
+    shift = 0.7 / MICRO
+    # Narrow, so that little is sent at the onset of an order.
+    pulse = em.GaussianPulse(FREQUENCY, FREQUENCY / 20)
+    wave = em.PlaneWave(
+        "+y", "Ez", (0.0, 50 * CELL), (FREE, 60 * CELL), pulse, exit=False
+    )
+    planes = {
+        name: em.NearFieldMonitor((0.0, at * CELL), (FREE, 0.0), FREQUENCY, face)
+        for name, at, face in (("in", 30, "-y"), ("sent", 75, "+y"))
+    }
+    sim = em.Simulation(
+        Grid.uniform((36, 100), CELL),
+        em.Medium(jnp.asarray(level)),
+        em.Boundaries(x=em.Bloch(shift), y=em.CPML(14)),
+        sources={"wave": wave},
+        monitors=planes
+        | {"force": em.ForceMonitor((0.0, 54 * CELL), (FREE, 20 * CELL), FREQUENCY)},
+        steps=6000,
+        polarisation="Ez",
+    )
+    found = em.simulate(sim, until=em.Decay(1e-9, 500)).monitors
+    k = 2 * np.pi * FREQUENCY / SPEED_OF_LIGHT
+    flow = np.zeros(2)
+    # Momentum in, less that which leaves on either side: k over omega per energy.
+    for near, incoming, way, sign in (
+        ("in", True, 1, 1),
+        ("in", False, -1, -1),
+        ("sent", False, 1, -1),
+    ):
+        orders = em.diffraction_orders(found[near], incoming=incoming)
+        along = shift + 2 * np.pi * np.asarray(orders.orders[0]) / (36 * CELL)
+        power = np.asarray(orders.power)[0]
+        power = power.reshape(len(along), -1).sum(axis=1)
+        keep = np.abs(along) < k
+        across = way * np.sqrt(np.where(keep, k**2 - along**2, 0))
+        each = np.stack([along, across]) * np.where(keep, power, 0)
+        flow += sign * each.sum(axis=1) / (2 * np.pi * FREQUENCY)
+    got = of(found["force"])
+    # The cells are coarse for what is known of each order's direction: 1 %.
+    assert np.max(np.abs(got - flow)) < 0.01 * np.max(np.abs(flow))
+    assert abs(got[0]) > 0.02 * abs(got[1])
+
+
+@pytest.mark.parametrize(("polarisation", "wall"), [("Ez", em.PEC()), ("Hz", em.PMC())])
+def test_half_a_scene_has_half_the_force_along_its_mirror(polarisation, wall):
+    body = em.Structure(
+        em.Box((35 * CELL, 0.0), (6 * CELL, 8 * CELL)), em.Material(4.0)
+    )
+    names = ("Ez", "Hx", "Hy") if polarisation == "Ez" else ("Hz", "Ex", "Ey")
+    at = 6.5 if polarisation == "Hz" else 6.0
+
+    def force(cells, low, places):
+        grid = Grid.uniform((56, cells), CELL, (0.0, (26 - cells) * CELL))
+        sources = {
+            str(y): em.Dipole(
+                COMPONENT[polarisation], (20 * CELL, y * CELL), PULSE, sign
+            )
+            for y, sign in places.items()
+        }
+        monitor = em.ForceMonitor((35 * CELL, 0.0), (14 * CELL, 16 * CELL), FREQUENCY)
+        sim = em.Simulation(
+            grid,
+            em.rasterise([body], grid, components=names),
+            em.Boundaries(x=em.CPML(8), y=(low, em.CPML(8))),
+            sources=sources,
+            monitors={"force": monitor},
+            steps=900,
+            polarisation=polarisation,
+        )
+        return em.simulate(sim).monitors["force"].force
+
+    # The image of the dipole has the sign of its wall.
+    sign = em.mirror_sign(COMPONENT[polarisation], 1, wall)
+    whole = force(52, em.CPML(8), {at: 1.0, -at: float(sign)})
+    half = force(26, wall, {at: 1.0})
+    assert set(half) == {"x"}
+    # The layers below are not each other's images to half a cell.
+    assert float(half["x"][0]) == pytest.approx(float(whole["x"][0]) / 2, rel=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("adjoint", [em.LinearTape(), em.FrequencyDomain()])
+def test_gradient_of_a_force(adjoint):
+    sim = scene("Ez", {"force": box(4, 4)}, steps=1200)
+
+    def force(density, how):
+        here = eqx.tree_at(lambda s: s.medium, sim, block(2.0 + density))
+        found = em.simulate(here, adjoint=how).monitors["force"]
+        return 1e20 * (found.force["x"][0] + 2 * found.force["y"][0])
+
+    rng = np.random.default_rng(1)
+    point, way = jnp.asarray(rng.uniform(0, 1, (2, 6, 8)))
+    slope = jnp.sum(jax.grad(force)(point, adjoint) * way)
+    one, other = (force(point + s * way, adjoint) for s in (1e-4, -1e-4))
+    assert float(slope) == pytest.approx(float((one - other) / 2e-4), rel=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The fields had not decayed")
+def test_adjoints_of_a_force_agree_on_graded_cells():
+    x = np.arange(56.0)
+    # Uniform in the layers.
+    inner = (x > 12) & (x < 44)
+    widths = CELL * (1 + 0.15 * inner * np.sin(2 * np.pi * (x - 12) / 8))
+    grid = Grid(
+        (jnp.asarray(widths), jnp.asarray(CELL)), (jnp.zeros(()),) * 2, (56, 52)
+    )
+    sim = scene("Hz", {"force": box(5, 4)}, steps=60, grid=grid)
+
+    def force(density, how):
+        here = eqx.tree_at(lambda s: s.medium, sim, block(2.0 + density))
+        found = em.simulate(here, adjoint=how).monitors["force"]
+        return 1e20 * (found.force["x"][0] + 2 * found.force["y"][0])
+
+    density = jnp.asarray(np.random.default_rng(1).uniform(0, 1, (6, 8)))
+    want = jax.grad(force)(density, em.Direct())
+    scale = np.max(np.abs(want))
+    assert scale > 0
+    for adjoint in (em.LinearTape(), em.Checkpointed(), em.Reversible()):
+        got = jax.grad(force)(density, adjoint)
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-10 * scale)
+
+
+def test_force_on_graded_cells_approaches_what_a_film_reflects():
+    def errors(fine):
+        """Of the force on a film and on nothing, over that of the light sent."""
+        at = (np.arange(120 * fine) + 0.5) / fine
+        wave = np.sin((at - 24) * np.pi / 18) * np.sin((at - 24) * np.pi / 72) ** 2
+        bump = np.where((at > 24) & (at < 96), wave, 0)
+        widths = CELL / fine * (1 + 0.3 * bump)
+        node = np.concatenate([[0], np.cumsum(widths)])[::fine]
+        faces = {name: (node[k],) for name, k in (("in", 40), ("out", 75))}
+        between = lambda a, b: (((node[a] + node[b]) / 2,), (node[b] - node[a],))  # noqa: E731
+
+        def run(level):
+            sim = em.Simulation(
+                Grid((jnp.asarray(widths),), (jnp.zeros(()),), (120 * fine,)),
+                em.Medium(jnp.ones(120 * fine).at[55 * fine : 62 * fine].set(level)),
+                em.Boundaries.all(em.CPML(20 * fine)),
+                sources={"wave": em.PlaneWave("+x", "Ez", *between(30, 90), PULSE)},
+                monitors={
+                    name: em.FluxMonitor("x", at, (0.0,), FREQUENCY)
+                    for name, at in faces.items()
+                }
+                | {"force": em.ForceMonitor(*between(48, 68), FREQUENCY)},
+                steps=1500 * fine,
+            )
+            found = em.simulate(sim).monitors
+            force = float(found["force"].force["x"][0]) * SPEED_OF_LIGHT
+            return force, *(float(found[name].flux[0]) for name in faces)
+
+        (force, inward, out), (none, sent, _) = run(4.0), run(1.0)
+        return abs(force - (2 * sent - inward - out)) / sent, abs(none) / sent
+
+    (film, empty), (finer_film, finer_empty) = errors(1), errors(2)
+    assert film < 1e-3
+    assert finer_film < film / 4
+    # What the monitor adds is of the fourth order.
+    assert finer_empty < empty / 12
+
+
+def test_box_in_a_body_is_refused():
+    with pytest.raises(
+        ArgumentError, match="within three cells of all faces of a force"
+    ):
+        scene("Ez", {"force": box(1, 3)})
+    sigma = jnp.zeros((56, 52)).at[:, :14].set(1.0)
+    with pytest.raises(
+        ArgumentError, match="faces of a force monitor must be lossless"
+    ):
+        scene("Ez", {"force": box(3, 9)}, em.Medium(conductivity=sigma))
+
+
+def between(low, high):
+    """A box between two nodes."""
+    low, high = np.array(low) * CELL, np.array(high) * CELL
+    return em.ForceMonitor((low + high) / 2, high - low, FREQUENCY)
+
+
+def test_sources_are_three_cells_off():
+    sim = scene("Ez", {"far": box(3, 3), "near": between((23, 18), (42, 34))})
+    seen = em.simulate(sim).monitors
+    np.testing.assert_allclose(of(seen["near"]), of(seen["far"]), rtol=1e-6)
+    for low in (22, 18):
+        with pytest.raises(ArgumentError, match="three cells or more off the currents"):
+            scene("Ez", {"force": between((low, 18), (42, 34))})
+
+
+def test_boxes_lie_within_a_plane_wave():
+    def push(*ends):
+        source = em.PlaneWave("+x", "Ez", (28 * CELL,) * 2, (24 * CELL,) * 2, PULSE)
+        sim = em.Simulation(
+            Grid.uniform((56, 56), CELL),
+            block(4.0, ((26, 30), (25, 31))),
+            em.Boundaries.all(em.CPML(8)),
+            sources={"wave": source},
+            monitors={str(k): between((k, k), (56 - k, 56 - k)) for k in ends},
+            steps=900,
+            polarisation="Ez",
+        )
+        return [one.force["x"][0] for one in em.simulate(sim).monitors.values()]
+
+    # The wave's face at node 16 has a magnetic current half a cell outside.
+    wide, narrow = push(19, 22)
+    assert float(wide) == pytest.approx(float(narrow), rel=1e-7)
+    for low in (18, 14, 12):
+        with pytest.raises(ArgumentError, match="'wave', and within its box, but"):
+            push(low)
+
+
+def test_body_that_only_a_program_knows_gives_nan():
+    sim = scene("Ez", {"force": box(3, 3)}, em.Medium(jnp.ones((56, 52))), steps=2)
+
+    @jax.jit
+    def force(level):
+        here = eqx.tree_at(lambda s: s.medium.permittivity, sim, level)
+        return em.simulate(here).monitors["force"].force["x"]
+
+    assert np.isfinite(force(jnp.ones((56, 52)))).all()
+    assert np.isnan(force(jnp.ones((56, 52)).at[30, 26].set(2.0))).all()
+
+
+@pytest.mark.parametrize(
+    ("size", "match"),
+    [
+        ((FREE, 0.3 * MICRO), "must close the box, but is inf m along x"),
+        ((0.0, 0.3 * MICRO), "must close the box, but is 0 m along x"),
+        ((0.3 * MICRO, 48 * CELL), "must have its faces 3 cells or more inside"),
+    ],
+)
+def test_open_boxes_are_refused(size, match):
+    boundaries = em.Boundaries(x=em.CPML(8), y=em.PEC())
+    monitor = em.ForceMonitor((28 * CELL, 26 * CELL), size, FREQUENCY)
+    with pytest.raises(ArgumentError, match=match):
+        scene("Ez", {"force": monitor}, em.Medium(), boundaries)
+
+
+def test_frequency_that_nothing_emits_is_told():
+    monitor = em.ForceMonitor((35 * CELL, 26 * CELL), (CELL * 14,) * 2, FREQUENCY / 4)
+    with pytest.warns(PhysaxWarning, match="what it records there is rounding"):
+        scene("Ez", {"force": monitor})
+
+
+def test_slopes_on_cells_of_any_width():
+    gaps = jnp.asarray([[1.0, 1.2, 0.9, 1.1], [1.0, 1.0, 1.0, 1.0]]) * 0.1
+    before, last, next_, behind = np.asarray(gaps).T
+    at = np.stack([-before - last, -last, 0 * last, next_, next_ + behind], axis=-1)
+    slope = np.sum(np.asarray(_weights(gaps)) * np.exp(1j * at), axis=-1)
+    # Of the grid's own difference, with cells as wide as the mean.
+    unit = np.mean(gaps, axis=-1)
+    want = 2j / unit * np.sin(unit / 2)
+    assert np.max(np.abs(slope - want)) < 2e-5
+    assert np.allclose(_weights(gaps[1]), _weights(gaps)[1], rtol=1e-6)

@@ -1,0 +1,279 @@
+"""Gaussian beams: radius, direction, power and polarisation, and nothing goes back."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax import ArgumentError, PhysaxWarning, em
+from physax.grid import Grid
+from physax.units import FEMTO, MICRO, SPEED_OF_LIGHT
+
+
+FREQUENCY = SPEED_OF_LIGHT / MICRO
+PULSE = em.GaussianPulse(FREQUENCY, FREQUENCY / 12)
+FREE = float("inf")
+# The spectrum of the pulse: what a power at its peak becomes, in fs^2.
+UNIT = 2 * np.pi / (2 * np.pi * FREQUENCY / 12) ** 2 / 4 / FEMTO**2
+
+
+def paraxial(waist, distance):
+    """The radius of a Gaussian beam in vacuum at a distance from its waist."""
+    return waist * np.hypot(1, distance / (np.pi * waist**2 / MICRO))
+
+
+def transverse(field, cell, axis=0, index=1.0):
+    """Returns the mean of a wavevector, by the flow of each wave through the plane."""
+    total = 2 * np.pi * index / MICRO
+    k = np.meshgrid(
+        *(2 * np.pi * np.fft.fftfreq(n, cell) for n in field.shape), indexing="ij"
+    )
+    across = np.sqrt(np.maximum(total**2 - sum(one**2 for one in k), 0))
+    flow = np.abs(np.fft.fftn(field)) ** 2 * across
+    return np.sum(flow * k[axis]) / np.sum(flow) / total
+
+
+@pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
+def test_tilted_beam_goes_where_it_is_sent(polarisation):
+    cell, index, tilt = MICRO / 20, 1.3, np.radians(20)
+    waist, ahead = 1.6 * MICRO, 1.5 * MICRO
+    # Its axis crosses y = 0 at the waist.
+    port = em.Port((-1.1 * MICRO, -np.sin(tilt) * ahead), 7.6 * MICRO, "+x")
+    line = em.FieldMonitor((polarisation,), (0.9 * MICRO, 0), (0, FREE), FREQUENCY)
+    sim = em.Simulation(
+        Grid.centred((72, 190), cell),
+        em.Medium(index**2),
+        em.Boundaries.all(em.CPML(10)),
+        sources={"beam": em.GaussianBeam(port, PULSE, waist, ahead, tilt, power=2.0)},
+        monitors={
+            "line": line,
+            "sent": em.FluxMonitor("x", (0.9 * MICRO, 0), (0, FREE), FREQUENCY),
+            "back": em.FluxMonitor("x", (-1.2 * MICRO, 0), (0, FREE), FREQUENCY),
+        },
+        polarisation=polarisation,
+        steps=900,
+    )
+    found = em.simulate(sim).monitors
+    assert float(found["sent"].flux[0]) / UNIT == pytest.approx(2.0, rel=5e-3)
+    # What the ends of the port cut off goes both ways.
+    assert abs(float(found["back"].flux[0])) / UNIT < 1e-4
+    field = np.asarray(found["line"].values[polarisation])[0, 0]
+    k = transverse(field, cell, index=index)
+    # The waves of the beam lie around its axis: 1 - (half of the divergence)^2 / 2.
+    divergence = MICRO / (np.pi * waist * index)
+    sine = k / (1 - divergence**2 / 8)
+    assert np.degrees(np.arcsin(sine)) == pytest.approx(20, abs=0.2)
+
+
+def test_radius_along_the_beam_is_that_of_gaussian_optics():
+    cell, waist, ahead = MICRO / 14, 1.6 * MICRO, 1.0 * MICRO
+    port = em.Port((0.0, -2.9 * MICRO), 10.2 * MICRO, "+y")
+    places = np.array([-2.6, -1.9, 1.0, 2.9])
+    sim = em.Simulation(
+        Grid.centred((166, 106), cell),
+        boundaries=em.Boundaries.all(em.CPML(10)),
+        sources={"beam": em.GaussianBeam(port, PULSE, waist, ahead)},
+        monitors={
+            str(y): em.FieldMonitor(("Ez",), (0, y * MICRO), (FREE, 0), FREQUENCY)
+            for y in places
+        },
+        polarisation="Ez",
+        steps=900,
+    )
+    found = em.simulate(sim).monitors
+    for y in places:
+        line = found[str(y)]
+        x = np.asarray(line.coordinates["Ez"][0])
+        profile = np.abs(np.asarray(line.values["Ez"])[0, :, 0]) ** 2
+        width = 2 * np.sqrt(np.sum(x**2 * profile) / np.sum(profile))
+        want = paraxial(waist, (y + 2.9) * MICRO - ahead)
+        # The grid, and waves beyond the paraxial ones, widen it by 0.7 % each.
+        assert width == pytest.approx(want, rel=0.02)
+
+
+@pytest.mark.slow
+def test_beam_in_3d():
+    cell, waist = MICRO / 10, 0.9 * MICRO
+    tilt, azimuth, angle = np.radians([12.0, 30.0, 15.0])
+    grid = Grid.centred((56, 56, 44), cell)
+    port = em.Port((-0.2 * MICRO, -0.1 * MICRO, -1.1 * MICRO), 4 * MICRO, "+z")
+    names = ("Ex", "Ey", "Ez")
+    monitors = {
+        str(z): em.FieldMonitor(names, (0, 0, z * MICRO), (FREE, FREE, 0), FREQUENCY)
+        for z in (-0.9, 0.3)
+    }
+    size = (FREE, FREE, 0)
+    monitors["sent"] = em.FluxMonitor("z", (0, 0, 0.5 * MICRO), size, FREQUENCY)
+    monitors["back"] = em.FluxMonitor("z", (0, 0, -1.3 * MICRO), size, FREQUENCY)
+    beam = em.GaussianBeam(
+        port,
+        PULSE,
+        waist,
+        0.5 * MICRO,
+        tilt,
+        azimuth=azimuth,
+        polarisation=angle,
+    )
+    sim = em.Simulation(
+        grid,
+        boundaries=em.Boundaries.all(em.CPML(8)),
+        sources={"beam": beam},
+        monitors=monitors,
+        steps=520,
+    )
+    found = em.simulate(sim).monitors
+    assert float(found["sent"].flux[0]) / UNIT == pytest.approx(1.0, rel=0.01)
+    assert abs(float(found["back"].flux[0])) / UNIT < 1e-4
+
+    ahead = np.array(
+        [np.sin(tilt) * np.cos(azimuth), np.sin(tilt) * np.sin(azimuth), np.cos(tilt)]
+    )
+    inside = np.array(
+        [np.cos(tilt) * np.cos(azimuth), np.cos(tilt) * np.sin(azimuth), -np.sin(tilt)]
+    )
+    aside = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])
+    e = np.cos(angle) * inside + np.sin(angle) * aside
+    for z in (-0.9, 0.3):
+        plane = found[str(z)]
+        # All components: each alone favours waves to one side.
+        fields = [np.asarray(plane.values[n])[0, :, :, 0] for n in names]
+        power = np.array([np.sum(np.abs(f) ** 2) for f in fields])
+        share = power / np.sum(power)
+        # Within 0.2 degrees, once the spread of the waves is counted.
+        spread = 1 - (MICRO / (np.pi * waist)) ** 2 / 4
+        for axis in range(2):
+            k = sum(
+                part * transverse(field, cell, axis)
+                for part, field in zip(share, fields, strict=True)
+            )
+            assert abs(k / spread - ahead[axis]) < np.radians(0.2)
+        # Across the plane of the tilt, where the plane does not cut it askew, of a
+        # large component: the third has lobes.
+        x, y = (np.asarray(c) for c in plane.coordinates["Ey"][:2])
+        across = aside[0] * x[:, None] + aside[1] * y
+        profile = np.abs(fields[1]) ** 2 / power[1]
+        middle = np.sum(profile * across)
+        width = 2 * np.sqrt(np.sum(profile * (across - middle) ** 2))
+        along = (z + 1.1) * MICRO / np.cos(tilt) - 0.5 * MICRO
+        want = paraxial(waist, along)
+        assert width == pytest.approx(want, rel=0.03)
+        # With the sign, which a polarisation angle of -15 degrees would turn.
+        ratio = np.sum(fields[0] * np.conj(fields[1])) / np.sum(np.abs(fields[1]) ** 2)
+        assert ratio.real == pytest.approx(e[0] / e[1], rel=0.05)
+
+
+def test_gradient_by_all_numbers_of_a_beam():
+    cell = MICRO / 14
+    port = em.Port((-0.7 * MICRO, 0.0), 2.3 * MICRO, "+x")
+    probe = em.FieldMonitor(("Ez",), (0.6 * MICRO, 0.1 * MICRO), (0, 0), FREQUENCY)
+
+    def sim(numbers):
+        waist, distance, tilt, power = numbers
+        beam = em.GaussianBeam(
+            port, PULSE, waist * MICRO, distance * MICRO, tilt, power=power
+        )
+        return beam
+
+    base = jnp.array([0.6, 0.4, 0.2, 1.0])
+    built = em.Simulation(
+        Grid.centred((40, 50), cell),
+        boundaries=em.Boundaries.all(em.CPML(8)),
+        sources={"beam": sim(base)},
+        monitors={"probe": probe},
+        polarisation="Ez",
+        steps=450,
+    )
+
+    @jax.jit
+    def loss(numbers):
+        here = em.Simulation(
+            built.grid,
+            boundaries=built.boundaries,
+            sources={"beam": sim(numbers)},
+            monitors={"probe": probe},
+            polarisation="Ez",
+            steps=450,
+            dt=float(built.dt),
+        )
+        return 1e28 * jnp.sum(
+            jnp.abs(em.simulate(here).monitors["probe"].values["Ez"]) ** 2
+        )
+
+    way = jnp.array([0.3, 0.5, -0.7, 0.2])
+    slope = jnp.sum(jax.grad(loss)(base) * way)
+    want = (loss(base + 1e-4 * way) - loss(base - 1e-4 * way)) / 2e-4
+    assert float(slope) == pytest.approx(float(want), rel=1e-5)
+
+
+def small(medium=None, ndim=2, width=3 * MICRO, grid=(26, 46), **options):
+    cell = MICRO / 12
+    centre = (0.0,) * ndim
+    beam = em.GaussianBeam(
+        em.Port(centre, width, "+x"),
+        PULSE,
+        options.pop("waist", 0.6 * MICRO),
+        **options,
+    )
+    return em.Simulation(
+        Grid.centred(grid, cell),
+        medium,
+        sources={"beam": beam},
+        polarisation="Ez" if ndim == 2 else None,
+        steps=20,
+    )
+
+
+def test_angles_out_of_range_and_those_that_2d_has_not_are_refused():
+    for options, message in (
+        ({"tilt": np.pi / 2}, r"`tilt` must lie in \(-1.5708, 1.5708\), but is 1.57"),
+        ({"tilt": np.pi}, "`tilt` must lie in"),
+        ({"tilt": np.nan}, "`tilt` must lie in .* but is nan"),
+        ({"azimuth": np.nan}, "`azimuth` must lie in .* but is nan"),
+        ({"polarisation": np.nan}, "`polarisation` must lie in .* but is nan"),
+        ({"distance": np.inf}, "`distance` must lie in .* but is inf"),
+        ({"azimuth": 0.3}, "`azimuth` of source 'beam' must be left out in 2-D"),
+        ({"polarisation": 1.0}, "`polarisation` of source 'beam' must be left out"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            small(**options)
+    with pytest.raises(ArgumentError, match="in a 2-D or 3-D simulation, but"):
+        small(ndim=1, grid=(26,))
+
+
+@pytest.mark.parametrize(
+    ("half", "waist"), [(1.3 * MICRO, 3 * MICRO), (0.5 * MICRO, 0.4 * MICRO)]
+)
+def test_what_a_port_cuts_off_is_told(half, waist):
+    # Of exp(-2 x^2 / w^2), by the nodes of the port.
+    with pytest.warns(PhysaxWarning, match="of source 'beam' should hold") as told:
+        small(width=2 * half, waist=waist)
+    x = np.linspace(-20 * MICRO, 20 * MICRO, 400001)
+    power = np.exp(-2 * (x / waist) ** 2)
+    want = np.sum(power[np.abs(x) > half]) / np.sum(power)
+    found = float(str(told[0].message).split("cuts off ")[1].split()[0])
+    assert found == pytest.approx(want, rel=0.12)
+
+
+def test_a_port_in_several_or_lossy_media_is_refused():
+    level = jnp.ones((26, 46))
+    for medium, message in (
+        (em.Medium(level.at[:, 30:].set(4.0)), "must lie in one isotropic medium"),
+        (em.Medium(1.0, {"Hx": 1.0, "Hy": 2.0}), "must lie in one isotropic medium"),
+        (em.Medium(1.0, conductivity=1e5), "must lie in a medium without cond"),
+    ):
+        with pytest.raises(ArgumentError, match=f"of source 'beam' {message}"):
+            small(medium)
+    tensor = em.Medium({"Ex": 2.25, "Ey": 1.0, "Ez": 1.0})
+    with pytest.raises(ArgumentError, match="must lie in one isotropic medium"):
+        small(tensor, 3, grid=(8, 42, 42))
+    # Elsewhere anything may lie.
+    known = small(em.Medium(level.at[20:].set(1.4)))
+
+    @jax.jit
+    def status(epsilon):
+        here = eqx.tree_at(lambda s: s.medium.permittivity, known, epsilon)
+        return em.simulate(here).status
+
+    found = [int(status(e)) for e in (level, level.at[:, 30:].set(4.0))]
+    assert found == [0, 4]

@@ -1,0 +1,271 @@
+"""Full tensors: what they keep, what their derivatives are, and what is refused."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax import em
+from physax._checks import ArgumentError
+from physax.em._tilt import allowed
+from physax.grid import Grid
+from physax.units import SPEED_OF_LIGHT
+from tests.em.scenes import CELL, FREQUENCIES, PULSE, at, enclosed, skewed
+from tests.em.test_linear_tape import check, gradient
+
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*should have layers of at least 8 cells"),
+    pytest.mark.filterwarnings("ignore:The fields had not decayed"),
+    # They end long before a wave could grow.
+    pytest.mark.filterwarnings("ignore:Dispersion 1 should end before the abs"),
+]
+
+BOX = ((2, 9), (3, 8))
+
+
+def small(inverse=0.1, box=BOX, *, polarisation="Hz", pair="xy", **options):
+    entries = np.zeros([high - low for low, high in box])
+    entries[1:, 1:] = inverse
+    given = {"sources": {"in": em.Dipole(polarisation, at(6, 6), PULSE)}}
+    keys = "sources", "monitors", "boundaries"
+    given |= {key: options.pop(key) for key in keys if key in options}
+    return em.Simulation(
+        Grid.uniform((12, 12), CELL),
+        em.Medium(2.0, off_diagonals=em.OffDiagonal(box, {pair: entries}), **options),
+        steps=8,
+        polarisation=polarisation,
+        **given,
+    )
+
+
+@pytest.mark.x64
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scene", "poles"), [("walls", False), ("walls", True), ("3-D", True)]
+)
+def test_tape_agrees_with_the_loop_itself(scene, poles):
+    sim = skewed(scene, poles=poles)
+    want = gradient(sim, em.Direct())
+    assert "xy 0" in want
+    check(gradient(sim, em.LinearTape()), want)
+    if scene == "walls":
+        check(gradient(sim, em.LinearTape(every=7)), want)
+
+
+@pytest.mark.x64
+@pytest.mark.slow
+def test_tape_agrees_where_a_wave_meets_poles_and_tensors():
+    sim = enclosed()
+    want = gradient(sim, em.Direct())
+    names = {"amplitude", "strength 0", "fraction 1", "xy 0", "xy 1"}
+    assert all(np.any(want[name]) for name in names)
+    check(gradient(sim, em.LinearTape()), want)
+
+
+@pytest.mark.x64
+@pytest.mark.slow
+def test_waves_in_a_turned_crystal_have_the_index_of_their_direction():
+    # Along (1, 1) in a crystal of the principal permittivities 2 and 3.5.
+    cells, turn = 24, np.deg2rad(30)
+    turned = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+    inverse = turned @ np.diag([1 / 2.0, 1 / 3.5]) @ turned.T
+    entries = np.full((cells, cells), inverse[0, 1])
+    sim = em.Simulation(
+        Grid.uniform((cells, cells), CELL),
+        em.Medium(
+            {"Ex": 1 / inverse[0, 0], "Ey": 1 / inverse[1, 1]},
+            off_diagonals=em.OffDiagonal(((0, cells),) * 2, {"xy": entries}),
+        ),
+        em.Boundaries.all(em.Periodic()),
+        steps=600,
+        polarisation="Hz",
+        sources={"in": em.Dipole("Hz", at(5.5, 7.5), em.GaussianPulse(3e14, 2e14))},
+        monitors={"out": em.TimeMonitor(("Hz",), at(12, 12), (np.inf, np.inf))},
+    )
+    series = np.asarray(em.simulate(sim).monitors["out"].values["Hz"])[-400:]
+    wave = np.fft.fft2(series, axes=(1, 2))[:, 1, 1]
+    # A wave of one frequency: its second difference is proportional to it.
+    middle = wave[1:-1]
+    cosine = np.vdot(middle, wave[2:] + wave[:-2]).real / 2 / np.vdot(middle, middle)
+    found = np.arccos(cosine.real) / float(sim.dt)
+    k = 2 * np.pi / (cells * CELL)
+    # The averages between nodes make it the square of a cosine here.
+    beside = inverse[0, 1] * np.cos(k * CELL / 2) ** 2
+    square = inverse[0, 0] + inverse[1, 1] - 2 * beside
+    sine = SPEED_OF_LIGHT * float(sim.dt) / CELL * np.sin(k * CELL / 2) * square**0.5
+    assert found == pytest.approx(2 * np.arcsin(sine) / float(sim.dt), rel=1e-9)
+    across = np.array([1, -1]) / np.sqrt(2)
+    exact = np.sqrt(2) * k * SPEED_OF_LIGHT * np.sqrt(across @ inverse @ across)
+    assert found == pytest.approx(exact, rel=5e-3)
+
+
+@pytest.mark.x64
+@pytest.mark.slow
+def test_box_inside_a_period_ends_as_at_a_wall():
+    # Its first nodes lack a neighbour: entries there are refused, or end as NaN.
+    shape, box = (14, 12), ((6, 10), (2, 9))
+    random = np.random.default_rng(4)
+    entry = random.uniform(-0.3, 0.3, (4, 7))
+
+    def slopes(entry, adjoint):
+        def value(entry, eps):
+            one = em.OffDiagonal(box, {"xy": entry})
+            sim = em.Simulation(
+                Grid.uniform(shape, CELL),
+                em.Medium(eps, off_diagonals=one),
+                em.Boundaries(x=em.Periodic(), y=em.PEC()),
+                steps=60,
+                polarisation="Hz",
+                sources={"in": em.Dipole("Hz", at(3.5, 5.5), PULSE, 1e-6)},
+            )
+            found = em.simulate(sim, adjoint=adjoint)
+            return sum(jnp.sum(x**2) for x in found.fields.values())
+
+        eps = jnp.full(shape, 2.5)
+        return jax.jit(jax.value_and_grad(value, (0, 1)))(jnp.asarray(entry), eps)
+
+    assert np.isnan(slopes(entry, em.LinearTape())[0])
+    entry[0], entry[:, 0] = 0, 0
+    _, (one, two) = slopes(entry, em.LinearTape())
+    _, want = slopes(entry, em.Direct())
+    assert np.abs(np.asarray(one)[1:, 1:]).min() > 0
+    for found, right in zip((one, two), want, strict=True):
+        np.testing.assert_allclose(found, right, atol=1e-10 * np.abs(right).max())
+
+
+@pytest.mark.parametrize(
+    ("box", "node", "faces"),
+    [
+        (((2, 9), (3, 8)), (0, 2), em.PEC()),
+        (((0, 9), (3, 8)), (4, 0), em.PEC()),
+        (((0, 11), (0, 12)), (0, 3), em.Periodic()),
+    ],
+)
+def test_entries_without_a_neighbour_are_refused(box, node, faces):
+    entries = np.zeros([high - low for low, high in box])
+    entries[node] = 0.1
+    medium = em.Medium(off_diagonals=em.OffDiagonal(box, {"xy": entries}))
+    with pytest.raises(
+        ArgumentError, match=rf"low end of its box.* is 0\.1 at node \({node[0]}, "
+    ):
+        em.Simulation(
+            Grid.uniform((12, 12), CELL),
+            medium,
+            em.Boundaries.all(faces),
+            steps=2,
+            polarisation="Hz",
+        )
+
+
+def test_what_is_no_sound_tensor_is_refused():
+    with pytest.raises(ArgumentError, match=r"at node \(1, 1\) of its box.*most 0\.9"):
+        small(0.55)
+    with pytest.raises(ArgumentError, match="must be finite, but is not in cell"):
+        small(np.nan)
+    with pytest.raises(ArgumentError, match=r"keys of \('xy', 'xz', 'yz'\)"):
+        small(pair="yx")
+    with pytest.raises(ArgumentError, match="must have the shape"):
+        em.OffDiagonal(BOX, {"xy": np.zeros((2, 2))})
+    with pytest.raises(ArgumentError, match=r"'xz' needs \['Ez'\]"):
+        small(pair="xz")
+    with pytest.raises(ArgumentError, match=r"'xy' needs \['Ex', 'Ey'\]"):
+        small(polarisation="Ez")
+    with pytest.raises(ArgumentError, match="must be real"):
+        em.OffDiagonal(BOX, {"xy": np.zeros((7, 5), complex)})
+
+
+def test_what_does_not_go_with_tensors_is_refused():
+    region = em.DesignRegion(((1, 4), (1, 4)), np.ones((3, 3)))
+    with pytest.raises(ArgumentError, match="must not overlap a design region"):
+        small(regions=region)
+    with pytest.raises(ArgumentError, match="must lie in the grid"):
+        small(box=((2, 20), (3, 8)))
+    sim = small()
+    with pytest.raises(ArgumentError, match="must not record energy"):
+        em.Simulation(
+            sim.grid,
+            sim.medium,
+            steps=2,
+            polarisation="Hz",
+            monitors={"all": em.EnergyMonitor()},
+        )
+    with pytest.raises(ArgumentError, match="cannot undo what a full tensor"):
+        em.simulate(sim, adjoint=em.Reversible())
+    port = em.Port(at(5, 5), 4 * CELL, "+x")
+    with pytest.raises(ArgumentError, match="The port of 'mode' must lie where"):
+        small(sources={"mode": em.ModeSource(port, PULSE)})
+    dot = em.Dipole("Hz", at(6, 6), PULSE)
+    emission = em.EmissionMonitor(dot, FREQUENCIES)
+    with pytest.raises(ArgumentError, match="The dipole of monitor 'p' must lie where"):
+        small(sources={"dot": dot}, monitors={"p": emission})
+    near = em.NearFieldMonitor(at(5, 5), at(6, 4), FREQUENCIES)
+    with pytest.raises(ArgumentError, match="The faces of monitor 'n' must lie where"):
+        small(monitors={"n": near})
+    window = em.Apodised(near, 1e-14, 1e-14)
+    with pytest.raises(ArgumentError, match="The faces of monitor 'n' must lie where"):
+        small(monitors={"n": window})
+    around = em.NearFieldMonitor(at(6, 6), at(10, 10), FREQUENCIES)
+    small(monitors={"n": around})
+
+
+@pytest.mark.x64
+def test_adjoint_of_the_frequency_domain_refuses_tensors():
+    sim = small()
+    monitors = {"out": em.FieldMonitor(("Ey",), at(6, 6), at(2, 2), FREQUENCIES)}
+    sim = em.Simulation(
+        sim.grid,
+        sim.medium,
+        steps=8,
+        polarisation="Hz",
+        sources=sim.sources,
+        monitors=monitors,
+    )
+
+    def loss(entry):
+        one = em.OffDiagonal(BOX, {"xy": entry})
+        medium = em.Medium(2.0, off_diagonals=one)
+        new = em.Simulation(
+            sim.grid,
+            medium,
+            steps=8,
+            polarisation="Hz",
+            sources=sim.sources,
+            monitors=monitors,
+        )
+        found = em.simulate(new, adjoint=em.FrequencyDomain(0.5))
+        return jnp.sum(jnp.abs(found.monitors["out"].values["Ey"]) ** 2)
+
+    with pytest.raises(ArgumentError, match="without entries beside"):
+        jax.grad(loss)(jnp.full((7, 5), 0.1))
+
+
+@pytest.mark.x64
+def test_entries_are_scaled_until_any_field_has_energy():
+    # The quadratic form of the energy, assembled column by column.
+    rng = np.random.default_rng(2)
+    shape = (6, 5)
+    eps = {name: rng.uniform(1.0, 12.0, shape) for name in ("Ex", "Ey")}
+    entry = np.zeros(shape)
+    entry[1:, 1:] = rng.uniform(-0.9, 0.9, (5, 4))
+    whole = ((0, 6), (0, 5))
+    eps = jax.tree.map(jnp.asarray, eps)
+    factor = np.asarray(allowed(em.OffDiagonal(whole, {"xy": entry}), eps))
+    assert factor.min() < 0.5
+    entry = entry * factor
+    # d_x lies between the nodes (i, j) and (i + 1, j), d_y beside it.
+    means = [np.eye(30).reshape(6, 5, 30) for _ in range(2)]
+    for axis in range(2):
+        before = np.roll(means[axis], 1, axis)
+        first = [slice(None)] * 3
+        first[axis] = slice(0, 1)
+        before[tuple(first)] = 0
+        means[axis] = ((means[axis] + before) / 2).reshape(30, 30)
+    cross = means[0].T @ np.diag(entry.ravel()) @ means[1]
+    matrix = np.block(
+        [
+            [np.diag(1 / eps["Ex"].ravel()), cross],
+            [cross.T, np.diag(1 / eps["Ey"].ravel())],
+        ]
+    )
+    assert np.linalg.eigvalsh(matrix).min() > 0
