@@ -9,6 +9,7 @@ its own values, and only right ones are timed. Float32.
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from ._command import Command
@@ -23,8 +24,9 @@ from ._rows import (
     ranked,
     report,
 )
+from ._turns import in_turn
 from .peers._gradient import FORWARD
-from .peers._worker import PeerError, opened
+from .peers._worker import PeerError, Worker, opened
 
 
 # How each tool differentiates; of a peer's right ones the fastest counts.
@@ -62,7 +64,7 @@ WORKLOADS = [Workload("2d", 200, 400, 100), Workload("3d", 64, 150, 24)]
 QUICK = [Workload("2d", 80, 160, 40), Workload("3d", 56, 120, 12)]
 
 
-def interleaved(
+def answered(
     work: Workload, tools: Sequence[str], rounds: int
 ) -> tuple[Mapping[str, Answers], dict[str, str], dict[str, str]]:
     """Runs a workload with all tools in turn.
@@ -77,22 +79,29 @@ def interleaved(
     """
     workers, missing = opened(tools)
     versions = {worker.tool: worker.version for worker in workers}
-    answers: dict[str, dict[str, list[dict]]] = {
-        tool: {method: [] for method in (FORWARD, *METHODS[tool])} for tool in versions
+
+    def ask(worker: Worker, method: str) -> dict:
+        if worker.tool in missing:
+            return {}
+        try:
+            return worker.run(**work._asdict(), method=method)
+        except PeerError as error:
+            missing[worker.tool] = str(error)
+            return {}
+
+    runs = {
+        (worker.tool, method): partial(ask, worker, method)
+        for worker in workers
+        for method in (FORWARD, *METHODS[worker.tool])
     }
     try:
-        for _ in range(rounds):
-            for worker in workers:
-                for method, found in answers[worker.tool].items():
-                    if worker.tool in missing:
-                        break
-                    try:
-                        found.append(worker.run(**work._asdict(), method=method))
-                    except PeerError as error:
-                        missing[worker.tool] = str(error)
+        found = in_turn(runs, rounds)
     finally:
         for worker in workers:
             worker.close()
+    answers: dict[str, dict[str, list[dict]]] = {tool: {} for tool in versions}
+    for (tool, method), given in found.items():
+        answers[tool][method] = given
     return answers, versions, missing
 
 
@@ -170,7 +179,7 @@ def faster(rows: Sequence[Row]) -> list[Row]:
 
 def measured(work: Workload, tools: Sequence[str], rounds: int) -> list[Row]:
     """Measures one workload with all tools, interleaved."""
-    answers, versions, missing = interleaved(work, tools, rounds)
+    answers, versions, missing = answered(work, tools, rounds)
     rows = []
     for tool in tools:
         if tool in missing:

@@ -4,7 +4,10 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+
+from .._turns import in_turn
 
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -140,12 +143,9 @@ def interleaved(
     Returns:
         The answers of each tool.
     """
-    answers: dict[str, list[dict]] = {worker.tool: [] for worker in workers}
     try:
-        for _ in range(rounds + 1):
-            for worker in workers:
-                answers[worker.tool].append(worker.run(**request))
+        runs = {worker.tool: partial(worker.run, **request) for worker in workers}
+        return in_turn(runs, rounds + 1)
     finally:
         for worker in workers:
             worker.close()
-    return answers
