@@ -10,10 +10,14 @@ WORKERS ?= 2
 CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.jax_cache \
 	JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
 	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
-PYTEST := $(CACHE) $(PY) -m pytest -q
-# Nearly all of the time of the tests goes to the compiler. What is right in float64
-# does not depend on how far it goes; in float32 it does what it does for users.
-DOUBLE := JAX_ENABLE_X64=1 XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0"
+# Tests of one file stay together as long as each worker has some: they share fixtures.
+PYTEST := $(CACHE) $(PY) -m pytest -q --dist worksteal
+# Most of the time of the tests goes to the compiler; what they show does not depend on
+# how far it goes. These run longer than they compile, in float32; there eight devices
+# and one differ by their order of operations, which is looser without optimisation.
+LONG := tests/validation
+QUICK := XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0"
+DOUBLE := $(QUICK) JAX_ENABLE_X64=1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench docs lint format types stress clean \
@@ -57,7 +61,8 @@ demo: $(STAMP)
 	$(PY) -m examples.demo
 
 test: $(STAMP)
-	$(PYTEST) -n $(WORKERS)
+	$(QUICK) $(PYTEST) -n $(WORKERS) $(addprefix --ignore=,$(LONG))
+	$(PYTEST) -n $(WORKERS) $(LONG)
 	$(DOUBLE) $(PYTEST) -n $(WORKERS)
 	$(PYTEST) --devices -n $(WORKERS)
 	$(DOUBLE) $(PYTEST) --devices -n $(WORKERS)
@@ -73,6 +78,7 @@ check: $(STAMP)
 bench: $(STAMP)
 	$(PY) -m benchmarks.fdtd --json benchmarks/results/fdtd.json
 	$(PY) -m benchmarks.gradient --json benchmarks/results/gradient.json
+	$(PY) -m benchmarks.media --json benchmarks/results/media.json
 	$(PY) -m benchmarks.graph --json benchmarks/results/graph.json
 	$(PY) -m benchmarks.fit --json benchmarks/results/fit.json
 	$(PY) -m benchmarks.xpcs --json benchmarks/results/xpcs.json

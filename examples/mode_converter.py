@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 
-from physax import PhysaxWarning, design, io
+from physax import PhysaxWarning, design, em, io
 from physax.units import NANO
 
 from .best_binary import BestBinary
@@ -32,9 +32,9 @@ def densities(parameters, beta, problem: dict, radius: float):
     return density, design.subpixel_projection(density, beta)
 
 
-def powers(density, problem: dict, steps: int):
+def powers(density, problem: dict, steps: int, until: em.Decay | None = None):
     """Returns the reflected and the converted part of the power at each wavelength."""
-    s = s_parameters(problem, density, PUBLISHED.wavelengths, steps)
+    s = s_parameters(problem, density, PUBLISHED.wavelengths, steps, until)
     return s.power[:, 0, 0], s.power[:, 1, 0]
 
 
@@ -103,7 +103,9 @@ def main(arguments=None) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PhysaxWarning)  # few cells, ringing pulses
         solid, problem, loss = designed(chosen.seed, least, chosen.steps, chosen.cells)
-        reflected, converted = powers(jnp.asarray(solid, float), problem, 24_000)
+        reflected, converted = powers(
+            jnp.asarray(solid, float), problem, 24_000, em.Decay(1e-7)
+        )
         sim = driven(problem, solid * 1.0, float(PUBLISHED.wavelengths[2]), 10_000)
         draw_device(sim, "Ez", "Ez", path)
     widths = design.minimum_length(solid, problem["dl_nm"] * NANO)

@@ -1,12 +1,14 @@
 """Pictures that the examples share: how a design went, and light in the device."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 
-from physax import em, plot
+from physax import em, io, plot
 from physax.units import NANO, SPEED_OF_LIGHT
 
 
@@ -19,6 +21,13 @@ def draw_convergence(objective: np.ndarray, path: Path, label: str = LOSS) -> No
     plot.convergence(objective, label=label, axes=axes)
     figure.savefig(path, dpi=150)
     plt.close(figure)
+
+
+def keep(figure: Figure, numbers: Mapping, folder: Path, name: str) -> None:
+    """Writes a picture as `name.png`, and the numbers in it as `name.npz`."""
+    figure.savefig(folder / f"{name}.png", dpi=100)
+    plt.close(figure)
+    io.save_npz(folder / f"{name}.npz", dict(numbers))
 
 
 def driven(quiet: em.Simulation, port: em.Port, wavelength: float) -> em.Simulation:
@@ -55,7 +64,7 @@ def draw_device(
         path: Of the PNG file.
         plane: In 3-D, where to cut the structure: axis and position in metres.
     """
-    fields = em.simulate(sim).monitors[monitor]
+    fields = em.simulate(sim, until=em.Decay(1e-7)).monitors[monitor]
     wavelength = SPEED_OF_LIGHT / np.ravel(fields.frequencies)[0]
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     plot.simulation(sim, left, plane=plane)
