@@ -34,6 +34,12 @@ def test_the_result_is_waited_for():
     assert benchmark(slow, jnp.ones(100_000), repeats=1).min > 1e-3
 
 
+def test_short_runs_are_repeated_for_a_time():
+    found = benchmark(lambda x: x + 1, jnp.ones(3), repeats=2, at_least=0.01)
+    assert found.repeats > 2
+    assert found.repeats * found.mean >= 0.01
+
+
 def test_donated_arguments_survive():
     x = jnp.ones(100)
     benchmark(jax.jit(lambda x: x + 1, donate_argnums=0), x, repeats=3)

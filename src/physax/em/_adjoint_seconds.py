@@ -35,7 +35,7 @@ def adjoint_seconds(
             the permittivity of the whole grid without any: what spectral monitors see,
             or the last fields without any.
         adjoint: The way.
-        repeats: Number of timed runs of each length, at least 1.
+        repeats: Number of timed runs of each length, at least 1, and for half a second.
 
     Returns:
         Seconds of value and gradient, compiled.
@@ -95,8 +95,8 @@ def _continued(sim: Simulation, run: Callable, repeats: int) -> float:
         # Waves that have not left, and spectra not resolved, of runs cut short.
         warnings.simplefilter("ignore", PhysaxWarning)
         short, long = (
-            benchmark(run, values, with_steps(sim, n), repeats=repeats).min
+            benchmark(run, values, with_steps(sim, n), repeats=repeats, at_least=0.5)
             for n in lengths
         )
-    step = max(long - short, 0.0) / max(lengths[1] - lengths[0], 1)
-    return long + step * (sim.steps - lengths[1])
+    step = max(long.min - short.min, 0.0) / max(lengths[1] - lengths[0], 1)
+    return long.min + step * (sim.steps - lengths[1])

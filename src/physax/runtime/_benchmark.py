@@ -44,7 +44,9 @@ class Benchmark(eqx.Module):
     repeats: int
 
 
-def benchmark(fn: Callable, *args: Any, repeats: int = 10, **static: Any) -> Benchmark:
+def benchmark(
+    fn: Callable, *args: Any, repeats: int = 10, at_least: float = 0.0, **static: Any
+) -> Benchmark:
     """Compiles a function and times its runs, each to the end.
 
     One run that is not counted goes first. A function that donates its arguments gets
@@ -54,6 +56,8 @@ def benchmark(fn: Callable, *args: Any, repeats: int = 10, **static: Any) -> Ben
         fn: The function, jitted or not.
         *args: Its arguments.
         repeats: How many runs to time, at least 1.
+        at_least: For how many seconds: more runs follow until they have taken so long.
+            What disturbs a machine for a moment then misses the fastest.
         **static: Keyword arguments that are static.
 
     Returns:
@@ -75,7 +79,7 @@ def benchmark(fn: Callable, *args: Any, repeats: int = 10, **static: Any) -> Ben
     )
     del first
     seconds = []
-    for _ in range(repeats):
+    while len(seconds) < repeats or sum(seconds) < at_least:
         inputs = jax.block_until_ready(_copy(args)) if donates else args
         begin = time.perf_counter()
         jax.block_until_ready(compiled(*inputs))
@@ -93,7 +97,7 @@ def benchmark(fn: Callable, *args: Any, repeats: int = 10, **static: Any) -> Ben
         spread=(max(seconds) - min(seconds)) / median,
         flops=float(cost.get("flops", np.nan)),
         bytes=float(cost.get("bytes accessed", np.nan)),
-        repeats=repeats,
+        repeats=len(seconds),
     )
 
 

@@ -145,7 +145,7 @@ def explain_remat(
             its blocks, and `args`, to a real scalar.
         *args: Its arguments; the gradient is with respect to the first.
         policies: The names to compare.
-        repeats: How many runs of each are timed, at least 1.
+        repeats: How many runs of each are timed, at least 1, and for half a second.
 
     Returns:
         A row for each policy, in their order.
@@ -161,7 +161,7 @@ def explain_remat(
             RematCost(
                 policy,
                 temporary=memory(jitted, *args).temporary,
-                seconds=benchmark(jitted, *args, repeats=repeats).min,
+                seconds=benchmark(jitted, *args, repeats=repeats, at_least=0.5).min,
             )
         )
     return tuple(rows)
