@@ -3,6 +3,8 @@
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import diffrax
 import jax
@@ -125,3 +127,24 @@ def test_a_track_file_is_only_gone_on_with_if_it_fits(tmp_path):
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(PhysaxFileError, match=r"must be a whole .npy file"):
         TrackFile(path, 3, 4, 2)
+
+
+def test_an_empty_file_of_tracks_is_refused(tmp_path):
+    (tmp_path / "rows.npy").touch()
+    with pytest.raises(PhysaxFileError, match="must be a whole .npy file"):
+        TrackFile(tmp_path / "rows.npy", 3, 4, 2)
+
+
+def test_many_may_make_one_file_of_tracks(tmp_path):
+    together = Barrier(8)
+
+    def write(number):
+        together.wait()
+        rows = TrackFile(tmp_path / "rows.npy", 300, 40, 2)
+        rows(0, 5 * number, np.full((300, 5, 2), float(number)))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(8)))
+    assert [file.name for file in tmp_path.iterdir()] == ["rows.npy"]
+    rows = np.load(tmp_path / "rows.npy")
+    np.testing.assert_array_equal(rows[:, :, 0], [np.repeat(np.arange(8), 5)] * 300)

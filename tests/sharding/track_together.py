@@ -2,8 +2,6 @@
 
 import json
 import sys
-import time
-from pathlib import Path
 
 import jax
 
@@ -21,12 +19,7 @@ from tests.particles.flows import gridded_gyre, seeds  # noqa: E402
 from tests.sharding.test_particles_sharding import COUNT, OPTIONS, TIMES  # noqa: E402
 
 
-path = Path(sys.argv[1])
-if me.first:
-    TrackFile(path, TIMES.size, COUNT, 2, "float64")
-while not path.exists():
-    time.sleep(0.01)
-sink = TrackFile(path, TIMES.size, COUNT, 2, "float64")
+sink = TrackFile(sys.argv[1], TIMES.size, COUNT, 2, "float64")
 found = run(
     gridded_gyre(nodes=8),
     seeds(COUNT),

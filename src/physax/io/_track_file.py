@@ -1,6 +1,8 @@
 """Rows of tracks on disk, written while a run goes on."""
 
 import os
+import uuid
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,8 @@ class TrackFile:
     """A `.npy` file of shape `[times, particles, width]`, for the `sink` of a run.
 
     The file has its whole size from the beginning; rows that are not written yet hold
-    zeros. A run that resumes writes some rows again, as they were. `np.load(path,
+    zeros. It appears whole, so that each of several processes may make the same one. A
+    run that resumes writes some rows again, as they were. `np.load(path,
     mmap_mode="r")` reads it without loading it.
 
     Attributes:
@@ -37,11 +40,10 @@ class TrackFile:
         self.path = Path(path)
         shape = (times, particles, width)
         if not self.path.exists():
-            self.values = open_memmap(self.path, "w+", dtype, shape)
-            return
+            _make(self.path, shape, dtype)
         try:
             found = np.load(self.path, mmap_mode="r+", allow_pickle=False)
-        except (OSError, ValueError) as error:
+        except (OSError, EOFError, ValueError) as error:
             raise PhysaxFileError(
                 self.path, f"it must be a whole .npy file to go on with, but: {error}"
             ) from error
@@ -76,3 +78,15 @@ class TrackFile:
             )
         rows = slice(row, row + values.shape[0])
         self.values[rows, particle : particle + values.shape[1]] = values
+
+
+def _make(path: Path, shape: tuple[int, int, int], dtype: str) -> None:
+    """Makes a file of zeros, unless another process is faster."""
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        open_memmap(draft, "w+", dtype, shape).flush()
+        # Unlike a new name, a link never takes the place of a file.
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
