@@ -24,10 +24,10 @@ from ._cross_section_layers import (
 )
 from ._cross_section_operator import (
     CrossSection,
-    Pair,
     areas,
     electric_along,
     magnetic_along,
+    power_density,
 )
 from ._cross_section_solver import Request, eigenmodes
 from ._medium import Medium
@@ -316,23 +316,6 @@ def _warn_of_small_window(modes: CrossSectionModes) -> None:
             PhysaxWarning,
             stacklevel=3,
         )
-
-
-def power_density(section: CrossSection, e: Pair, h: Pair) -> Array:
-    """Averages `e h*` to the centres of the cells; leading axes are kept."""
-    first, second = e[0] * jnp.conj(h[0]), e[1] * jnp.conj(h[1])
-
-    def to_cells(x, axis):
-        if section.ends[axis] is None:
-            return (x + jnp.roll(x, -1, axis - 2)) / 2
-        n = x.shape[axis - 2]
-        low, high = (
-            jax.lax.slice_in_dim(x, start, start + n - 1, axis=axis - 2)
-            for start in (0, 1)
-        )
-        return (low + high) / 2
-
-    return jnp.real(to_cells(first, 1) + to_cells(second, 0))
 
 
 def _finished(section, found, index, grid, k0, frequency, open_) -> CrossSectionModes:

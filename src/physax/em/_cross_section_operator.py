@@ -13,6 +13,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
+from jax import lax
 from jaxtyping import Array, Num
 
 
@@ -174,3 +175,19 @@ def sparse_operators(section: CrossSection) -> tuple[Any, Any, np.ndarray]:
     g = sp.diags_array(np.concatenate([mu_v, mu_u]))
     g = g + gradient @ sp.diags_array(inside / eps_w) @ divergence
     return a.tocsr()[kept][:, kept], g.tocsr()[kept][:, kept], kept
+
+
+def power_density(section: CrossSection, e: Pair, h: Pair) -> Array:
+    """Averages `e h*` to the centres of the cells; leading axes are kept."""
+    first, second = e[0] * jnp.conj(h[0]), e[1] * jnp.conj(h[1])
+
+    def to_cells(x, axis):
+        if section.ends[axis] is None:
+            return (x + jnp.roll(x, -1, axis - 2)) / 2
+        n = x.shape[axis - 2]
+        low, high = (
+            lax.slice_in_dim(x, start, start + n - 1, axis=axis - 2) for start in (0, 1)
+        )
+        return (low + high) / 2
+
+    return jnp.real(to_cells(first, 1) + to_cells(second, 0))

@@ -12,9 +12,8 @@ from ..grid import Box
 from ..units import ETA_0, SPEED_OF_LIGHT
 from ._boundaries import PEC, PMC, Bloch, Periodic
 from ._components import AXES, stagger
-from ._cross_section import power_density
 from ._cross_section_layers import build_section
-from ._cross_section_operator import areas
+from ._cross_section_operator import areas, power_density
 from ._cross_section_solver import Request, eigenmodes
 from ._faces import Correction, Face, corrections, metric_at
 from ._frame import Frame, check_point

@@ -1,5 +1,6 @@
 """Arranges the sums of a way back like what is differentiated."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -45,22 +46,8 @@ def scattered(
         whole = base.inertia is not None or base.loss is not None
         if whole:
             new_rows[name] = _of_base(draft, name, base, sums[0])
-        order, made = iter(zip(kept, sums, strict=True)), []
-        for patch in patches:
-            if patch.inertia is None and patch.loss is None:
-                made.append(patch)
-                continue
-            one, found = (kept[0], sums[0]) if whole else next(order)
-            cut = partial(_within, draft, one.box, patch.box)
-            made.append(
-                Patch(
-                    patch.box,
-                    None if patch.inertia is None else cut(found[0]),
-                    None if patch.loss is None else cut(found[1]),
-                )
-            )
         if name in new_patches:
-            new_patches[name] = tuple(made)
+            new_patches[name] = _of_patches(draft, patches, kept, sums, whole)
         if name in new_responses:
             new_responses[name] = tuple(
                 asked
@@ -131,6 +118,31 @@ def _named(one: Kept, sums: tuple) -> tuple:
     """Returns the sums for inertia and loss of one box, `None` where not asked for."""
     left = iter(sums)
     return next(left) if one.change else None, next(left) if one.sum else None
+
+
+def _of_patches(
+    draft: Program,
+    patches: tuple[Patch, ...],
+    kept: Sequence[Kept],
+    sums: Sequence[tuple],
+    whole: bool,
+) -> tuple[Patch, ...]:
+    """Returns the cotangents of patches: their own boxes' sums, or those of the row."""
+    order, made = iter(zip(kept, sums, strict=True)), []
+    for patch in patches:
+        if patch.inertia is None and patch.loss is None:
+            made.append(patch)
+            continue
+        one, found = (kept[0], sums[0]) if whole else next(order)
+        cut = partial(_within, draft, one.box, patch.box)
+        made.append(
+            Patch(
+                patch.box,
+                None if patch.inertia is None else cut(found[0]),
+                None if patch.loss is None else cut(found[1]),
+            )
+        )
+    return tuple(made)
 
 
 def _within(draft: Program, outer: Box, inner: Box, values: Array) -> Array:

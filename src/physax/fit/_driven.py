@@ -149,19 +149,7 @@ def fit_blocks(
         if anywhere(bool(fault)):
             fault = fault or "another process could not read its part"
             return _leave_out(state, number, plan, on_bad_chunk, fault)
-        ends = jnp.asarray(block.first), jnp.asarray(block.last)
-        if mesh is None:
-            sums = add_block(problem, state, block.batch, *ends, chunk=plan.chunk)
-        else:
-            sums = block_on_devices(
-                problem,
-                state.search,
-                state.sums,
-                block.batch,
-                *ends,
-                chunk=plan.chunk,
-                mesh=mesh,
-            )
+        sums = _with_block(problem, state, block, plan.chunk, mesh)
         first_pass = checks and int(state.search.evaluations) == 0
         if first_pass and not bool(all_finite(sums.matrix)):
             return _leave_out(
@@ -198,6 +186,16 @@ def fit_blocks(
     )
     found: Pass = outcome.state
     return found.search, outcome, np.asarray(found.skipped)
+
+
+def _with_block(problem, state: Pass, block, chunk, mesh: Mesh | None):
+    """Returns the sums of a pass with those of one more block."""
+    ends = jnp.asarray(block.first), jnp.asarray(block.last)
+    if mesh is None:
+        return add_block(problem, state, block.batch, *ends, chunk=chunk)
+    return block_on_devices(
+        problem, state.search, state.sums, block.batch, *ends, chunk=chunk, mesh=mesh
+    )
 
 
 def _progress(progress, plan: Plan) -> Progress | bool | None:

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from .._checks import ArgumentError
 from .._status import Status
 from ._plan import Plan
-from ._trust_region import rank_limit
+from ._sums import rank_limit
 
 
 class FitResult(eqx.Module):

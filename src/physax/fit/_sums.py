@@ -157,3 +157,17 @@ def triangle(
         return columns, matrix[:-1, -1], jnp.ones((), bool)
 
     return either(factored, from_factor, from_products, None)
+
+
+def column_norms(normal: Normal) -> Float[Array, " m"]:
+    """Returns the norm of each column of the Jacobian."""
+    return jnp.linalg.norm(normal.factor, axis=0)
+
+
+def rank_limit(columns: int, dtype) -> float:
+    """Returns the singular value, in units of the largest, below which there is none.
+
+    Of columns of length 1: their entries have the rounding of a model's arithmetic,
+    some dozens of times that of a number.
+    """
+    return 64 * columns * float(jnp.finfo(dtype).eps)

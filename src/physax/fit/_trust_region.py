@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .._checks import as_array, at_least, positive
 from .._status import Status
-from ._sums import Factored, Normal
+from ._sums import Factored, Normal, column_norms, rank_limit
 from ._trial_step import held_at_bounds, trial_step
 
 
@@ -332,20 +332,6 @@ def _new_radius(search: Search, actual, ratio, sound) -> Float[Array, ""]:
         jnp.where((ratio >= 0.75) | search.full, 2 * length, radius),
     )
     return jnp.where(sound, radius, 0.25 * jnp.minimum(search.radius, length))
-
-
-def column_norms(normal: Normal) -> Float[Array, " m"]:
-    """Returns the norm of each column of the Jacobian."""
-    return jnp.linalg.norm(normal.factor, axis=0)
-
-
-def rank_limit(columns: int, dtype) -> float:
-    """Returns the singular value, in units of the largest, below which there is none.
-
-    Of columns of length 1: their entries have the rounding of a model's arithmetic,
-    some dozens of times that of a number.
-    """
-    return 64 * columns * float(jnp.finfo(dtype).eps)
 
 
 def _finite(normal: Normal) -> Bool[Array, ""]:

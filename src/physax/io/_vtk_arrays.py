@@ -279,3 +279,23 @@ def _unpacked(packed: memoryview, size: int, compressor: str, what: str) -> byte
             f"{'more' if len(data) > size else len(data)}."
         )
     return data
+
+
+def word_at(words: list[str], at: int) -> str:
+    """Returns a word of a line, or says that the line is too short."""
+    if len(words) <= at:
+        raise VTKFaultError(
+            f"The line {' '.join(words)[:80]!r} must have {at + 1} words or more."
+        )
+    return words[at]
+
+
+def count_at(words: list[str], at: int) -> int:
+    """Returns a word of a line as a number that is not negative."""
+    word = word_at(words, at)
+    if not re.fullmatch(r"\d{1,18}", word, re.ASCII):
+        raise VTKFaultError(
+            f"{word[:40]!r} in the line {' '.join(words)[:80]!r} must be a number of "
+            "at most 18 digits."
+        )
+    return int(word)

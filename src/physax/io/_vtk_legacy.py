@@ -10,7 +10,13 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from ._vtk_arrays import bytes_to_array, check_size, parse_words
+from ._vtk_arrays import (
+    bytes_to_array,
+    check_size,
+    count_at,
+    parse_words,
+    word_at,
+)
 from ._vtk_cells import VTKFaultError, ends_to_offsets
 from ._vtk_data import GHOSTS, VTKData
 from ._vtk_legacy_data import LegacyParts, assemble
@@ -222,7 +228,7 @@ class _Legacy:
 
     def _field(self, key, words):
         del key
-        for _ in range(_count(words, 2)):
+        for _ in range(count_at(words, 2)):
             head = self.cursor.words()
             if head and head[0].upper() == "METADATA":
                 self._metadata(head[0], head)
@@ -230,8 +236,8 @@ class _Legacy:
             if head == ["NULL_ARRAY"]:
                 continue
             name = unquote(head[0]) if head else ""
-            components, tuples = _count(head, 1), _count(head, 2)
-            type_name = _word(head, 3)
+            components, tuples = count_at(head, 1), count_at(head, 2)
+            type_name = word_at(head, 3)
             if type_name.lower() == "string":
                 self._skip_strings(components * tuples, name)
                 continue
@@ -264,7 +270,7 @@ class _Legacy:
 
     def _dimensions(self, key, words):
         del key
-        self.parts.shape = tuple(_count(words, axis) for axis in (1, 2, 3))
+        self.parts.shape = tuple(count_at(words, axis) for axis in (1, 2, 3))
 
     def _image(self, key, words):
         line = " ".join(words[1:]).encode() + b"\n"
@@ -273,16 +279,18 @@ class _Legacy:
 
     def _points(self, key, words):
         del key
-        count = _count(words, 1)
-        flat = self.numbers(3 * count, _word(words, 2), "The array of points")
+        count = count_at(words, 1)
+        flat = self.numbers(3 * count, word_at(words, 2), "The array of points")
         self.parts.points = flat.reshape(count, 3)
 
     def _coordinates(self, key, words):
         what = f"The array {key}"
-        self.parts.axes[key[0]] = self.numbers(_count(words, 1), _word(words, 2), what)
+        self.parts.axes[key[0]] = self.numbers(
+            count_at(words, 1), word_at(words, 2), what
+        )
 
     def _cells(self, key, words):
-        first, size = _count(words, 1), _count(words, 2)
+        first, size = count_at(words, 1), count_at(words, 2)
         if self.by_offsets and first:
             lists = self._offset_lists(first, size)
         else:
@@ -298,7 +306,7 @@ class _Legacy:
             words = self.cursor.words()
             if not words or words[0].upper() != name:
                 raise VTKFaultError(f"Its cells must have {name}, but do not.")
-            values = self.numbers(count, _word(words, 1), f"The array {name}")
+            values = self.numbers(count, word_at(words, 1), f"The array {name}")
             if values.dtype.kind not in "iu":
                 raise VTKFaultError(f"{name} must be integers, but are not.")
             parts.append(values.astype(np.int64))
@@ -327,7 +335,7 @@ class _Legacy:
 
     def _cell_types(self, key, words):
         del key
-        count = _count(words, 1)
+        count = count_at(words, 1)
         types = self.numbers(count, "int", "The array CELL_TYPES")
         if np.any((types < 0) | (types > 255)):
             raise VTKFaultError("Types of cells must be numbers from 0 to 255.")
@@ -335,35 +343,35 @@ class _Legacy:
 
     def _data(self, key, words):
         self.place = "points" if key == "POINT_DATA" else "cells"
-        self.count = _count(words, 1)
+        self.count = count_at(words, 1)
 
     def _scalars(self, key, words):
         del key
-        components = _count(words, 3) if len(words) > 3 else 1
+        components = count_at(words, 3) if len(words) > 3 else 1
         # Old writers leave this line out.
         table = _LOOKUP_LINE.match(self.cursor.text, self.cursor.at)
         if table:
             self.cursor.at = table.end()
-        self._one(words, components, _word(words, 2))
+        self._one(words, components, word_at(words, 2))
 
     def _colors(self, key, words):
         del key
-        self._one(words, _count(words, 2), "float" if self.ascii else "unsigned_char")
+        self._one(words, count_at(words, 2), "float" if self.ascii else "unsigned_char")
 
     def _table(self, key, words):
         del key
         kind = "float" if self.ascii else "unsigned_char"
-        self.numbers(4 * _count(words, 2), kind, "The colour table")
+        self.numbers(4 * count_at(words, 2), kind, "The colour table")
 
     def _texture(self, key, words):
         del key
-        self._one(words, _count(words, 2), _word(words, 3))
+        self._one(words, count_at(words, 2), word_at(words, 3))
 
     def _attribute(self, key, words):
-        self._one(words, _COMPONENTS[key], _word(words, 2))
+        self._one(words, _COMPONENTS[key], word_at(words, 2))
 
     def _one(self, words: list[str], components: int, type_name: str) -> None:
-        name = unquote(_word(words, 1))
+        name = unquote(word_at(words, 1))
         if self.place is None:
             raise VTKFaultError(f"{words[0]} must follow POINT_DATA or CELL_DATA.")
         what = f"The array {name!r}"
@@ -382,21 +390,3 @@ class _Legacy:
         self.there.append(f"{name} ({self.place})")
         if self.arrays is None or name in self.arrays or name == GHOSTS:
             self.parts.values[self.place][name] = values
-
-
-def _word(words: list[str], at: int) -> str:
-    if len(words) <= at:
-        raise VTKFaultError(
-            f"The line {' '.join(words)[:80]!r} must have {at + 1} words or more."
-        )
-    return words[at]
-
-
-def _count(words: list[str], at: int) -> int:
-    word = _word(words, at)
-    if not re.fullmatch(r"\d{1,18}", word, re.ASCII):
-        raise VTKFaultError(
-            f"{word[:40]!r} in the line {' '.join(words)[:80]!r} must be a number of "
-            "at most 18 digits."
-        )
-    return int(word)

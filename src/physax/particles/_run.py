@@ -1,5 +1,6 @@
 """Follows particles from the host: long runs, written while they go on."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -115,13 +116,7 @@ def run(
         RunError: With `throw`, if a signal ended the run.
         CheckpointError: If a checkpoint cannot be written, or is of another problem.
     """
-    given: dict[str, Any] = dict.fromkeys(
-        ("dt", "steps", "solver", "boundary", "diffusivity", "key", "release")
-    )
-    unknown = sorted(set(options) - set(given))
-    if unknown:
-        raise ArgumentError(f"`run` takes {sorted(given)}, but was given {unknown}.")
-    given |= options
+    given = _given(options)
     check_mesh(mesh)
     windows = velocity if isinstance(velocity, Windows) else None
     field = velocity if windows is None else windows.field(0)
@@ -135,15 +130,12 @@ def run(
         problem = _with_window(problem, windows.field(spans[0].start))
     rows = problem.schedule.times.size
     width = width_of(problem, seeds, variables)
-    kept = None
+    count, kept = seeds.shape[0], None
     if sink is not None:
-        check_rows(sink, (rows, seeds.shape[0], width))
+        check_rows(sink, (rows, count, width))
     else:
-        size = rows * seeds.shape[0] * width * seeds.dtype.itemsize
-        check_memory(size, "keeping all recorded rows; give a `sink`, or the tracks")
-        kept = np.full((rows, seeds.shape[0], width), np.nan, seeds.dtype)
+        kept = _room((rows, count, width), seeds.dtype)
         sink = partial(_keep, kept)
-    count = seeds.shape[0]
     depth = _depth(problem, count, width, chunk)
     state = _begin(problem, seeds, release, mesh, depth)
     if not mesh or jax.process_count() == 1:
@@ -190,6 +182,24 @@ def run(
         records = jnp.stack([start, particles.y])
         tracks = to_tracks(problem, particles, records, variables, ends)
     return RunResult(tracks, outcome)
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Completes what `prepare` takes; raises `ArgumentError` for other names."""
+    given: dict[str, Any] = dict.fromkeys(
+        ("dt", "steps", "solver", "boundary", "diffusivity", "key", "release")
+    )
+    unknown = sorted(set(options) - set(given))
+    if unknown:
+        raise ArgumentError(f"`run` takes {sorted(given)}, but was given {unknown}.")
+    return given | dict(options)
+
+
+def _room(shape: tuple[int, int, int], dtype) -> np.ndarray:
+    """Returns an array for all rows, if there is memory for it."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    check_memory(size, "keeping all recorded rows; give a `sink`, or the tracks")
+    return np.full(shape, np.nan, dtype)
 
 
 def _check(problem: Problem, sink: Sink | None, checkpoint) -> None:
