@@ -51,7 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for tool in tools:
         if tool in PYPI and not installed(tool):
             print(f"{tool}: installing {PYPI[tool]} into {ENVIRONMENTS.name}/{tool}")
-            install(tool, options.python)
+            try:
+                install(tool, options.python)
+            except subprocess.CalledProcessError:
+                print(f"{tool}: not for {options.python}; take another `--python`")
         good = installed(tool)
         hint = f"; run `{MEEP_COMMAND}`" if tool == "meep" else ""
         print(f"{tool}: {'ready' if good else 'missing' + hint}")

@@ -123,11 +123,11 @@ def plan_steps(
     if not known:
         ahead = jnp.diff(array) * jnp.sign(array[-1] - array[0])
         array = check(array, jnp.all(ahead > 0), "`times` must increase, or decrease")
-    widths = jnp.diff(array) / stride
-    if known:
+        widths = jnp.diff(array) / stride
+    else:
         # Differences before rounding: neighbours may be close, far from time 0.
-        widths = jnp.asarray(np.diff(host) / stride, array.dtype)
         gaps = np.diff(host)
+        widths = jnp.asarray(gaps / stride, array.dtype)
         _check_resolved(array, host, float(np.abs(gaps).min()) / stride)
         uneven = np.ptp(gaps) > 1e-5 * np.abs(gaps[0]) + _rounding(array, host)
         if steps is not None and uneven:

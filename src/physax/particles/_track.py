@@ -9,7 +9,7 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
-from jaxtyping import Array, ArrayLike, Float, Key, Num
+from jaxtyping import Array, ArrayLike, Bool, Float, Key, Num
 
 from .._checks import ArgumentError
 from ..runtime import check_memory
@@ -139,14 +139,17 @@ def track(
     return to_tracks(problem, particles, records, variables)
 
 
+@jax.jit
+def _left_at_once(particles: Particles) -> Bool[Array, ""]:
+    left = particles.status == int(ParticleStatus.LEFT_DATA)
+    return jnp.any(left & (particles.ended == particles.since))
+
+
 def _refuse_seeds_outside(problem, particles: Particles, seeds, release) -> None:
     """Refuses seeds that lay outside the data, after a run."""
     known = not any(isinstance(x, jax.core.Tracer) for x in (particles.status, seeds))
-    left = int(ParticleStatus.LEFT_DATA)
     # Particles that left in their first step ended when they began, too.
-    if known and jnp.any(
-        (particles.status == left) & (particles.ended == particles.since)
-    ):
+    if known and _left_at_once(particles):
         numbers = jnp.arange(seeds.shape[0], dtype=jnp.int32)
         begin = eqx.filter_jit(enter)(problem, seeds, release, numbers)
         refuse_outside(begin, seeds)
