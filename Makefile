@@ -15,7 +15,7 @@ PYTEST := $(CACHE) $(PY) -m pytest -q --dist worksteal
 # Most of the time of the tests goes to the compiler; what they show does not depend on
 # how far it goes. These run longer than they compile, in float32; there eight devices
 # and one differ by their order of operations, which is looser without optimisation.
-LONG := tests/validation
+LONG := tests/validation $(addprefix tests/examples/test_,guided_designs.py lenses.py mode_converter.py)
 QUICK := XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0"
 DOUBLE := $(QUICK) JAX_ENABLE_X64=1
 
