@@ -1,13 +1,13 @@
 """Where particles start: regular and random patterns in boxes, and densities."""
 
 from collections.abc import Sequence
+from importlib import import_module
 
 import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Num, PRNGKeyArray
-from scipy.stats import qmc
 
 from .._checks import ArgumentError, as_array, at_once, check
 from ._bins import as_edges, shape_of, volumes
@@ -149,6 +149,8 @@ def seed_sobol(
         check_seed_key(key)
     low, high = as_box(low, high)
     ndim = low.shape[0]
+    # Loaded when it is needed: that takes longer than to load the rest of physax.
+    qmc = import_module("scipy.stats.qmc")
     sequence = qmc.Sobol(ndim, scramble=False, bits=_SOBOL_BITS)
     host = sequence.random_base2((count - 1).bit_length())[:count]
     digits = jnp.asarray((host * 2.0**32).astype(np.uint32))
