@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from physax import ArgumentError, em
+from physax import em
 from physax.cli import ExitCode, main
 from physax.cli._em_build import build
 from physax.cli._em_config import TEMPLATE
@@ -192,8 +192,8 @@ def test_an_emission_of_no_dipole_is_refused(tmp_path, source, message):
     given = "lamp: {type: Dipole, component: Ez, position_um: [0.1]}"
     path = settings(tmp_path, LAMP.replace(given, source))
     text = f"name of a `Dipole` in `sources`, {message}, but is 'lamp'"
-    with pytest.raises(ArgumentError, match=re.escape(text)):
-        build(read_settings(path))
+    with pytest.raises(PhysaxFileError, match=f"line 9: .*{re.escape(text)}"):
+        build(*read_settings(path))
 
 
 def test_the_file_of_the_page_is_valid(tmp_path, capsys):
@@ -301,7 +301,7 @@ SHAPES = {
 @pytest.mark.parametrize("text", SHAPES, ids=lambda text: text.split(",")[0][7:])
 def test_shapes_are_those_of_python(tmp_path, text):
     box = "{type: Box, centre_um: [0.2], size_um: [0.25]}"
-    read = read_settings(settings(tmp_path, TEXT.replace(box, text)))
+    read, _ = read_settings(settings(tmp_path, TEXT.replace(box, text)))
     found, expected = read.structures[0].shape, SHAPES[text]()
     assert jax.tree.structure(found) == jax.tree.structure(expected)
     for one, other in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
@@ -312,7 +312,7 @@ def test_pec_is_perfect_metal(tmp_path):
     text = TEXT.replace("{permittivity: 4}", "PEC")
     text = text.replace("run:", "background: {permittivity: 2}\nrun:")
     text = text.replace("size_um: [1.2]}", "size_um: [1.2], permittivity: 2}")
-    sim = build(read_settings(settings(tmp_path, text)))
+    sim = build(*read_settings(settings(tmp_path, text)))
     assert sim.medium.metal is not None
     assert float(sim.medium.permittivity) == 2
     # The nodes in a plate of 0.25 um in cells of 25 nm.
@@ -347,7 +347,7 @@ structures:
      centre_um: [1, 0.5]}}, material: {{permittivity: 4}}}}
 """
     mesh, chip = (
-        one.shape for one in read_settings(settings(tmp_path, text)).structures
+        one.shape for one in read_settings(settings(tmp_path, text))[0].structures
     )
     low, high = mesh.bounds()
     assert np.allclose(high - low, [0.6 * MICRO, 0.6 * MICRO, 0.2 * MICRO])
@@ -369,10 +369,10 @@ def test_cells_are_averaged_as_asked(tmp_path):
     text = FLAT.replace("polarisation: Ez", "polarisation: Hz")
     text = text[: text.index("  - {shape: {type: Sphere")].replace("Au", "SiO2")
     text += "sources: {}\naveraging: polarised\n"
-    sharp = build(read_settings(settings(tmp_path, text)))
+    sharp = build(*read_settings(settings(tmp_path, text)))
     assert sharp.medium.off_diagonals
     text = text.replace("averaging: polarised", "averaging: volume")
-    assert not build(read_settings(settings(tmp_path, text))).medium.off_diagonals
+    assert not build(*read_settings(settings(tmp_path, text))).medium.off_diagonals
 
 
 @pytest.mark.parametrize(
@@ -402,7 +402,7 @@ def test_cells_are_averaged_as_asked(tmp_path):
         ("time_fs: 160", "decay: 2", r"`decay` must lie in \(0, 1\), but is 2"),
         ("wavelengths_um: [0.95, 1.0, 1.05]", "wavelengths_um: []", "at least one "
          "positive number"),
-        ("  energy:", "  a/b:", "must have names of letters.* one is 'a/b'"),
+        ("  energy:", "  a/b:", "line 16: .*must be of letters.* one is 'a/b'"),
         ("size_um: [1.6]", "size_um: [1.6, 1.0]", "`polarisation` must be"),
         ("run:", "boundaries: {y: {type: PEC}}\nrun:", "`boundaries.y` must be left "
          "out: `size` has 1 entry"),

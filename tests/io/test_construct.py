@@ -1,6 +1,8 @@
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import equinox as eqx
@@ -10,7 +12,7 @@ import pytest
 from jaxtyping import Array, ArrayLike, Bool, Float
 
 from physax._checks import ArgumentError, as_array, at_least, positive
-from physax.io import PhysaxFileError, construct, read_yaml
+from physax.io import DEGREES, Dimension, PhysaxFileError, construct, read_yaml
 from physax.xpcs import Diffusion, LaminarFlow, TwoTime
 
 
@@ -139,6 +141,54 @@ def test_other_units_can_be_given(build):
     assert build("{gap_um: 200, q: 1}", lengths, units=units) == (2e6, 1)
 
 
+LENGTH = Dimension("a length", "metres", {"um": 1e-6}, ("gap", "sizes"))
+ANGLE = Dimension("an angle", "radians", DEGREES, ("other.gap",))
+
+
+def measured(gap: float = 0.0, sizes: tuple[float, ...] = (), count: int = 0):
+    return gap, sizes, count
+
+
+def other(gap: float):
+    return gap
+
+
+def test_each_key_takes_its_own_units(build):
+    build = partial(build, units={}, dimensions=(ANGLE, LENGTH))
+    found = build("{gap_um: 2, sizes_um: [1, 3], count: 4}", measured)
+    assert found == (2e-6, (1e-6, 3e-6), 4)
+    # Of one name, but of two constructors.
+    assert build("gap_degrees: 180", other) == pytest.approx(math.pi)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("gap_degrees: 2", "line 1: `gap_degrees` must not end in `_degrees`, but is "
+         "2: `gap` is a length, in metres without a unit. With a unit it is `gap_um`."),
+        ("\ncount_um: 2", "line 2: `count_um` must not end in `_um`, but is 2: `count` "
+         "takes no unit: write `count`."),
+        ("gap_km: 2", "It has the unknown key `gap_km`; known are gap, sizes, count. "
+         "With a unit it is `gap_um`."),
+        ("count_km: 2", "known are gap, sizes, count. Did you mean `count`?"),
+        ("sizes: [1, 2 um]", "`sizes[1]` must be a number, but is the text '2 um'. "
+         "With a unit it is `sizes_um`."),
+        ("gap: 3.5um", "must be a number, but is the text '3.5um'. With a unit it is"),
+        ("gap: wide", "`gap` must be a number, but is the text 'wide'."),
+        ("count: 3 um", "`count` must be a whole number, but is the text '3 um'."),
+    ],
+)  # fmt: skip
+def test_units_of_other_dimensions_are_refused(build, text, message):
+    with pytest.raises(PhysaxFileError, match=re.escape(message)):
+        build(text, measured, units={}, dimensions=(LENGTH, ANGLE))
+
+
+def test_what_is_no_number_has_no_unit(build):
+    message = "line 3: `name_degrees` must be a number, as its key ends in a unit"
+    with pytest.raises(PhysaxFileError, match=message):
+        build(GOOD + "name_degrees: x")
+
+
 GOOD = "shape: {type: Ball}\ncount: 1\n"
 FAULTS = {
     "unknown": (GOOD + "colour: red", r"line 3: It has the unknown key `colour`; known "
@@ -179,6 +229,10 @@ FAULTS = {
     "by path": ("shape: {type: os.system}\ncount: 1", "but is 'os.system'"),
     "other kind": (GOOD + "ball: {type: Block, sides: [1, 1, 1]}",
                    "`ball.type` must be one of Ball, but is 'Block'"),
+    "type of a kind without others": (GOOD + "type: X", "line 3: It has the unknown "
+                                      "key `type`; known are shape, count"),
+    "near of its kind": (GOOD + "ball: {type: Black}", "of Ball, but is 'Black'[.]$"),
+    "arrays": (GOOD + "angles: x", "must be a number or a list of numbers, but is"),
     "refused": ("count: 1\nshape:\n  type: Ball\n  radius: -1",
                 "line 4: `shape` is refused: `radius` must be at least 0, but is -1"),
     "list": ("[1, 2]", "line 1: It must be a mapping, but is a list"),
@@ -204,6 +258,14 @@ def test_a_refusal_that_names_nothing_has_the_line_of_the_whole(build):
 
     with pytest.raises(PhysaxFileError, match=r"line 1: It is refused: Not today\."):
         build("a: 1", refuse)
+
+
+def test_a_refusal_has_the_line_of_the_first_key_that_it_names(build):
+    def refuse(a: float, width: float, widths: float):
+        raise ArgumentError("`Taper` must have `at.widths`, not `a`.")
+
+    with pytest.raises(PhysaxFileError, match=r"line 3: It is refused: `Taper`"):
+        build("a: 1\nwidth: 1\nwidths: 2", refuse)
 
 
 def test_a_converted_key_is_found_by_the_name_of_its_parameter(build):

@@ -179,3 +179,8 @@ def test_missing_package_is_named(layout, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingPackageError, match=r"pip install 'physax\[photonics\]'"):
         read_gds(layout, {(1, 0): SILICON})
+
+
+def test_a_layer_upside_down_is_refused():
+    with pytest.raises(ArgumentError, match=r"`high` must be above `low` \(1e-06\)"):
+        GDSLayer(Material(2.0), 1e-6, 0.0)

@@ -13,6 +13,7 @@ from physax.em import (
     SParameters,
     SpectralFields,
     SpectralFlux,
+    SpectralForce,
     TimeSeries,
 )
 from physax.grid import Field, Grid
@@ -108,6 +109,15 @@ def test_curves_are_labelled(result, name, dims):
     data = to_xarray(result)
     assert data[name].dims == dims
     assert np.array_equal(data[name], getattr(result, name))
+    assert_labelled(data)
+
+
+def test_forces_are_found_by_axis():
+    forces = {"x": jnp.arange(2.0), "y": -jnp.arange(2.0)}
+    data = to_xarray(SpectralForce(FREQUENCIES, forces))
+    assert data.force_y.dims == ("frequency",)
+    assert np.array_equal(data.force_y, forces["y"])
+    assert data.force_x.attrs["units"].startswith("N fs^2")
     assert_labelled(data)
 
 

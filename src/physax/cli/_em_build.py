@@ -7,46 +7,89 @@ import numpy as np
 
 from .. import em
 from .._checks import ArgumentError
+from ..em._monitors import AbstractSpectralMonitor
+from ..em._scene import largest_index
 from ..grid import AXES
+from ..io import YamlNode
 from ..units import SPEED_OF_LIGHT
+from ._em_limits import check_cells, check_scale, check_steps
+from ._em_lines import at
 from ._em_parts import check_wavelengths
 from ._em_settings import Faces, Settings
 
 
-def build(settings: Settings) -> em.Simulation:
+def build(settings: Settings, file: YamlNode) -> em.Simulation:
     """Makes the simulation, which checks all that can be checked before a run.
 
+    Args:
+        settings: Those of the file.
+        file: Its lines.
+
     Raises:
-        ArgumentError: If the parts do not fit together.
+        PhysaxFileError: If the parts do not fit together.
+        MemoryLimitError: If the scene does not fit into memory.
     """
-    waves = check_wavelengths(settings.wavelengths)
+    waves, size = check_wavelengths(settings.wavelengths), settings.size
+    with at(file):
+        check_scale(size, waves)
     frequencies = SPEED_OF_LIGHT / waves
     pulse = em.band_pulse(frequencies.min(), frequencies.max())
     run = settings.run
-    ndim = len(settings.size)
-    sources = {name: one.make(pulse) for name, one in settings.sources.items()}
-    sim = em.scene(
-        [
-            em.Structure(one.shape, _material(one.material, waves))
-            for one in settings.structures
-        ],
-        settings.size,
-        waves,
-        centre=settings.centre,
-        background=_material(settings.background or em.Material(), waves),
-        boundaries=_boundaries(settings.boundaries, ndim),
-        sources=sources,
-        monitors={
-            name: one.make(waves, sources) for name, one in settings.monitors.items()
-        },
-        polarisation=settings.polarisation,
-        spacing=settings.spacing,
-        steps=1 if run.time is not None else run.steps,
-        averaging=settings.averaging,
-    )
-    if run.time is None:
-        return sim
-    return em.with_steps(sim, math.ceil(run.time / float(sim.dt)))
+    with at(file, "background"):
+        background = _material(settings.background or em.Material(), waves)
+    structures = []
+    for k, one in enumerate(settings.structures):
+        with at(file, "structures", k, "material"):
+            structures.append(em.Structure(one.shape, _material(one.material, waves)))
+    with at(file, "boundaries"):
+        faces = _boundaries(settings.boundaries, len(size))
+    sources, monitors = {}, {}
+    for name, one in settings.sources.items():
+        with at(file, "sources", name):
+            _check_name(name)
+            sources[name] = one.make(pulse)
+        with at(file, "sources", name, "pulse"):
+            frequency = np.atleast_1d(sources[name].pulse.frequency)
+            check_scale(size, SPEED_OF_LIGHT / frequency, "frequency")
+    for name, one in settings.monitors.items():
+        with at(file, "monitors", name):
+            _check_name(name)
+            monitors[name] = one.make(waves, sources)
+            if isinstance(monitors[name], AbstractSpectralMonitor):
+                own = SPEED_OF_LIGHT / np.asarray(monitors[name].frequencies)
+                check_scale(size, own, "wavelengths")
+    with at(file):
+        materials = [background, *(one.material for one in structures)]
+        index = max(largest_index(one, waves) for one in materials)
+        check_cells(size, waves.min() / index, settings.spacing, faces)
+        sim = em.scene(
+            structures,
+            size,
+            waves,
+            centre=settings.centre,
+            background=background,
+            boundaries=faces,
+            sources=sources,
+            monitors=monitors,
+            polarisation=settings.polarisation,
+            spacing=settings.spacing,
+            steps=1 if run.time is not None else run.steps,
+            averaging=settings.averaging,
+        )
+    if run.time is not None:
+        sim = em.with_steps(sim, math.ceil(run.time / float(sim.dt)))
+    with at(file, "run"):
+        check_steps(sim.steps, float(sim.dt))
+    return sim
+
+
+def _check_name(name: str) -> None:
+    """Refuses names of which no files can be made, or those of others."""
+    if not name.replace("-", "_").isidentifier() or name == "simulation":
+        raise ArgumentError(
+            "Names must be of letters, digits, - and _, and not be `simulation`, as "
+            f"files are named after them, but one is {name!r}."
+        )
 
 
 def _material(given: str | em.Material, waves: np.ndarray) -> em.Material | em.PEC:

@@ -10,9 +10,10 @@ from ._template import write_template
 
 
 TEMPLATE = """\
-# Settings of `physax em run FILE --output-dir DIR`. Numbers are in SI units; keys may
-# end in _nm, _um, _mm, _fs, _THz or _degrees. What is left out, or null, is found.
-# `physax em config --check FILE` examines a file.
+# Settings of `physax em run FILE --output-dir DIR`. Numbers are in SI units; keys of
+# lengths may end in _nm, _um or _mm, of times in _fs, of frequencies in _THz, of angles
+# in _degrees. What is left out, or null, is found. `physax em config --check FILE`
+# examines a file.
 
 size_um: [4, 2]  # of the scene without absorbing layers: one, two or three lengths
 wavelengths_um: [1.5, 1.525, 1.55, 1.575, 1.6]  # of monitors, and covered by pulses
@@ -51,8 +52,8 @@ boundaries:
 # centre, size, amplitude, permittivity, exit}, ModeSource {port, power}, GaussianBeam
 # {port, waist, distance, tilt, power, azimuth, polarisation}. Ports are {centre, width,
 # direction, mode, offset}.
-# Pulses: GaussianPulse {frequency, bandwidth}, ContinuousWave {frequency, rise}, Ricker
-# {frequency}; without `pulse` one that covers the wavelengths.
+# Pulses: GaussianPulse {frequency, bandwidth}, ContinuousWave {frequency, rise: in
+# periods}, Ricker {frequency}; without `pulse` one that covers the wavelengths.
 sources:
   in:
     type: ModeSource
@@ -92,7 +93,7 @@ def run_config(options: argparse.Namespace) -> ExitCode:
     if options.check is not None:
         if options.output is not None:
             raise ArgumentError("`--output` must be left out with `--check`.")
-        build(read_settings(options.check))
+        build(*read_settings(options.check))
         print(f"{options.check}: valid settings")
         return ExitCode.DONE
     write_template(TEMPLATE, options.output)

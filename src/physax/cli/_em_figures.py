@@ -5,9 +5,20 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.animation import FFMpegWriter
 
 from .. import em, plot
+from .._checks import ArgumentError
 from ..io._whole_file import whole_file
+
+
+def check_animation(suffix: str | None) -> None:
+    """Refuses moving pictures that this machine cannot write."""
+    if suffix == "mp4" and not FFMpegWriter.isAvailable():
+        raise ArgumentError(
+            "`animation` must be gif, but is mp4: that needs the program ffmpeg, which "
+            "is not there. Install it: `apt install ffmpeg`, or `conda install ffmpeg`."
+        )
 
 
 def draw_simulation(folder: Path, sim: em.Simulation) -> Path:

@@ -13,13 +13,15 @@ import h5py
 import numpy as np
 
 from .. import em
+from .._checks import ArgumentError
 from .._status import Status
 from ..grid import AXES
 from ..io import check_writable, save_npz
 from ..io._whole_file import whole_file
 from ..runtime import Checkpointing, compile_quickly
 from ._em_build import build
-from ._em_figures import draw_results, draw_simulation
+from ._em_figures import check_animation, draw_results, draw_simulation
+from ._em_lines import at
 from ._em_settings import Settings, read_settings
 from ._exit import ExitCode
 from ._session import Talk, double_precision, limit_threads
@@ -30,20 +32,35 @@ def run_em(options: argparse.Namespace) -> ExitCode:
     talk = Talk(options.verbose - options.quiet)
     limit_threads(options.threads)
     compile_quickly()
-    settings = read_settings(options.file)
+    settings, file = read_settings(options.file)
     wide = settings.precision == "float64"
     with double_precision() if wide else nullcontext():
         # Numbers that were read before the precision was known are read again.
-        settings = read_settings(options.file) if wide else settings
-        sim = build(settings)
+        settings, file = read_settings(options.file) if wide else (settings, file)
+        sim = build(settings, file)
+        figures = settings.output.figures and not options.no_figures
+        with at(file, "output"):
+            check_animation(settings.output.animation if figures else None)
+        if not options.dry_run:
+            with at(file):
+                _check_sources(settings)
         output = check_writable(options.output_dir)
         talk.say(em.describe(sim))
-        figures = settings.output.figures and not options.no_figures
-        if figures:
+        # A run that goes on has its picture, and one that is not this one keeps it.
+        begun = any((output / "checkpoints").glob("*"))
+        if figures and (options.dry_run or not begun):
             talk.say(str(draw_simulation(output, sim)))
         if options.dry_run:
             return ExitCode.DONE
         return _run(settings, sim, output, talk, figures)
+
+
+def _check_sources(settings: Settings) -> None:
+    if not settings.sources:
+        raise ArgumentError(
+            "`sources` must have at least one entry, but is empty: nothing would be "
+            "seen. `--dry-run` needs none."
+        )
 
 
 def _run(
@@ -79,7 +96,12 @@ def _run(
         written += draw_results(output, sim, monitors, settings.output.animation)
     # The run is complete: another one in this folder begins anew.
     shutil.rmtree(checkpoints)
-    talk.say(f"{status.sentence} {done.drive.step} steps in {done.drive.seconds:.3g} s")
+    first = done.drive.first_step
+    before = f", {first} of them before," if first else ""
+    talk.say(
+        f"{status.sentence} {done.drive.step} steps{before} in "
+        f"{done.drive.seconds:.3g} s"
+    )
     for one in written:
         talk.say(str(one))
     return ExitCode.DONE
@@ -92,6 +114,7 @@ def _summary(sim: em.Simulation, done: em.RunResult) -> dict[str, Any]:
         "cells": list(sim.grid.shape),
         "step_seconds": float(sim.dt),
         "steps": done.drive.step,
+        "first_step": done.drive.first_step,
         "status": done.drive.status.name.lower(),
         "energy_left": residual if np.isfinite(residual) else None,
         "seconds": done.drive.seconds,

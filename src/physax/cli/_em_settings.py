@@ -4,11 +4,13 @@ import dataclasses
 import math
 from abc import ABC
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from .. import em
 from .._checks import ArgumentError
-from ..io import construct, read_yaml
+from ..em._scene import check_size
+from ..io import DEGREES, Dimension, YamlNode, construct, read_yaml
 from ..units import FEMTO, MICRO, MILLI, NANO, TERA
 from ._em_parts import (
     MONITORS,
@@ -21,14 +23,33 @@ from ._em_parts import (
 from ._em_shapes import SHAPES
 
 
-_UNITS = {
-    "nm": NANO,
-    "um": MICRO,
-    "mm": MILLI,
-    "fs": FEMTO,
-    "THz": TERA,
-    "degrees": math.pi / 180,
-}
+DIMENSIONS = (
+    Dimension(
+        "a length",
+        "metres",
+        {"nm": NANO, "um": MICRO, "mm": MILLI},
+        (
+            *("size", "centre", "spacing", "wavelengths", "valid"),
+            *("radius", "radii", "length", "width", "widths", "low", "high"),
+            *("vertices", "points", "drawn_at", "Taper.start", "Taper.stop", "unit"),
+            *("position", "waist", "distance", "offset"),
+        ),
+    ),
+    Dimension("a time", "seconds", {"fs": FEMTO}, ("time",)),
+    Dimension(
+        "a frequency", "Hz", {"THz": TERA}, ("frequency", "bandwidth", "damping")
+    ),
+    Dimension(
+        "an angle",
+        "radians",
+        DEGREES,
+        (
+            *("phase", "tilt", "azimuth", "GaussianBeam.polarisation"),
+            *("sidewall", "Bend.start", "Bend.stop"),
+        ),
+    ),
+)
+"""What numbers of the file measure; those of none are pure, or have their SI unit."""
 
 
 class AbstractFace(ABC):  # noqa: B024
@@ -53,10 +74,10 @@ class Structure:
     material: str | em.Material
 
     def __post_init__(self):
-        check_material(self.material)
+        check_material(self.material, "material")
 
 
-def check_material(material: str | em.Material | None) -> None:
+def check_material(material: str | em.Material | None, key: str) -> None:
     """Refuses a name that the library does not know and that is not `PEC`."""
     if isinstance(material, str) and material not in (*em.materials(), "PEC"):
         try:
@@ -64,7 +85,7 @@ def check_material(material: str | em.Material | None) -> None:
         except ArgumentError as error:
             hint = str(error).partition(". ")[2]
             raise ArgumentError(
-                "`material` must be a name of `em.materials()` or a mapping, such as "
+                f"`{key}` must be a name of `em.materials()` or a mapping, such as "
                 f"{{permittivity: 2.1}}, but is {material!r}. {hint}"
             ) from error
 
@@ -128,7 +149,8 @@ class Output:
     animation: Literal["gif", "mp4"] | None = None
 
     def __post_init__(self):
-        if "/" in self.results or not self.results.endswith((".npz", ".h5")):
+        name = Path(self.results)
+        if name.suffix not in (".npz", ".h5") or name.name != self.results:
             raise ArgumentError(
                 "`results` must be the name of a file that ends in .npz or .h5, "
                 f"without a folder, but is {self.results!r}."
@@ -176,27 +198,35 @@ class Settings:
 
     def __post_init__(self):
         check_wavelengths(self.wavelengths)
-        check_material(self.background)
-        for name in (*self.sources, *self.monitors):
-            if not name.replace("-", "_").isidentifier():
-                raise ArgumentError(
-                    "`sources` and `monitors` must have names of letters, digits, - "
-                    f"and _, as files are named after them, but one is {name!r}."
-                )
+        check_size(self.size, self.wavelengths)
+        check_material(self.background, "background")
+        if self.spacing is not None and not 0 < self.spacing < math.inf:
+            raise ArgumentError(
+                f"`spacing` must be positive, but is {self.spacing:g} m."
+            )
+        if self.centre is not None and not all(map(math.isfinite, self.centre)):
+            raise ArgumentError(f"`centre` must be finite, but is {self.centre} m.")
 
 
 _PULSES = (em.GaussianPulse, em.ContinuousWave, em.Ricker)
 _POLES = (em.Lorentz, em.Drude, em.Debye)
-_REGISTRY: Mapping[str, Callable[..., Any]] = {
+REGISTRY: Mapping[str, Callable[..., Any]] = {
     kind.__name__: kind for kind in (*FACES, *SOURCES, *MONITORS, *_PULSES, *_POLES)
 } | SHAPES
 
 
-def read_settings(path: str) -> Settings:
+def read_settings(path: str) -> tuple[Settings, YamlNode]:
     """Reads a YAML file of settings.
+
+    Returns:
+        The settings, and the file with its lines.
 
     Raises:
         PhysaxFileError: If a key is unknown or a value of a wrong type; names the line.
         FileNotFoundError: If there is no such file.
     """
-    return construct(read_yaml(path), Settings, registry=_REGISTRY, units=_UNITS)
+    file = read_yaml(path)
+    settings = construct(
+        file, Settings, registry=REGISTRY, units={}, dimensions=DIMENSIONS
+    )
+    return settings, file

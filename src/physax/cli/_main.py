@@ -14,6 +14,7 @@ from ._exit import ExitCode
 from ._info import add_info_command
 from ._launch import add_launch_command
 from ._machine import DeviceError
+from ._session import plain_warnings
 from ._track import add_track_command
 from ._xpcs import add_xpcs_command
 
@@ -37,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
-        return options.run(options)
+        with plain_warnings():
+            return options.run(options)
     except DeviceError as error:
         return _fail(str(error), ExitCode.RESOURCES)
     except MemoryError as error:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import NamedTuple
 
 import jax
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, PhysaxWarning
 
 
 class Talk(NamedTuple):
@@ -74,3 +75,20 @@ def double_precision() -> Iterator[None]:
         yield
     finally:
         jax.config.update("jax_enable_x64", before)
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Prints warnings of physax as sentences, without a line of code, in the block."""
+    before = warnings.formatwarning
+
+    def sentence(message, category, filename, lineno, line=None):
+        if issubclass(category, PhysaxWarning):
+            return f"physax: warning: {message}\n"
+        return before(message, category, filename, lineno, line)
+
+    warnings.formatwarning = sentence
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before

@@ -1,6 +1,6 @@
 """Files: layouts in, results out and back in."""
 
-from ._construct import DEGREES as DEGREES, construct as construct
+from ._construct import construct as construct
 from ._contour_polygon import contour_polygon as contour_polygon
 from ._csv import read_csv as read_csv, write_csv as write_csv
 from ._errors import PhysaxFileError as PhysaxFileError
@@ -19,6 +19,7 @@ from ._gds import (
     read_gds as read_gds,
 )
 from ._graph_file import load_graph as load_graph, save_graph as save_graph
+from ._key_units import DEGREES as DEGREES, Dimension as Dimension
 from ._netcdf_time import Epoch as Epoch
 from ._npz import load_npz as load_npz, save_npz as save_npz
 from ._read_g2 import read_g2 as read_g2

@@ -4,13 +4,9 @@ import collections.abc
 import dataclasses
 import difflib
 import inspect
-import math
-import os
-import re
 import types
 import typing
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -19,14 +15,12 @@ import numpy as np
 
 from .._checks import PhysaxError
 from ._errors import PhysaxFileError
+from ._key_units import DEGREES, Dimension, KeyUnits, scaled
 from ._yaml_nodes import YamlNode
 
 
 TYPE = "type"
 """The key that names a constructor."""
-
-DEGREES = types.MappingProxyType({"degrees": math.pi / 180})
-"""Units that may stand at the end of a key, and what they are worth in Python."""
 
 _KINDS = {
     bool: "true or false",
@@ -44,6 +38,7 @@ def construct(
     *,
     registry: Mapping[str, Callable] = types.MappingProxyType({}),
     units: Mapping[str, float | int] = DEGREES,
+    dimensions: Sequence[Dimension] = (),
 ) -> Any:
     """Calls a constructor with the entries of a mapping, and theirs with theirs.
 
@@ -56,28 +51,31 @@ def construct(
         node: A mapping, from `read_yaml`.
         target: The constructor or function; `None` if the key `type` names it.
         registry: The constructors that a file may name.
-        units: What to multiply a value by, for each unit that may end a key.
+        units: What to multiply a value by, for each unit that may end any key.
+        dimensions: Units that may end only the keys of some parameters.
 
     Returns:
         What the constructor returns.
 
     Raises:
-        PhysaxFileError: If a key is unknown or missing, a value is of a wrong type, or
-            a constructor refuses it; names the line.
+        PhysaxFileError: If a key is unknown, missing or has a unit that it does not
+            take, a value is of a wrong type, or a constructor refuses it; names the
+            line.
     """
-    return _Builder(registry, units).build(node, target)
+    return _Builder(registry, KeyUnits(units, dimensions)).build(node, target)
 
 
 class _Builder(NamedTuple):
     registry: Mapping[str, Callable]
-    units: Mapping[str, float | int]
+    units: KeyUnits
 
     def build(self, node: YamlNode, target: Any) -> Any:
         if not isinstance(node.value, dict):
             raise node.error(f"must be a mapping, but is {_seen(node)}.")
         entries = dict(node.value)
-        chosen = entries.pop(TYPE, None)
-        if chosen is not None:
+        chosen = entries.get(TYPE)
+        if chosen is not None and (target is None or self._fitting(target)):
+            del entries[TYPE]
             target = self._named(chosen, target)
         elif target is None or inspect.isabstract(target) or _is_abstract(target):
             raise node.error(
@@ -87,17 +85,19 @@ class _Builder(NamedTuple):
         try:
             return target(**given)
         except (PhysaxError, ValueError, TypeError, OSError) as error:
-            raise _refused(node, error) from error
+            raise node.refused(error) from error
+
+    def _fitting(self, target: Any) -> list[str]:
+        return [name for name, made in self.registry.items() if _fits(made, target)]
 
     def _names(self, target: Any) -> str:
-        fitting = [n for n, made in self.registry.items() if _fits(made, target)]
-        return ", ".join(fitting) if fitting else "nothing (none is registered)"
+        return ", ".join(self._fitting(target)) or "nothing (none is registered)"
 
     def _named(self, chosen: YamlNode, target: Any) -> Callable:
         name = chosen.value
         found = self.registry.get(name) if isinstance(name, str) else None
         if found is None or not _fits(found, target):
-            near = _nearest(str(name), self.registry)
+            near = _nearest(str(name), self._fitting(target))
             raise chosen.error(
                 f"must be one of {self._names(target)}, but is {name!r}.{near}"
             )
@@ -109,19 +109,18 @@ class _Builder(NamedTuple):
         parameters = _parameters(target)
         given: dict[str, Any] = {}
         for key, value in entries.items():
-            name, factor = self._parameter(key, parameters)
-            line = node.key_lines[key]
-            if name is None:
-                allowed = ", ".join(parameters) or "no keys"
-                raise node.error(
-                    f"has the unknown key `{key}`; known are {allowed}."
-                    + (self._endings(key, parameters) or _nearest(key, parameters)),
-                    line,
-                )
+            name, factor = self._parameter(node, key, parameters, target)
             if name in given:
+                line = node.key_lines[key]
                 raise node.error(f"gives `{name}` twice, also as `{key}`.", line)
-            made = self.value(value, parameters[name].annotation)
-            given[name] = made if factor is None else _scaled(made, factor)
+            try:
+                made = self.value(value, parameters[name].annotation)
+            except PhysaxFileError as error:
+                told = self.units.behind(value, name, target)
+                if told is None:
+                    raise
+                raise told from error
+            given[name] = made if factor is None else scaled(value, made, factor)
         missing = [
             name
             for name, parameter in parameters.items()
@@ -132,21 +131,29 @@ class _Builder(NamedTuple):
             raise node.error(f"must have the keys {listed}, but has not.")
         return given
 
-    def _parameter(self, key: str, parameters) -> tuple[str | None, float | int | None]:
+    def _parameter(
+        self, node: YamlNode, key: str, parameters: Mapping, target: Callable
+    ) -> tuple[str, float | int | None]:
+        """Returns the parameter of a key, and what its unit is worth."""
         if key in parameters:
             return key, None
         base, _, unit = key.rpartition("_")
-        if unit in self.units and base in parameters:
-            return base, self.units[unit]
-        return None, None
-
-    def _endings(self, key: str, parameters) -> str:
-        """Lists the units where a key is a parameter with another one."""
-        base = key.rpartition("_")[0]
-        if base not in parameters or not self.units:
-            return ""
-        endings = " or ".join(f"`{base}_{unit}`" for unit in self.units)
-        return f" With a unit it is {endings}."
+        hint = ""
+        if base in parameters:
+            units = self.units.of(base, target)
+            if unit in units:
+                return base, units[unit]
+            value = typing.cast("dict[str, YamlNode]", node.value)[key]
+            foreign = self.units.foreign(value, key, target)
+            if foreign is not None:
+                raise foreign
+            hint = self.units.endings(base, target)
+        allowed = ", ".join(parameters) or "no keys"
+        raise node.error(
+            f"has the unknown key `{key}`; known are {allowed}."
+            + (hint or _nearest(key, parameters)),
+            node.key_lines[key],
+        )
 
     def value(self, node: YamlNode, hint: Any) -> Any:
         """Makes a value of the kind that an annotation wants."""
@@ -293,12 +300,6 @@ def _numbers(node: YamlNode, hint: Any) -> Any:
         raise node.error("must have rows of one length.") from error
 
 
-def _scaled(value: Any, factor: float | int) -> Any:
-    if isinstance(value, list | tuple):
-        return type(value)(_scaled(item, factor) for item in value)
-    return value if value is None else value * factor
-
-
 def _fits(made: Callable, target: Any) -> bool:
     """Tells whether a registered constructor may stand where `target` is wanted."""
     if not inspect.isclass(made):
@@ -315,6 +316,9 @@ def _is_abstract(target: Any) -> bool:
 def _name(hint: Any) -> str:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
+        if any(map(_is_array, args)):
+            # Of all that JAX takes as an array, a file can hold these.
+            args = (np.ndarray, *(one for one in args if one is type(None)))
         return " or ".join(dict.fromkeys(_name(option) for option in args))
     if origin is typing.Literal:
         return "one of " + ", ".join(map(repr, args))
@@ -323,7 +327,7 @@ def _name(hint: Any) -> str:
     if origin in (dict, collections.abc.Mapping):
         return "a mapping"
     if _is_array(hint):
-        return "a number" if _dims(hint) == () else "a list of numbers"
+        return "a number" + ("" if _dims(hint) == () else " or a list of numbers")
     return _KINDS.get(type(None) if hint is None else hint, "a mapping")
 
 
@@ -339,17 +343,3 @@ def _seen(node: YamlNode) -> str:
 def _nearest(key: str, allowed) -> str:
     near = difflib.get_close_matches(key, list(allowed), n=1, cutoff=0.5)
     return f" Did you mean `{near[0]}`?" if near else ""
-
-
-def _refused(node: YamlNode, error: Exception) -> PhysaxFileError:
-    """Points to the entry that a constructor names, or else to the whole."""
-    text, lines = str(error), node.key_lines
-    if isinstance(error, FileNotFoundError) and error.filename is not None:
-        entries = typing.cast("dict[str, YamlNode]", node.value)
-        keys = [k for k in lines if entries[k].value == os.fspath(error.filename)]
-        text = f"there is no file {str(Path(error.filename).absolute())!r}."
-    else:
-        named = re.search(r"`(\w+)`", text)
-        keys = [k for k in lines if named and k.startswith(named[1])]
-    line = lines[keys[0]] if keys else None
-    return node.error(f"is refused: {text}", line)

@@ -14,6 +14,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from .._checks import ArgumentError, PhysaxError, as_array
 from ..em import Material, Polygon, Structure
+from ..em._shape_fields import check_ends
 from ._gds_polygons import check_polygons
 from ._gds_records import GDSError, check_records
 
@@ -29,11 +30,17 @@ class GDSLayer(eqx.Module):
         material: The material inside its polygons.
         low: Lower end along z in metres, or -inf.
         high: Upper end along z in metres, or inf.
+
+    Raises:
+        ArgumentError: If `high` is not above `low`.
     """
 
     material: Material
     low: Float[Array, ""] = eqx.field(converter=as_array, default=-math.inf)
     high: Float[Array, ""] = eqx.field(converter=as_array, default=math.inf)
+
+    def __check_init__(self):
+        check_ends(self.low, self.high)
 
 
 def read_gds(

@@ -4,6 +4,7 @@ import glob
 import os
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -200,12 +201,11 @@ def _open_hdf5(path: Path, axes, time) -> StoredData:
         if isinstance(item, h5py.Dataset) and item.dtype.kind in "fiu":
             found[name] = item
 
-    file.visititems(visit)
-    try:
+    with ExitStack() as on_error:
+        on_error.callback(file.close)
+        file.visititems(visit)
         dims = _named(path, {n: item.shape for n, item in found.items()}, axes, time)
-    except BaseException:
-        file.close()
-        raise
+        on_error.pop_all()
 
     def stored(name: str) -> StoredArray:
         item = found[name]

@@ -15,6 +15,7 @@ from ..em import (
     SParameters,
     SpectralFields,
     SpectralFlux,
+    SpectralForce,
     TimeSeries,
 )
 from ..em._components import staggered
@@ -132,6 +133,20 @@ def _(result: SpectralFlux) -> _Parts:
     label = _attributes("W fs^2 per metre of each missing dimension", "spectral flux")
     flux = (("frequency",), np.asarray(result.flux), label)
     return {"flux": flux}, _spectral(result.frequencies)
+
+
+@_labelled.register
+def _(result: SpectralForce) -> _Parts:
+    units = "N fs^2 per metre of each missing dimension"
+    forces = {
+        f"force_{axis}": (
+            ("frequency",),
+            np.asarray(force),
+            _attributes(units, f"spectral force along {axis}"),
+        )
+        for axis, force in result.force.items()
+    }
+    return forces, _spectral(result.frequencies)
 
 
 @_labelled.register

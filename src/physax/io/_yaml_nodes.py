@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import yaml
 
@@ -78,6 +79,42 @@ class YamlNode:
         return PhysaxFileError(
             self.file, f"line {self.line if line is None else line}: {what}{text}"
         )
+
+    def line_named(self, text: str) -> int | None:
+        """Returns the line of the first entry that a text names in backticks.
+
+        Args:
+            text: A message. A key may go on with a unit where it names a parameter.
+
+        Returns:
+            The line; `None` without such an entry.
+        """
+        named = re.findall(r"`(?:\w+\.)*(\w+)`", text)
+        lines = self.key_lines.items()
+        found = (
+            n for name in named for k, n in lines if f"{k}_".startswith(f"{name}_")
+        )
+        return next(found, None)
+
+    def refused(self, error: Exception) -> PhysaxFileError:
+        """Makes an error of what refused the value: points to the entry that it names.
+
+        Args:
+            error: It names an entry in backticks, or a file that is not there, or
+                neither.
+
+        Returns:
+            The error, to be raised.
+        """
+        if isinstance(error, FileNotFoundError) and error.filename is not None:
+            entries = cast("dict[str, YamlNode]", self.value).values()
+            name = os.fspath(error.filename)
+            line = next((one.line for one in entries if one.value == name), None)
+            text = f"there is no file {str(Path(name).absolute())!r}."
+        else:
+            text = str(error)
+            line = self.line_named(text)
+        return self.error(f"is refused: {text}", line)
 
 
 def read_yaml(path: str | os.PathLike) -> YamlNode:

@@ -1,0 +1,96 @@
+"""What settings of `physax em run` must keep so that a scene can be made of them."""
+
+import math
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+
+from .. import em
+from .._checks import ArgumentError
+from ..runtime import check_memory
+
+
+# Wavelengths along the longest axis. Beyond them a number was meant in another unit.
+_SHORTEST, _LONGEST = 1e-3, 1e5
+# Of `em.scene`, per wavelength in the densest material.
+_CELLS = 20
+# Components of the fields in 1-D, 2-D and 3-D.
+_COMPONENTS = (2, 3, 6)
+# Steps are counted in 32 bits.
+_MOST_STEPS = np.iinfo(np.int32).max
+
+
+def check_scale(size: Sequence[float], waves: np.ndarray, key: str = "") -> None:
+    """Refuses a scene that is far longer or far shorter than the waves in it.
+
+    Args:
+        size: Lengths of the scene in metres.
+        waves: Wavelengths in metres.
+        key: What gives them; that of the run, or the size, if empty.
+
+    Raises:
+        ArgumentError: If numbers are in other units than meant, by all appearances.
+    """
+    length, low, high = max(size), float(np.min(waves)), float(np.max(waves))
+    for wave, good, suspect in (
+        (high, length >= _SHORTEST * high, "wavelengths"),
+        (low, length <= _LONGEST * low, "size"),
+    ):
+        if not good:
+            raise ArgumentError(
+                f"`{key or suspect}` must make the scene {_SHORTEST:g} to "
+                f"{_LONGEST:g} wavelengths long, but it is {length / wave:.3g}: "
+                f"{length:.3g} m at a wavelength of {wave:.3g} m. Where a key has no "
+                "unit, numbers are in metres or Hz: write `size_um`, `wavelengths_um` "
+                "or `frequency_THz`."
+            )
+
+
+def check_cells(
+    size: Sequence[float],
+    wavelength: float,
+    spacing: float | None,
+    faces: em.Boundaries | None,
+) -> None:
+    """Refuses a scene whose fields do not fit into memory, before anything is made.
+
+    Args:
+        size: Lengths of the scene in metres.
+        wavelength: The shortest one in the densest material, in metres.
+        spacing: Width of its cells in metres; a twentieth of that if `None`.
+        faces: Those of the file, whose layers count, too.
+
+    Raises:
+        MemoryLimitError: If there is less memory than the fields alone need.
+    """
+    key = "size" if spacing is None else "spacing"
+    spacing = wavelength / _CELLS if spacing is None else spacing
+    shape = [max(1, round(length / spacing)) for length in size]
+    for axis in range(len(size)):
+        layers = () if faces is None else faces.axis(axis)
+        shape[axis] += sum(one.cells for one in layers if isinstance(one, em.CPML))
+    bytes_each = _COMPONENTS[len(size) - 1] * jnp.result_type(float).itemsize
+    what = (
+        f"`{key}` makes {' x '.join(map(str, shape))} cells "
+        f"of {spacing:.3g} m. Lengths are in metres where a key has no unit, as "
+        "`size_um`. The scene"
+    )
+    check_memory(math.prod(shape) * bytes_each, what)
+
+
+def check_steps(steps: int, dt: float) -> None:
+    """Refuses more steps than can be counted.
+
+    Args:
+        steps: Of the run.
+        dt: Time step in seconds.
+
+    Raises:
+        ArgumentError: Above 2147483647.
+    """
+    if steps > _MOST_STEPS:
+        raise ArgumentError(
+            f"`time` and `steps` must make at most {_MOST_STEPS} steps of {dt:.3g} s, "
+            f"but make {steps}. Without a unit `time` is in seconds: write `time_fs`."
+        )
