@@ -108,7 +108,7 @@ def spectra(cells: int, steps: int, rounds: int) -> list[Row]:
         name: em.FluxMonitor(
             axis="x",
             centre=(place * cells * CELL, middle, middle),
-            size=((cells - 2 * LAYER) * CELL,) * 3,
+            size=(0.0, *((cells - 2 * LAYER) * CELL,) * 2),
             frequencies=frequencies,
         )
         for name, place in (("before", 0.4), ("after", 0.6))

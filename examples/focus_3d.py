@@ -53,7 +53,8 @@ def scene(flat, part: float, cell: float, seen=LINE) -> em.Simulation:
     rim, layer = round(RIM / cell), round(LAYER / cell)
     shape = np.array(density.shape) + 2 * rim
     shape[2] += round((FOCUS + ROOM) / cell)
-    inside = (shape - 2 * layer - 6) * cell
+    # The faces of the wave lie half way from the plate to the layers.
+    inside = (shape - 2 * layer - 2 * ((rim - layer) // 2)) * cell
     box = [(rim, rim + n + 1) for n in density.shape]
     wave = em.PlaneWave(
         direction="+z",

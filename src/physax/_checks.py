@@ -1,7 +1,9 @@
 """Checks on values: loud on the host, harmless under `jit` and on many devices."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from numbers import Integral
+from typing import Any
 
 import jax
 import jax.core
@@ -80,9 +82,68 @@ def check(
     return x
 
 
+def real(
+    x: ArrayLike | Sequence, name: str, remedy: str = "Take its real part."
+) -> Num[Array, "..."]:
+    """Returns `x` as an array, refusing complex numbers, which have no order."""
+    x = as_array(x)
+    if jnp.iscomplexobj(x):
+        raise ArgumentError(f"`{name}` must be real, but has dtype {x.dtype}. {remedy}")
+    return x
+
+
+def finite(
+    name: str, remedy: str = "Take its real part."
+) -> Callable[[ArrayLike], Array]:
+    """Makes a field converter that checks for finite real numbers.
+
+    Args:
+        name: Of the field.
+        remedy: What to do about a complex number.
+    """
+
+    def convert(x):
+        x = real(x, name, remedy)
+        with at_once(x):
+            return check(x, jnp.isfinite(x), f"`{name}` must be finite")
+
+    return convert
+
+
+def whole(x: Any, name: str, least: int = 1) -> int:
+    """Returns an integer, one of NumPy's too, checking that it is large enough."""
+    if not isinstance(x, Integral) or isinstance(x, bool) or x < least:
+        raise ArgumentError(
+            f"`{name}` must be an integer of at least {least}, but is {x!r}."
+        )
+    return int(x)
+
+
+def by_name(given: Any, name: str, kind: type) -> dict[str, Any]:
+    """Returns modules of one kind by their names, refusing lists and other kinds.
+
+    Args:
+        given: A mapping, or `None` for an empty one.
+        name: Of the argument, which says in the plural what it holds.
+        kind: What all must be.
+    """
+    given = {} if given is None else given
+    if not isinstance(given, Mapping):
+        raise ArgumentError(
+            f"`{name}` must be a dict of {name} by name, but is a "
+            f"{type(given).__name__}. Write `{name}={{'name': ...}}`."
+        )
+    for key, one in given.items():
+        if not isinstance(one, kind):
+            raise ArgumentError(
+                f"`{name}` must hold {name}, but {key!r} is a {type(one).__name__}."
+            )
+    return dict(given)
+
+
 def positive(x: Num[ArrayLike, "*shape"], name: str) -> Num[Array, "*shape"]:
     """Returns `x` as an array, checking that every entry is positive."""
-    x = as_array(x)
+    x = real(x, name)
     with at_once(x):
         return check(x, x > 0, f"`{name}` must be positive")
 
@@ -91,7 +152,7 @@ def between(name: str, low: float, high: float) -> Callable[[ArrayLike], Array]:
     """Makes a field converter that checks for `low < x < high`."""
 
     def convert(x):
-        x = as_array(x)
+        x = real(x, name)
         with at_once(x):
             return check(
                 x, (x > low) & (x < high), f"`{name}` must lie in ({low:g}, {high:g})"
@@ -104,7 +165,7 @@ def at_least(name: str, low: float) -> Callable[[ArrayLike], Array]:
     """Makes a field converter that checks for `x >= low`."""
 
     def convert(x):
-        x = as_array(x)
+        x = real(x, name)
         with at_once(x):
             return check(x, x >= low, f"`{name}` must be at least {low:g}")
 

@@ -28,11 +28,27 @@ def at(*cells):
     return tuple(CELL * cell for cell in cells)
 
 
+def bared(eps, *spans):
+    """Returns a permittivity that is 1 at the faces of a plane wave.
+
+    Args:
+        eps: The permittivity of the grid.
+        spans: For each axis the nodes of the low and the high face, or `None`.
+    """
+    inside = [slice(None) if s is None else slice(s[0], s[1] + 1) for s in spans]
+    for axis, span in enumerate(spans):
+        for node in span or ():
+            face = tuple(node if a == axis else s for a, s in enumerate(inside))
+            eps = eps.at[face].set(1.0)
+    return eps
+
+
 def two_dimensional(polarisation):
     """All sources and monitors; few meshes divide 45 and 37 cells."""
     out, along = ("Ez", "Hy") if polarisation == "Ez" else ("Hz", "Ey")
     # Wide enough to guide well: the mode that is hardly bound is badly conditioned.
     eps = (random_permittivity((45, 37)) / 2 + 0.5).at[:, 14:24].set(12.0)
+    eps = bared(eps, (12, 32), (25, 28))
     port = em.Port(at(12, 18.5), 16 * CELL, "+x", offset=8 * CELL)
     component = "Ez" if polarisation == "Ez" else "Ey"
     return em.Simulation(
@@ -45,7 +61,7 @@ def two_dimensional(polarisation):
             "dipole": em.Dipole(out, at(23.6, 20), PULSE, moment=1e-6),
             "mode": em.ModeSource(port, PULSE),
             "wave": em.PlaneWave(
-                "+x", component, at(22, 18), at(20, 14), PULSE, AMPLITUDE
+                "+x", component, at(22, 26.5), at(20, 3), PULSE, AMPLITUDE
             ),
         },
         monitors={
@@ -79,7 +95,7 @@ def walls():
 
 def bloch():
     """Complex fields, both transverse faces wrapped across the mesh."""
-    eps = random_permittivity((24, 34))
+    eps = bared(random_permittivity((24, 34)), None, (12, 22))
     wavevector = 0.3 * 2 * np.pi / (24 * CELL)
     wave = em.PlaneWave("+y", "Ez", at(12, 17), (np.inf, 10 * CELL), PULSE, AMPLITUDE)
     return em.Simulation(
@@ -101,7 +117,7 @@ def bloch():
 
 def three_dimensional():
     """A layer along x, a period along y, walls and a layer along z."""
-    eps = random_permittivity((21, 8, 14))
+    eps = bared(random_permittivity((21, 8, 14)), (7, 15), None, (4, 8))
     wave = em.PlaneWave(
         "+x", "Ey", at(11, 4, 6), (8 * CELL, np.inf, 4 * CELL), PULSE, AMPLITUDE
     )
@@ -249,7 +265,7 @@ def enclosed():
     # The nodes before the boxes have no neighbours; the second begins at a face in y.
     entries = draw(inside, -0.1, 0.1).at[0].set(0).at[:, 0].set(0)
     beyond = draw(outside, -0.1, 0.1).at[0].set(0)
-    eps = random_permittivity((32, 24))
+    eps = bared(random_permittivity((32, 24)), (8, 20), (7, 17))
     return em.Simulation(
         Grid.uniform(eps.shape, CELL),
         em.Medium(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from physax import em
-from physax._checks import ArgumentError
+from physax._checks import ArgumentError, PhysaxWarning
 from physax.grid import Grid
 from physax.units import FEMTO, MICRO, SPEED_OF_LIGHT
 
@@ -86,6 +86,30 @@ def test_derivatives_by_medium_and_window():
         assert abs(expected) > 0
     taped = jax.grad(lambda epsilon: power((epsilon, CENTRE / FEMTO, WIDTH / FEMTO)))
     assert taped(at[0]) == pytest.approx(float(slope[0]), rel=1e-10)
+
+
+def end_of(sim):
+    return sim.steps * float(sim.dt)
+
+
+@pytest.mark.parametrize("away", [4, -5, float("inf"), float("nan")])
+def test_a_window_that_is_closed_all_the_time_is_refused(away):
+    end = end_of(line({}))
+    centre = end + away * WIDTH if away > 0 else away * WIDTH
+    message = r"`centre` of monitor 'a' must be at most 3 widths .* Take more `steps`"
+    with pytest.raises(ArgumentError, match=message):
+        line({"a": em.Apodised(field(), centre, WIDTH)})
+
+
+@pytest.mark.parametrize("away", [2, -1])
+def test_a_flank_of_a_window_is_warned_of(away):
+    end = end_of(line({}))
+    centre = end + away * WIDTH if away > 0 else away * WIDTH
+    message = r"`centre` of monitor 'a' should lie in the run, from 0 to .* flank"
+    with pytest.warns(PhysaxWarning, match=message):
+        line({"a": em.Apodised(field(), centre, WIDTH)})
+    # Wide ones and those at the ends are whole enough: warnings are errors here.
+    line({"a": em.Apodised(field(), 0.9 * end, 3 * end)})
 
 
 def test_what_is_refused():

@@ -232,6 +232,10 @@ def test_derivatives_flow_through_placement():
         (lambda: em.translate(BALL, math.inf), "`offset` must be finite, but is inf"),
         (lambda: em.translate(BALL, (1, 2, 3, 4)), "`offset` must have 1 to 3 entries"),
         (lambda: em.rotate(BALL, math.nan), "`angle` must be finite, but is nan"),
+        (
+            lambda: em.rotate(BALL, -90),
+            "`angle` must be in radians .* is -90. Convert degrees by `np.deg2rad`",
+        ),
         (lambda: em.rotate(BALL, 1.0, "r"), "`axis` must be one of"),
         (
             lambda: em.rotate(BOX, 1.0, parts=0),
@@ -248,10 +252,10 @@ def test_derivatives_flow_through_placement():
             "`factors` must be positive and finite, but is 0",
         ),
         (lambda: em.scale(BALL, (1.0, 2.0)), "`factors` must be one number or three"),
-        (lambda: em.repeat(BALL, (), []), "`counts` must be integers of at least 1"),
+        (lambda: em.repeat(BALL, (), []), "`counts` must have one integer for each"),
         (
             lambda: em.repeat(BALL, (2, 0), [(1,), (2,)]),
-            "`counts` must be integers of at",
+            r"`counts\[1\]` must be an integer of at least 1, but is 0",
         ),
         (
             lambda: em.repeat(BALL, (2,), [(1,), (2,)]),
@@ -289,3 +293,13 @@ def test_combinations_work_under_jit_and_vmap():
     batch = jax.jit(jax.vmap(run))(jnp.array([0.01, 0.07]))
     assert batch.dtype == jnp.zeros(()).dtype
     assert jnp.allclose(batch[1], run(jnp.array(0.07)), atol=1e-5)
+
+
+def test_integers_of_numpy_and_whole_turns_are_taken():
+    two = np.int64(2)
+    assert em.repeat(BALL, (two,), [(1,)]).offsets.shape == (2, 3)
+    assert em.Union((BALL,), two).parts == 2
+    assert em.rotate(em.Cylinder(0.0, 1.0), 1.0, "x", parts=two).parts == 2
+    em.rotate(BALL, np.float32(2 * np.pi))
+    # What an optimiser has turned further is no mistake.
+    assert jnp.isfinite(jax.jit(lambda a: em.rotate(BALL, a).centre)(90.0)).all()

@@ -161,6 +161,7 @@ def test_equal_modes_of_a_square_guide_are_sorted_by_polarisation():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:`grid` should have at least 10 cells")
 def test_tracking_follows_modes_through_a_crossing():
     # The modes of an empty guide, with E along x and along y, cross where its sides
     # are as they are; the index of one falls faster as the other is loaded.
@@ -215,6 +216,7 @@ def test_loss_does_not_hide_that_modes_are_cut_off(sigma):
     assert not cut(3e9).any()
 
 
+@pytest.mark.filterwarnings("ignore:`grid` should have cells below the skin depth")
 def test_a_metal_asks_for_a_target():
     # A plasmon at the face of a medium of permittivity -67 has the largest index.
     cells = ((0, 20), (0, 4))

@@ -314,6 +314,11 @@ def test_dispersions_that_do_not_fit_a_simulation_are_refused():
             em.Dispersion(((5, 12), (9, 12)), drude),
             boundaries=em.Boundaries.all(em.CPML(8)),
         )
+    # The box of a traced fraction is the whole grid, wherever it has some.
+    layers = em.Boundaries.all(em.CPML(8))
+    jax.eval_shape(
+        lambda part: build(em.Dispersion(whole, drude, part), boundaries=layers).dt, 0.1
+    )
     narrow = Precision("bfloat16", "bfloat16", "float32")
     with pytest.raises(ArgumentError, match="`storage` of the precision must be"):
         build(em.Dispersion(whole, drude), precision=narrow)

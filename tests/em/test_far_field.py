@@ -165,7 +165,7 @@ def test_far_field_is_the_same_under_jit_and_vmap():
     expected = em.far_field(near, units).values["Ez"]
     tolerance = 1e-10 if wide() else 1e-5
     scale = np.max(np.abs(expected))
-    found = jax.jit(lambda n, u: em.far_field(n, 2 * u).values["Ez"])(near, units)
+    found = jax.jit(lambda n, u: em.far_field(n, u).values["Ez"])(near, units)
     assert np.max(np.abs(found - expected)) < tolerance * scale
     one = jax.vmap(lambda u: em.far_field(near, u).values["Ez"], out_axes=-1)(units)
     assert np.max(np.abs(one - expected)) < tolerance * scale
@@ -177,6 +177,24 @@ def test_far_field_is_the_same_under_jit_and_vmap():
     # An evanescent one has no far field.
     gone = em.far_field(near, em.k_direction("-x", np.array([1.5, 0.5]))).intensity[0]
     assert list(np.isnan(gone)) == [True, False]
+
+
+@pytest.mark.filterwarnings("ignore:The fields had not decayed")
+def test_directions_in_degrees_or_of_another_length_are_refused():
+    for angles, name in (((90.0,), "phi"), ((0.3, np.array([1.0, 180.0])), "theta")):
+        with pytest.raises(
+            ArgumentError, match=rf"`{name}` must be in radians .* 4 pi"
+        ):
+            em.direction(*angles)
+    assert np.all(np.isfinite(em.direction(-2 * np.pi, 3 * np.pi)))
+    near = em.simulate(scene("Ez", steps=3)).monitors["near"]
+    for vector, length in (([0.0, 90.0], "90"), ([0.6, 0.7], "0.92"), ([0, 0], "0")):
+        message = rf"length of `directions` must be 1, .* but is {length}"
+        with pytest.raises(ArgumentError, match=message):
+            em.far_field(near, np.array(vector))
+    found = jax.jit(lambda u: em.far_field(near, u).intensity)(2 * em.direction(PHI))
+    assert np.all(np.isnan(found))
+    em.far_field(near, np.array([0.707, -0.707]))
 
 
 def test_hankel_functions():

@@ -134,8 +134,15 @@ def test_steps_must_be_positive(bad):
 
 @pytest.mark.parametrize("cells", [0, 3])
 def test_layer_under_4_cells_is_refused(cells):
-    with pytest.raises(ArgumentError, match=f"`cells` must be at least 4, .* {cells}"):
+    message = f"`cells` must be an integer of at least 4, but is {cells}"
+    with pytest.raises(ArgumentError, match=message):
         em.CPML(cells)
+
+
+def test_layer_may_have_an_integer_of_numpy():
+    layer = em.CPML(np.int32(10))
+    assert type(layer.cells) is int
+    assert layer == em.CPML(10)
 
 
 @pytest.mark.parametrize("cells", [13, 20])
@@ -150,6 +157,31 @@ def test_layer_under_8_cells_is_warned_of():
     with pytest.warns(PhysaxWarning, match=message):
         build(boundaries=em.Boundaries(x=(em.CPML(6), em.CPML(8))))
     build(boundaries=em.Boundaries(x=em.CPML(8)))
+
+
+def test_faces_of_an_axis_that_the_grid_lacks_are_refused():
+    message = (
+        r"`boundaries` must have faces along x, y only, .* along z\. Leave `z` out"
+    )
+    layer = em.CPML(8)
+    for faces in (
+        em.Boundaries(z=em.Bloch(1e6)),
+        em.Boundaries(em.Bloch(1e6), em.Bloch(1e6), em.Bloch(2e6)),
+        em.Boundaries(layer, layer, em.CPML(10)),
+        em.Boundaries(layer, layer, (em.PEC(), em.PMC())),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            build(boundaries=faces)
+    with pytest.raises(ArgumentError, match=r"along x only, .* Leave `y` out"):
+        build((40,), boundaries=em.Boundaries(y=em.Periodic()))
+    for face in (layer, em.Bloch(1e6)):
+        build(boundaries=em.Boundaries.all(face))
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_bloch_vector_must_be_finite(bad):
+    with pytest.raises(ArgumentError, match="`wavevector` must be finite, but is"):
+        em.Bloch(bad)
 
 
 def test_periodic_face_needs_its_partner():
@@ -248,6 +280,14 @@ def test_unknown_component_is_refused():
 def test_unknown_axis_of_a_flux_monitor_is_refused():
     flux = em.FluxMonitor("z", (0.3e-6, 0.26e-6), (0.0, 0.0), 2e14)
     with pytest.raises(ArgumentError, match=r"`axis` of monitor 'out' must be one of"):
+        build(monitors={"out": flux})
+
+
+@pytest.mark.parametrize("length", [1e-7, float("inf")])
+def test_thick_flux_monitor_is_refused(length):
+    flux = em.FluxMonitor("x", (0.3e-6, 0.26e-6), (length, 1e-7), 2e14)
+    message = r"`size` of monitor 'out' must be 0 along its axis x, .*NearFieldMonitor"
+    with pytest.raises(ArgumentError, match=message):
         build(monitors={"out": flux})
 
 

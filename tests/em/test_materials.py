@@ -1,9 +1,10 @@
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from physax._checks import ArgumentError, PhysaxWarning
-from physax.em import Material
+from physax.em import Material, complex_permittivity
 
 
 FIELDS = ["permittivity", "permeability", "conductivity", "magnetic_conductivity"]
@@ -71,3 +72,20 @@ def test_shape_and_type_are_checked(name):
 def test_bad_value_poisons_under_jit():
     run = jax.jit(lambda x: Material(permittivity=x).permittivity)
     assert jnp.isnan(run(-1.0))
+
+
+def test_a_name_is_no_permittivity():
+    with pytest.raises(ArgumentError, match="`permittivity` must be numbers, but is '"):
+        Material("Si")
+
+
+TILTED = jnp.array([[2.0, 0.1, 0.0], [0.1, 2.0, 0.0], [0.0, 0.0, 3.0]])
+
+
+def test_entries_beside_the_diagonal_have_no_complex_permittivity():
+    with pytest.raises(ArgumentError, match=r"beside the diag.* be 0, but is 0\.1"):
+        complex_permittivity(Material(TILTED), 1e14)
+    run = jax.jit(lambda x: complex_permittivity(Material(x), 1e14))
+    assert jnp.all(jnp.isnan(run(TILTED)))
+    found = complex_permittivity(Material(np.diag([2.0, 3.0, 4.0])), [1e14, 2e14])
+    assert jnp.array_equal(found, jnp.array([[2.0, 3.0, 4.0]] * 2))

@@ -1,5 +1,7 @@
 """Monitors: spectra, fluxes, traces and energies against what they must be."""
 
+import re
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,6 +9,7 @@ import numpy as np
 import pytest
 
 from physax import em
+from physax._checks import ArgumentError, PhysaxWarning
 from physax.em._program import build_program
 from physax.grid import Grid
 from physax.units import EPSILON_0, ETA_0, MICRO, NANO, SPEED_OF_LIGHT
@@ -164,3 +167,69 @@ def test_monitors_batch_and_differentiate(line):
     assert float(one) / float(found["far"].flux[2]) == pytest.approx(1, rel=1e-5)
     assert np.isfinite(float(two))
     assert np.isfinite(jax.jit(jax.grad(flux))(jnp.array(1.05)))
+
+
+LINE = Grid.centred((50,), CELL)
+
+
+def lit(pulse, frequencies, make=em.FieldMonitor, medium=None):
+    """A line with a dipole, and a monitor of some frequencies."""
+    where = (("Ez",) if make is em.FieldMonitor else "x", (0.0,), (0.0,))
+    return em.Simulation(
+        LINE,
+        medium,
+        em.Boundaries.all(em.CPML(10)),
+        sources={"dot": em.Dipole("Ez", (0.0,), pulse)},
+        monitors={"eye": make(*where, frequencies)},
+        steps=10,
+    )
+
+
+@pytest.mark.parametrize("make", [em.FieldMonitor, em.FluxMonitor])
+@pytest.mark.parametrize("dark", [0.4, 1.6])
+def test_frequencies_that_no_source_emits_are_warned_of(make, dark):
+    # The spectrum falls to 1e-5 at 4.8 bandwidths, of a tenth of the carrier each.
+    low, high, bad = (f"{part * CARRIER:.4g}" for part in (0.52015, 1.47985, dark))
+    message = re.escape(
+        "`frequencies` of monitor 'eye' should lie where the sources emit, from "
+        f"{low} to {high} Hz, but one is {bad} Hz"
+    )
+    with pytest.warns(PhysaxWarning, match=message):
+        lit(PULSE, CARRIER * np.array([1.0, dark]), make)
+    # Warnings are errors here.
+    lit(PULSE, CARRIER * np.array([0.53, 1.47]), make)
+
+
+def test_what_is_known_to_be_emitted_or_not_known_is_not_warned_of():
+    lit(em.ContinuousWave(CARRIER), CARRIER * np.array([0.5, 2.0]))
+    lit(em.Ricker(CARRIER), CARRIER * np.array([0.1, 4.0]))
+    lit(em.CustomPulse(jnp.sin, CARRIER, 1e-14), 5 * CARRIER)
+    # A nonlinear medium has harmonics.
+    powers = em.Nonlinearity(((20, 30),), chi3=1e-20)
+    lit(PULSE, 3 * CARRIER, medium=em.Medium(nonlinearities=powers))
+    # What is traced is not known.
+    jax.eval_shape(lambda f: lit(em.GaussianPulse(f, CARRIER / 10), CARRIER).dt, 1e13)
+    # What is known is looked at inside of a traced function, too.
+    jax.eval_shape(lambda x: lit(em.Ricker(CARRIER), CARRIER).dt * x, 1.0)
+
+
+def test_complex_frequencies_are_refused():
+    with pytest.raises(ArgumentError, match="`frequencies` must be real, but has dtyp"):
+        em.FieldMonitor(("Ez",), (0.0,), (0.0,), [CARRIER - 1e12j])
+
+
+@pytest.mark.parametrize("make", [
+    lambda every: em.TimeMonitor(("Ez",), (0.0,), (0.0,), every),
+    em.EnergyMonitor,
+])  # fmt: skip
+def test_records_are_taken_after_whole_numbers_of_steps(make):
+    with pytest.raises(ArgumentError, match="`every` must be a whole number .* is 2.0"):
+        make(2.0)
+    assert make(np.int64(2)).every == 2
+
+
+def test_a_run_that_diverges_is_told(line):
+    sim, _ = line
+    unstable = eqx.tree_at(lambda s: s.dt, sim, 1.3 * sim.dt)
+    with pytest.warns(PhysaxWarning, match="The fields are not finite at the end of"):
+        em.simulate(unstable)

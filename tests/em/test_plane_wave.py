@@ -193,6 +193,8 @@ def test_amplitude_batches_and_differentiates():
         ({"component": "Ex"}, "`component` must be an electric component across"),
         ({"component": "Hz"}, "`component` must be an electric component across"),
         ({"permittivity": 0.0}, "`permittivity` must be positive, but is 0"),
+        ({"amplitude": float("inf")}, "`amplitude` must be finite, but is inf"),
+        ({"amplitude": 1j}, "`amplitude` must be real, .* as `phase` of the pulse"),
     ],
 )
 def test_bad_waves_are_refused(change, message):
@@ -259,3 +261,132 @@ def test_faces_in_a_medium_that_is_not_known_end_as_nan():
 
     assert np.all(np.isfinite(field(0.0)))
     assert np.any(np.isnan(field(0.1)))
+
+
+OTHER = jnp.ones((14, 14))
+
+
+@pytest.mark.parametrize(
+    ("medium", "told"),
+    [
+        (em.Medium(OTHER.at[3, 5].set(1.01)), r"must be 1, .* 1\.01 in cell \(3, 5\)"),
+        # Along the upper face, where E is across it, and beside the far one.
+        (em.Medium(OTHER.at[5, 11].set(0.9)), r"is 0\.9 in cell \(5, 11\)"),
+        (em.Medium(OTHER.at[11:].set(2.0)), "is 2 in .*give that .*leaves out the far"),
+        (em.Medium(2.25), "`permittivity` .* the plane wave 'wave' .* is 2.25: light"),
+        (em.Medium({"Ex": 1.0, "Ey": 2.0}), "`permittivity` .* is 2: light"),
+        (em.Medium(permeability=1.5), "`permeability` .* is 1.5: .* Move the faces"),
+        (em.Medium(conductivity=1e3), "`conductivity` .* must be 0, .* is 1000"),
+        (em.Medium(magnetic_conductivity=1.0), "`magnetic_conductivity` .* is 1: "),
+        (
+            em.Medium(regions=em.DesignRegion(((2, 4), (5, 7)), jnp.full((2, 2), 3.0))),
+            r"is 3 in cell \(3, 5\)",
+        ),
+    ],
+)
+def test_faces_want_the_permittivity_of_the_wave(medium, told):
+    with pytest.raises(ArgumentError, match=told):
+        beside(medium)
+
+
+def film(thick=slice(7, 9), sides=None, **options):
+    """Cells of glass across the whole period, in the way of a wave from vacuum."""
+    options = {"size": (8 * CELL, EVERYWHERE), **options}
+    wave = em.PlaneWave("+x", "Ez", (7 * CELL,) * 2, pulse=PULSE, **options)
+    return em.Simulation(
+        Grid.uniform((30, 14), CELL),
+        em.Medium(jnp.ones((30, 14)).at[thick].set(2.25)),
+        em.Boundaries(y=em.Periodic() if sides is None else sides),
+        polarisation="Ez",
+        sources={"wave": wave},
+        steps=3,
+    )
+
+
+def test_films_and_half_spaces_may_cross_a_wave_without_side_faces():
+    film()
+    film(slice(7, None), exit=False)
+    # Within the tolerance, outside of the box, and on the way of what has left it.
+    film(slice(12, 16))
+    beside(em.Medium(OTHER.at[3, 5].set(1.0005)))
+    beside(em.Medium({"Ex": 2.0, "Ey": 1.0}))
+    with pytest.raises(ArgumentError, match="is 2.25 in cell"):
+        film(slice(7, None))
+    with pytest.raises(ArgumentError, match="is 2.25 in cell"):
+        film(size=(8 * CELL, 8 * CELL))
+
+
+def test_faces_in_a_traced_medium_are_not_compared():
+    jax.jit(lambda value: beside(em.Medium(value)).dt)(2.0)
+
+
+@pytest.mark.parametrize(
+    ("component", "wall", "fits"),
+    [("Ez", em.PEC(), em.PMC()), ("Ey", em.PMC(), em.PEC())],
+)
+def test_walls_that_short_the_wave_are_refused(component, wall, fits):
+    def between(low, high, size=EVERYWHERE):
+        return em.Simulation(
+            Grid.uniform((30, 14), CELL),
+            boundaries=em.Boundaries(y=(low, high)),
+            polarisation="Ez" if component == "Ez" else "Hz",
+            sources={
+                "wave": em.PlaneWave(
+                    "+x", component, (7 * CELL,) * 2, (8 * CELL, size), PULSE
+                )
+            },
+            steps=3,
+        )
+
+    names = type(wall).__name__, type(fits).__name__
+    message = rf"`boundaries` along y must not short .* `{names[0]}` .*or `{names[1]}\("
+    for faces in ((wall, wall), (fits, wall), (wall, em.CPML(8))):
+        with pytest.raises(ArgumentError, match=message):
+            between(*faces)
+    between(fits, fits)
+    between(wall, wall, 6 * CELL)
+
+
+def tilted(wavevector, **options):
+    """A wave in a medium of index 1.5 that a Bloch vector along y tilts."""
+    box = (0.0, 0.0), (20 * CELL, EVERYWHERE)
+    options = {"grid": Grid.centred((100, 30), CELL), **options}
+    return em.Simulation(
+        options["grid"],
+        em.Medium(2.25),
+        em.Boundaries(x=em.CPML(10), y=em.Bloch(wavevector)),
+        sources={
+            "wave": em.PlaneWave("+x", "Ez", *box, PULSE, permittivity=2.25, exit=False)
+        },
+        monitors={"line": em.TimeMonitor(("Ez",), (0.0, 0.0), (0.0, EVERYWHERE))},
+        polarisation="Ez",
+        steps=options.get("steps", 3),
+    )
+
+
+def test_bloch_vectors_above_the_light_line_are_refused():
+    limit = 1.5 * 2 * np.pi * CARRIER / SPEED_OF_LIGHT
+    tilted(0.999 * limit)
+    message = r"`wavevector` of the `Bloch` faces .* less than 9\.42478e.06 rad/m"
+    for bad in (limit, -1.1 * limit):
+        with pytest.raises(ArgumentError, match=message):
+            tilted(bad)
+    grid = Grid.centred((100, 30), CELL)
+    jax.jit(lambda k: tilted(k, grid=grid).dt)(2 * limit)
+
+
+def test_tilted_waves_want_equal_cells_across():
+    widths = jnp.full(30, CELL).at[3].set(0.9 * CELL)
+    start = jnp.asarray(-50 * CELL), jnp.asarray(-15 * CELL)
+    grid = Grid((jnp.asarray(CELL), widths), start, (100, 30))
+    with pytest.raises(ArgumentError, match="`grid` must have one width of cells al"):
+        tilted(1e6, grid=grid)
+
+
+def test_a_wave_has_the_whole_bloch_vector_over_a_long_period():
+    # 50 degrees in glass: 1.7 turns over the period of 1.5 um, not their remainder.
+    along = 1.5 * 2 * np.pi * CARRIER / SPEED_OF_LIGHT * np.sin(np.radians(50.0))
+    sim = tilted(along, steps=300)
+    row = np.asarray(em.simulate(sim).monitors["line"].values["Ez"])[-1].ravel()
+    assert np.abs(row[0]) > 0.01
+    np.testing.assert_allclose(row[1:], row[:-1] * np.exp(1j * along * CELL), rtol=1e-4)

@@ -27,6 +27,7 @@ from physax.runtime import (
     mesh,
     no_recompile,
 )
+from tests.em.scenes import bared
 
 
 # Most runs here are too short for their spectra.
@@ -50,6 +51,7 @@ def everything(steps=230):
     rng = np.random.default_rng(0)
     eps = jnp.asarray(rng.uniform(1.0, 2.5, shape), float).at[:, 10:20].set(9.0)
     eps = eps.at[29:32].set(1.0)  # A beam wants one medium.
+    eps = bared(eps, (16, 28), (21, 27))
     port = em.Port(at(12, 15), 16 * CELL, "+x", offset=8 * CELL)
     clear = em.Port(at(30, 15), 18 * CELL, "+x")
     return em.Simulation(
@@ -62,7 +64,7 @@ def everything(steps=230):
             "dipole": em.Dipole("Ez", at(23.6, 14), PULSE, moment=1e-6),
             "mode": em.ModeSource(port, PULSE),
             "beam": em.GaussianBeam(clear, PULSE, waist=4 * CELL),
-            "wave": em.PlaneWave("+x", "Ez", at(22, 16), at(12, 10), PULSE),
+            "wave": em.PlaneWave("+x", "Ez", at(22, 24), at(12, 6), PULSE),
         },
         monitors={
             "fields": em.FieldMonitor(("Ez",), at(26, 18), at(12, 8), FREQUENCIES),
@@ -292,7 +294,8 @@ def test_divergence_is_in_the_status():
     got = em.run(unstable(), progress=False, throw=False)
     assert got.drive.status == got.result.status == Status.DIVERGED
     assert got.drive.step < 5000
-    assert em.simulate(unstable()).status == Status.DIVERGED
+    with pytest.warns(PhysaxWarning, match="The fields are not finite"):
+        assert em.simulate(unstable()).status == Status.DIVERGED
 
 
 @pytest.mark.filterwarnings("error:The fields had not decayed")
@@ -349,7 +352,8 @@ def cut(*sizes):
 
 def check_close(got, want):
     """Compares fields, which may be padded, and what the monitors have summed."""
-    tolerance = 1e-6 if jnp.result_type(float) == jnp.float32 else 1e-12
+    # In float32 the roundings of 230 steps, in sum their root times 1.2e-7.
+    tolerance = 2e-6 if jnp.result_type(float) == jnp.float32 else 1e-12
     pairs = zip(
         jax.tree.leaves((want.fields, want.monitors)),
         jax.tree.leaves((got.fields, got.monitors)),

@@ -175,6 +175,7 @@ def test_a_port_in_a_conductor_is_refused():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The fields are not finite")
 def test_a_port_in_a_conductor_is_poisoned_in_a_run():
     omega = 2 * np.pi * SPEED_OF_LIGHT / (16.2 * CELL)
     for tangent, sound in ((0.05, True), (0.2, False)):

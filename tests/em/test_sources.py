@@ -5,6 +5,7 @@ import pytest
 from scipy.special import hankel1
 
 from physax import em
+from physax._checks import ArgumentError
 from physax.grid import Grid
 from physax.units import ETA_0, MICRO, NANO, SPEED_OF_LIGHT
 
@@ -51,10 +52,10 @@ def box_power(component, position, moment):
     monitors = {}
     for axis in "xyz":
         for sign in (-1, 1):
-            centre = [0.0] * 3
-            centre["xyz".index(axis)] = sign * half
+            centre, size = [0.0] * 3, [2 * half] * 3
+            centre["xyz".index(axis)], size["xyz".index(axis)] = sign * half, 0.0
             monitors[f"{axis}{sign}"] = em.FluxMonitor(
-                axis, tuple(centre), (2 * half,) * 3, CARRIER
+                axis, tuple(centre), tuple(size), CARRIER
             )
     sim = em.Simulation(
         Grid.centred((32,) * 3, CELL),
@@ -130,7 +131,8 @@ def at(axis, along, across=0.0):
 
 
 def flux(axis, along, width=2.5 * MICRO):
-    return em.FluxMonitor("xy"[axis], at(axis, along), (width, width), CARRIER)
+    size = (0.0, width) if axis == 0 else (width, 0.0)
+    return em.FluxMonitor("xy"[axis], at(axis, along), size, CARRIER)
 
 
 @pytest.mark.slow
@@ -229,3 +231,31 @@ def test_beam_has_its_waist_and_power_and_goes_one_way(direction, polarisation):
     # |u|^2 = exp(-2 x^2 / w^2) has the variance w^2 / 4.
     found_waist = 2 * np.sqrt(np.sum(profile * x**2) / np.sum(profile))
     assert found_waist / waist == pytest.approx(1, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: em.Dipole("Ez", (0.0, 0.0), PULSE, 1 + 1j),
+            "`moment` must be real, .* Give its phase as `phase` of the pulse",
+        ),
+        (
+            lambda: em.Dipole("Ez", (0.0, 0.0), PULSE, np.nan),
+            "`moment` must be finite, but is nan",
+        ),
+        (
+            lambda: em.ModeSource(em.Port((0.0, 0.0), 1e-6, "+x"), PULSE, 1j),
+            "`power` must be real",
+        ),
+        (
+            lambda: em.GaussianPulse(CARRIER, 1e13, np.inf),
+            "`phase` must be finite, but is inf",
+        ),
+        (lambda: em.ContinuousWave(CARRIER, phase=1j), "`phase` must be real"),
+        (lambda: em.GaussianPulse(CARRIER + 1j, 1e13), "`frequency` must be real"),
+    ],
+)
+def test_what_no_source_can_have_is_refused(make, message):
+    with pytest.raises(ArgumentError, match=message):
+        make()

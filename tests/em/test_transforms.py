@@ -10,7 +10,14 @@ from physax import em
 from physax._checks import ArgumentError
 from physax.em._simulate import check_types
 from physax.grid import Grid
-from tests.em.scenes import CELL, FREQUENCIES, PULSE, at, random_permittivity
+from tests.em.scenes import (
+    CELL,
+    FREQUENCIES,
+    PULSE,
+    at,
+    bared,
+    random_permittivity,
+)
 
 
 # The layers are thin, and the runs short, on purpose.
@@ -27,7 +34,7 @@ SHAPE = (24, 20)
 def sim():
     return em.Simulation(
         Grid.uniform(SHAPE, CELL),
-        em.Medium(random_permittivity(SHAPE)),
+        em.Medium(bared(random_permittivity(SHAPE), (8, 16), (7, 13))),
         em.Boundaries.all(em.CPML(5)),
         polarisation="Ez",
         steps=40,

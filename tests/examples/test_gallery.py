@@ -117,6 +117,7 @@ def test_third_harmonic(run):
     assert made["kerr"] == pytest.approx(1, abs=0.05)
 
 
+@pytest.mark.filterwarnings("ignore:`grid` should have at least 10 cells")
 def test_strip_modes(run):
     made, _ = run(strip_modes, "--cells", 50, "--points", 3)
     assert made["indices"][1, :2] == pytest.approx(strip_modes.FEMWELL, abs=0.03)

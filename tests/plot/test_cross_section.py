@@ -10,7 +10,7 @@ from physax.plot import cross_section_mode
 @pytest.fixture(scope="module")
 def modes():
     return cross_section_modes(
-        Grid.uniform((8, 4), 2.5e-3),
+        Grid.uniform((8, 4), 2.4e-3),
         Medium(conductivity=jnp.asarray(1e-3)),
         12e9,
         boundaries=Boundaries(),

@@ -29,10 +29,9 @@ def box_monitors(name, half, frequencies):
     """Returns flux monitors on the four sides of a square."""
     out = {}
     for side, (axis, sign) in SIDES.items():
-        centre = [0.0, 0.0]
-        centre["xy".index(axis)] = sign * half * RADIUS
-        size = (2 * half * RADIUS,) * 2
-        monitor = em.FluxMonitor(axis, tuple(centre), size, frequencies)
+        centre, size = [0.0, 0.0], [2 * half * RADIUS] * 2
+        centre["xy".index(axis)], size["xy".index(axis)] = sign * half * RADIUS, 0.0
+        monitor = em.FluxMonitor(axis, tuple(centre), tuple(size), frequencies)
         out[f"{name} {side}"] = monitor
     return out
 

@@ -59,10 +59,10 @@ def box_monitors(frequency):
     out = {}
     for axis in range(3):
         for sign in (-1, 1):
-            centre = [0.0, 0.0, 0.0]
-            centre[axis] = sign * OUTER * RADIUS
-            size = (2 * OUTER * RADIUS,) * 3
-            monitor = em.FluxMonitor("xyz"[axis], tuple(centre), size, frequency)
+            centre, size = [0.0, 0.0, 0.0], [2 * OUTER * RADIUS] * 3
+            centre[axis], size[axis] = sign * OUTER * RADIUS, 0.0
+            where = tuple(centre), tuple(size)
+            monitor = em.FluxMonitor("xyz"[axis], *where, frequency)
             out[f"{axis} {sign}"] = monitor
     return out
 

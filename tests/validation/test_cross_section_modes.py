@@ -73,6 +73,7 @@ def test_loss_of_a_filled_guide_is_exact_on_the_grid():
     assert complex(modes.effective_index[0]) == pytest.approx(exact, rel=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:`grid` should have at least 10 cells")
 def test_dispersion_of_a_filled_guide_is_exact_on_the_grid():
     grid, pole = metal_grid(12), em.Lorentz(1.5, 20e9, 1e9)
     across = 2 * 12 / WIDTH * np.sin(np.pi / (2 * 12))
@@ -118,6 +119,7 @@ def loaded(kind, n):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:`grid` should have at least 10 cells")
 @pytest.mark.parametrize(
     ("kind", "bracket", "order"),
     [("LSE", (1.7, 1.75), 0), ("LSM", (1.435, 1.46), 1)],
@@ -234,6 +236,7 @@ def test_strip_agrees_with_finite_elements(along):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:`grid` should have at least 10 cells")
 def test_rib_agrees_with_finite_elements():
     # A slab of 90 nm with a rib of 500 nm, 220 nm high in all, in silica. The rib
     # begins inside the slab: edges in common would be averaged twice.

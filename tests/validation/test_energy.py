@@ -66,7 +66,7 @@ def graded(*shape):
     )
 
 
-BLOCH = em.Boundaries(em.Bloch(1.1e6), em.Bloch(-2.3e6), em.Bloch(0.7e6))
+BLOCH = em.Boundaries(em.Bloch(1.1e6), em.Bloch(-2.3e6))
 LOW = em.Boundaries(*3 * [(em.PMC(), em.PEC())])
 HIGH = em.Boundaries(*3 * [(em.PEC(), em.PMC())])
 PERIODIC = em.Boundaries.all(em.Periodic())

@@ -7,10 +7,10 @@ import numpy as np
 
 from .._checks import ArgumentError
 from ._adjoints import AbstractAdjoint, Checkpointed, Direct
+from ._boxes import size_of
 from ._cpml import CPML
 from ._frequency_domain import FrequencyDomain
 from ._linear_tape import LinearTape
-from ._medium import REGIONAL
 from ._memory import medium_bytes, state_bytes
 from ._monitors import AbstractSpectralMonitor
 from ._reversible import Reversible
@@ -94,12 +94,8 @@ def _recorded_cells(sim: Simulation) -> int:
     electric = sim.components.electric
     cells = prod(sim.grid.shape)
     if sim.medium.regions:
-        cells = sum(
-            prod(high - low for low, high in region.box)
-            for region in sim.medium.regions
-            for prop in REGIONAL
-            if getattr(region, prop) is not None
-        )
+        boxes = [sim.medium.regions[n].box for n, _ in sim.medium.designed()]
+        cells = sum(prod(size_of(box)) for box in boxes)
     return cells * len(electric)
 
 

@@ -12,7 +12,7 @@ from .._checks import PhysaxWarning
 from ..runtime import benchmark, check_memory
 from ._adjoint_bytes import adjoint_bytes
 from ._adjoints import AbstractAdjoint
-from ._medium import REGIONAL, Medium
+from ._medium import Medium
 from ._monitors import AbstractSpectralMonitor
 from ._simulate import simulate
 from ._simulation import Simulation, with_steps
@@ -63,12 +63,7 @@ def _lengths(sim: Simulation) -> list[int]:
 
 def _where(medium: Medium) -> Callable[[Medium], list]:
     """Returns what takes from a medium the values that are differentiated."""
-    places = [
-        (number, prop)
-        for number, region in enumerate(medium.regions)
-        for prop in REGIONAL
-        if getattr(region, prop) is not None
-    ]
+    places = medium.designed()
     if not places:
         return lambda m: [m.permittivity]
     return lambda m: [getattr(m.regions[number], prop) for number, prop in places]

@@ -1,10 +1,14 @@
 """Spectra of a part of the time: transforms under a Gaussian window."""
 
+import warnings
+from collections.abc import Mapping
+
 import equinox as eqx
+import jax.core
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array, positive
+from .._checks import ArgumentError, PhysaxWarning, as_array, positive
 from ._clock import Clock
 from ._flux import FluxMonitor
 from ._monitors import AbstractMonitor, FieldMonitor
@@ -26,7 +30,7 @@ class Apodised(AbstractMonitor):
 
     Attributes:
         monitor: A `FieldMonitor`, `FluxMonitor` or `NearFieldMonitor`.
-        centre: $t_0$ in seconds.
+        centre: $t_0$ in seconds, within the run.
         width: $\tau$ in seconds.
 
     Raises:
@@ -63,3 +67,46 @@ class Apodised(AbstractMonitor):
 
     def finish(self, total, reads, setup):
         return self.monitor.finish(total, reads, setup)
+
+
+# Widths off its centre at which a window is closed: 1 % of it is left.
+_CLOSED = 3
+
+
+def check_windows(
+    monitors: Mapping[str, AbstractMonitor], dt: Float[Array, ""], steps: int
+) -> None:
+    """Refuses windows that are closed throughout a run, and warns of flanks.
+
+    Args:
+        monitors: By name.
+        dt: Time step in seconds.
+        steps: Number of steps.
+
+    Raises:
+        ArgumentError: If the middle of a window is known to lie more than three widths
+            outside of the run.
+    """
+    for name, monitor in monitors.items():
+        if not isinstance(monitor, Apodised):
+            continue
+        times = (monitor.centre, monitor.width, dt)
+        if any(isinstance(time, jax.core.Tracer) for time in times):
+            continue
+        centre, width, step = map(float, times)
+        end = steps * step
+        away = max(centre - end, -centre, 0.0) / width
+        if not away <= _CLOSED:
+            raise ArgumentError(
+                f"`centre` of monitor {name!r} must be at most {_CLOSED} widths of "
+                f"{width:.4g} s off the run, which lasts from 0 to {end:.4g} s, but is "
+                f"{centre:.4g} s: the window is closed all the time. Take more `steps`."
+            )
+        if away > 0:
+            warnings.warn(
+                f"`centre` of monitor {name!r} should lie in the run, from 0 to "
+                f"{end:.4g} s, but is {centre:.4g} s: it sees a flank of its window "
+                "alone. Take more `steps`.",
+                PhysaxWarning,
+                stacklevel=4,
+            )

@@ -4,9 +4,12 @@ import warnings
 from typing import Any
 
 import equinox as eqx
+import jax
+import jax.core
+import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, PhysaxWarning, as_array
+from .._checks import ArgumentError, PhysaxWarning, finite
 from ..grid import Grid
 from ._components import AXES, CYLINDRICAL_AXES
 from ._cpml import CPML
@@ -37,9 +40,12 @@ class Bloch(eqx.Module):
 
     Attributes:
         wavevector: Component of the Bloch vector along this axis, in rad/m.
+
+    Raises:
+        ArgumentError: If it is not finite, or complex.
     """
 
-    wavevector: Float[Array, ""] = eqx.field(converter=as_array)
+    wavevector: Float[Array, ""] = eqx.field(converter=finite("wavevector"))
 
 
 Face = PEC | PMC | CPML | Periodic | Bloch
@@ -60,8 +66,10 @@ class Boundaries(eqx.Module):
     """The two faces of each axis, low then high.
 
     `Boundaries(x=CPML(10), y=(PMC(), CPML(10)))` gives both faces of x the same layer
-    and mirrors the scene at the low face of y. Axes that the grid lacks are ignored.
-    In cylindrical coordinates write `Boundaries(r=CPML(10), z=CPML(10))`.
+    and mirrors the scene at the low face of y. For an axis that the grid lacks there is
+    nothing to give: faces like those of another axis, as `all` makes, have no effect,
+    and others are refused. In cylindrical coordinates write
+    `Boundaries(r=CPML(10), z=CPML(10))`.
 
     Attributes:
         x: Both faces of the x axis, or a pair (low, high).
@@ -140,7 +148,7 @@ def check_boundaries(
 
     Raises:
         ArgumentError: If the layers of an axis overlap or fill it, or there are faces
-            along r in other coordinates.
+            along r in other coordinates, or along an axis that the grid lacks.
     """
     if boundaries.r is not None and not around:
         raise ArgumentError(
@@ -148,6 +156,7 @@ def check_boundaries(
             f"{boundaries.r!r}. Give `x` and `y`, or pass `cylindrical=Cylindrical(m)` "
             "to the simulation."
         )
+    _refuse_extra(boundaries, grid)
     for axis, name in enumerate(boundaries.names(grid.ndim)):
         layers = [f for f in boundaries.axis(axis) if isinstance(f, CPML)]
         total = sum(layer.cells for layer in layers)
@@ -165,6 +174,32 @@ def check_boundaries(
                     PhysaxWarning,
                     stacklevel=4,
                 )
+
+
+def _refuse_extra(boundaries: Boundaries, grid: Grid) -> None:
+    """Refuses faces of an axis that the grid lacks, unless another axis has them."""
+    names = boundaries.names(grid.ndim)
+    there = [face for axis in range(grid.ndim) for face in boundaries.axis(axis)]
+    for name in AXES:
+        for face in () if name in names else getattr(boundaries, name):
+            if not isinstance(face, PEC) and not any(_alike(face, f) for f in there):
+                raise ArgumentError(
+                    f"`boundaries` must have faces along {', '.join(names)} only, the "
+                    f"axes of the grid, but have {face!r} along {name}. Leave `{name}` "
+                    "out."
+                )
+
+
+def _alike(one: Face, other: Face | None) -> bool:
+    """Whether two faces are the same, as far as is known."""
+    if jax.tree.structure(one) != jax.tree.structure(other):
+        return False
+    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+    return all(
+        any(isinstance(x, jax.core.Tracer) for x in pair)
+        or bool(np.all(np.equal(*pair)))
+        for pair in pairs
+    )
 
 
 def layer_cells(boundaries: Boundaries, axis: int) -> tuple[int, int]:

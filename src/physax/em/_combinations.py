@@ -2,13 +2,14 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, whole
 from ._overlap import Intervals
 from ._sections import Cells, is_line, shape_of
 
@@ -60,12 +61,14 @@ def _shapes(shapes: Sequence[AbstractShape]) -> tuple[AbstractShape, ...]:
     return shapes
 
 
-def _parts(parts: int) -> int:
-    if not isinstance(parts, int) or parts < 1:
-        raise ArgumentError(
-            f"`parts` must be an integer of at least 1, but is {parts}."
-        )
-    return parts
+def _parts(parts: Any) -> int:
+    return whole(parts, "parts")
+
+
+def _ends(shapes: Sequence[AbstractShape]) -> tuple[Array, Array]:
+    """Returns the lower and the upper corners of the boxes around shapes."""
+    low, high = zip(*(shape.bounds() for shape in shapes), strict=True)
+    return jnp.stack(low), jnp.stack(high)
 
 
 def _divided(cells: Cells, axis: int, ndim: int, parts: int) -> Cells:
@@ -138,8 +141,8 @@ class Union(AbstractShape):
         return _together(self.shapes, cells, self.parts, all_=False)
 
     def bounds(self):
-        low, high = zip(*(shape.bounds() for shape in self.shapes), strict=True)
-        return jnp.min(jnp.stack(low), axis=0), jnp.max(jnp.stack(high), axis=0)
+        low, high = _ends(self.shapes)
+        return jnp.min(low, axis=0), jnp.max(high, axis=0)
 
 
 class Intersection(AbstractShape):
@@ -160,8 +163,8 @@ class Intersection(AbstractShape):
         return _together(self.shapes, cells, self.parts, all_=True)
 
     def bounds(self):
-        low, high = zip(*(shape.bounds() for shape in self.shapes), strict=True)
-        low, high = jnp.max(jnp.stack(low), axis=0), jnp.min(jnp.stack(high), axis=0)
+        low, high = _ends(self.shapes)
+        low, high = jnp.max(low, axis=0), jnp.min(high, axis=0)
         # Of shapes that do not meet nothing is left, at a point.
         return low, jnp.maximum(low, high)
 

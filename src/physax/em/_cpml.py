@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, at_least, between, positive
+from .._checks import at_least, between, positive, whole
 from ..units import EPSILON_0, ETA_0
 
 
@@ -62,7 +62,7 @@ class CPML(eqx.Module):
         ArgumentError: If an attribute is out of its range.
     """
 
-    cells: int = eqx.field(static=True)
+    cells: int = eqx.field(static=True, converter=lambda n: whole(n, "cells", 4))
     order: int = eqx.field(static=True, default=4)
     reflection: Float[Array, ""] | None = eqx.field(
         converter=_optional(between("reflection", 0.0, 1.0)), default=None
@@ -73,12 +73,6 @@ class CPML(eqx.Module):
     alpha_max: Float[Array, ""] | None = eqx.field(
         converter=_optional(at_least("alpha_max", 0.0)), default=None
     )
-
-    def __check_init__(self):
-        if not isinstance(self.cells, int):
-            raise ArgumentError(f"`cells` must be an integer, but is {self.cells!r}.")
-        if self.cells < 4:
-            raise ArgumentError(f"`cells` must be at least 4, but is {self.cells}.")
 
 
 def cpml_coefficients(

@@ -32,6 +32,7 @@ from ._cross_section_operator import (
 from ._cross_section_solver import Request, eigenmodes
 from ._medium import Medium
 from ._medium_checks import check_medium
+from ._resolution import check_section, one_frequency
 
 
 class CrossSectionModes(eqx.Module):
@@ -155,9 +156,12 @@ def cross_section_modes(
             out of range, there are more modes asked than unknowns, or fewer modes
             travel than were asked for; that message lists the indices found. If a
             metal comes without `target`, is perfect, or the solver does not converge.
+            If there are fewer than 4 cells per wavelength in the medium, or the grid
+            spans less than a thousandth of a wavelength; in a compiled program such a
+            grid gives NaN.
     """
     _check_arguments(grid, medium, count, boundaries)
-    frequency = positive(as_array(frequency), "frequency")
+    frequency = check_section(grid, medium, one_frequency(frequency))
     numbers = {"radius": radius, "target": target, "spacing": spacing, "dt": dt}
     numbers = {k: as_array(v) for k, v in numbers.items() if v is not None}
     for name in {"target", "spacing", "dt"} & set(numbers):

@@ -21,6 +21,7 @@ from ._cross_section_operator import (
     magnetic_of,
     sparse_operators,
 )
+from ._resolution import LEAST_SPAN
 
 
 class Request(NamedTuple):
@@ -215,14 +216,20 @@ def _find(section: CrossSection, count: int, target: float):
 
 
 def _solve_on_host(request: Request, section: CrossSection, target) -> Eigenmodes:
-    """Finds the modes; NaN where nothing can be solved, or a mode is complex."""
+    """Finds the modes; NaN where nothing can be solved, or a mode is complex.
+
+    No more can be where the section spans but a tiny part of a wavelength.
+    """
     dtype, real = section.permittivity[0].dtype, np.asarray(target).dtype
     section = _wide(section)
     shapes = [x.shape for x in section.permittivity[:2]]
     squares = np.full(request.count, np.nan, dtype)
     fields = [np.full((request.count, *s), np.nan, dtype) for s in 2 * shapes]
     outside = np.asarray(np.nan, real)
-    if all(np.all(np.isfinite(x)) for x in jax.tree.leaves(section)):
+    # Lengths are times the wavenumber.
+    longest = max(np.sum(np.real(width)) for width in section.widths)
+    known = all(np.all(np.isfinite(x)) for x in jax.tree.leaves(section))
+    if known and longest >= 2 * np.pi * LEAST_SPAN:
         values, *found = _find(section, request.count, float(target))
         known = len(values)
         squares[:known], squares[known:] = values, np.inf
@@ -355,6 +362,8 @@ def _solve_beside(section: CrossSection, square, e: Pair, left: Pair, right: Pai
 
 def _solve_border_on_host(trans: str, section: CrossSection, square, e, left, right):
     """Solves with the bordered matrix, or its transpose, by a sparse factorisation."""
+    if not np.all(np.isfinite(e)):
+        return np.full_like(right, np.nan)
     a, g, kept = sparse_operators(_wide(section))
     square, e, left, given = (_double(x) for x in (square, e, left, right))
     matrix = g @ a - square * sp.eye_array(a.shape[0])

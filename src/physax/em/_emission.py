@@ -14,7 +14,6 @@ from jaxtyping import Array, Complex, Float
 from .._checks import ArgumentError, PhysaxWarning, check
 from ..units import EPSILON_0, ETA_0, FEMTO, MU_0, SPEED_OF_LIGHT
 from ._clock import Clock
-from ._force import ForceMonitor
 from ._medium import Property
 from ._monitors import (
     AbstractMonitor,
@@ -23,7 +22,6 @@ from ._monitors import (
     as_frequencies,
     sample_coordinates,
 )
-from ._near_field import NearFieldMonitor
 from ._pulses import AbstractPulse, GaussianPulse
 from ._setup import Setup
 from ._sources import AbstractSource, Dipole
@@ -210,21 +208,26 @@ def purcell(
 
 
 def check_excitation(
-    sources: Mapping[str, AbstractSource], monitors: Mapping[str, AbstractMonitor]
+    sources: Mapping[str, AbstractSource],
+    monitors: Mapping[str, AbstractMonitor],
+    *,
+    linear: bool,
 ) -> None:
     """Refuses or warns of monitors whose results the sources make meaningless.
 
     Args:
         sources: By name.
         monitors: By name.
+        linear: Whether the medium is, so that it makes no frequencies of its own.
 
     Raises:
         ArgumentError: If the dipole of an `EmissionMonitor` is not the only source.
     """
     for name, monitor in monitors.items():
         if isinstance(monitor, EmissionMonitor):
+            # Where its dipole is dark it is NaN, as it says.
             _check_dipole(monitor.dipole, sources, name)
-        if isinstance(monitor, NearFieldMonitor | ForceMonitor):
+        elif isinstance(monitor, AbstractSpectralMonitor) and linear:
             _check_band(monitor.frequencies, sources, name)
 
 
@@ -269,17 +272,17 @@ def _check_band(
     if isinstance(frequencies, jax.core.Tracer) or not pulses:
         return
     bands = [_band(pulse) for pulse in pulses]
-    for f in np.asarray(frequencies):
-        if not any(low <= f <= high for low, high in bands):
-            told = " and ".join(f"{low:.4g} to {high:.4g}" for low, high in bands)
-            warnings.warn(
-                f"`frequencies` of monitor {name!r} should lie where the sources emit, "
-                f"from {told} Hz, but one is {f:.4g} Hz: what it records there is "
-                "rounding. Give the pulse a larger bandwidth.",
-                PhysaxWarning,
-                stacklevel=4,
-            )
-            return
+    f = np.asarray(frequencies)
+    dark = np.all([(f < low) | (f > high) for low, high in bands], axis=0)
+    if np.any(dark):
+        told = " and ".join(f"{low:.4g} to {high:.4g}" for low, high in bands)
+        warnings.warn(
+            f"`frequencies` of monitor {name!r} should lie where the sources emit, "
+            f"from {told} Hz, but one is {f[dark][0]:.4g} Hz: what it records there "
+            "is rounding. Give the pulse a larger bandwidth.",
+            PhysaxWarning,
+            stacklevel=4,
+        )
 
 
 def _band(pulse: AbstractPulse) -> tuple[float, float]:
@@ -288,4 +291,5 @@ def _band(pulse: AbstractPulse) -> tuple[float, float]:
         reach = np.sqrt(-2 * np.log(_DARK)) * np.asarray(pulse.bandwidth)
         middle = np.asarray(pulse.frequency)
         return float(np.min(middle - reach)), float(np.max(middle + reach))
-    return 0.0, float(np.max(np.asarray(pulse.highest_frequency())))
+    with jax.ensure_compile_time_eval():
+        return 0.0, float(np.max(np.asarray(pulse.highest_frequency())))

@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, ArrayLike, Complex, Float, Num
 
-from .._checks import ArgumentError, as_array, check
+from .._checks import ArgumentError, as_array, at_once, check
 from ..units import ETA_0, FEMTO
 from ._components import AXES
 from ._currents import WALLS, Currents, projectable, surface_currents, wavenumber
@@ -18,6 +18,9 @@ from ._near_field import NearField
 
 
 _BATCH = 512
+
+# Unit vectors may have been written to three digits.
+_ROUNDED = 1e-3
 
 
 class FarField(eqx.Module):
@@ -54,11 +57,14 @@ def direction(
     Returns:
         The vectors, shape (..., axes), with two components without `theta`, else
         three.
+
+    Raises:
+        ArgumentError: If an angle is of more than two turns, as of degrees.
     """
-    phi = as_array(phi)
+    phi = _radians(phi, "phi")
     if theta is None:
         return jnp.stack([jnp.cos(phi), jnp.sin(phi)], axis=-1)
-    phi, theta = jnp.broadcast_arrays(phi, as_array(theta))
+    phi, theta = jnp.broadcast_arrays(phi, _radians(theta, "theta"))
     across = jnp.sin(theta)
     # That of pi in floating point is some rounding of either sign.
     small = jnp.abs(across) < 2 * jnp.finfo(across.dtype).eps
@@ -66,6 +72,16 @@ def direction(
     return jnp.stack(
         [across * jnp.cos(phi), across * jnp.sin(phi), jnp.cos(theta)], axis=-1
     )
+
+
+def _radians(angle: Num[ArrayLike, "..."], name: str) -> Num[Array, "..."]:
+    """Returns angles as an array, refusing those that must be degrees."""
+    angle = as_array(angle)
+    with at_once(angle):
+        # NaN goes on.
+        good = ~(jnp.abs(angle) > 4 * np.pi)
+        told = f"`{name}` must be in radians (see `np.radians`) and at most 4 pi"
+        return check(angle, good, told)
 
 
 def k_direction(axis: str, *cosines: Num[ArrayLike, "..."]) -> Float[Array, "..."]:
@@ -121,15 +137,16 @@ def far_field(near: NearField, directions: Num[ArrayLike, "..."]) -> FarField:
 
     Args:
         near: From a `NearFieldMonitor`.
-        directions: Vectors towards the observer, shape (..., axes), from `direction` or
-            `k_direction`; made unit vectors.
+        directions: Unit vectors towards the observer, shape (..., axes), from
+            `direction` or `k_direction`.
 
     Returns:
         Amplitudes and intensity.
 
     Raises:
         ArgumentError: If the faces lie in more than one material or in a lossy one, or
-            the simulation is periodic, or 1-D, or walled on both sides of an axis.
+            the simulation is periodic, or 1-D, or walled on both sides of an axis, or
+            a vector is longer or shorter than 1 by more than a thousandth.
     """
     near = projectable(near)
     vectors = as_array(directions)
@@ -138,9 +155,14 @@ def far_field(near: NearField, directions: Num[ArrayLike, "..."]) -> FarField:
             f"`directions` must have {near.ndim} components along the last axis, but "
             f"have shape {vectors.shape}."
         )
-    length = jnp.sqrt(jnp.sum(vectors**2, axis=-1))
-    # Not `length > 0`: evanescent directions are NaN, and give NaN.
-    length = check(length, ~(length <= 0), "`directions` must have a length")
+    with at_once(vectors):
+        length = jnp.sqrt(jnp.sum(vectors**2, axis=-1))
+        # Evanescent directions are NaN, and give NaN.
+        length = check(
+            length,
+            ~(jnp.abs(length - 1) > _ROUNDED),
+            "The length of `directions` must be 1, as `em.direction` makes it",
+        )
     return _project(near, vectors / length[..., None])
 
 

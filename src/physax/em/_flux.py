@@ -26,7 +26,7 @@ class FluxMonitor(AbstractSpectralMonitor):
         axis: `"x"`, `"y"` or `"z"`, in cylindrical coordinates `"r"` or `"z"`: the
             normal.
         centre: Middle in metres.
-        size: Lengths in metres; the entry along the normal is ignored.
+        size: Lengths in metres, 0 along the normal.
         frequencies: In Hz.
     """
 
@@ -43,13 +43,18 @@ class FluxMonitor(AbstractSpectralMonitor):
             )
         normal = axes.index(self.axis)
         centre = check_point(self.centre, frame.ndim, "centre", what)
-        size = list(check_size(self.size, frame, what))
-        size[normal] = 0.0
+        size = check_size(self.size, frame, what)
+        if size[normal]:
+            raise ArgumentError(
+                f"`size` of {what} must be 0 along its axis {self.axis}, because the "
+                f"flux is that through one plane, but is {size[normal]:g} m. For the "
+                "power out of a box take a `NearFieldMonitor`."
+            )
         node = max(frame.nearest(normal, centre[normal], 0.0, what), 1)
         reads = []
         for electric, magnetic, _ in _pairs(normal, frame.components):
             for name in (electric, magnetic):
-                spans = list(frame.box(name, centre, tuple(size), what))
+                spans = list(frame.box(name, centre, size, what))
                 low = node if name[0] == "E" else node - 1
                 spans[normal] = (low, node + 1)
                 reads.append(Read(name, name, tuple(spans)))

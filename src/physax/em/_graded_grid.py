@@ -7,13 +7,13 @@ import jax.core
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, whole
 from ..grid import AXES, Grid
 from ._boundaries import PEC
 from ._frame import check_point
 from ._materials import Material
 from ._scene import check_size, largest_index
-from ._shapes import Structure
+from ._shapes import Structure, painted
 
 
 # Borders nearer to each other than this part of the finest cell are one.
@@ -74,9 +74,9 @@ def graded_grid(
         raise ArgumentError(
             f"`lines` must have one entry per axis ({len(size)}), but has {len(lines)}."
         )
+    structures, ground = painted(structures, background)
     bounds = [_bounds(one) for one in structures]
-    background = Material() if background is None else background
-    widest = float(waves.min()) / largest_index(background, waves) / cells
+    widest = float(waves.min()) / largest_index(ground, waves) / cells
     limits = [
         float(waves.min()) / largest_index(one.material, waves) / cells
         for one in structures
@@ -113,10 +113,7 @@ def _check_numbers(cells: float | int, ratio: float | int, layer: int):
         raise ArgumentError(f"`cells` must be at least 2 and finite, but is {cells:g}.")
     if not 1.05 <= ratio <= 2:
         raise ArgumentError(f"`ratio` must lie in [1.05, 2], but is {ratio:g}.")
-    if not isinstance(layer, int) or layer < 0:
-        raise ArgumentError(
-            f"`layer` must be an integer of at least 0, but is {layer}."
-        )
+    whole(layer, "layer", 0)
 
 
 def _bounds(structure: Structure) -> tuple[np.ndarray, np.ndarray]:

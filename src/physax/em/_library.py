@@ -1,5 +1,6 @@
 """Optical materials from the literature."""
 
+import dataclasses
 import json
 import math
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from jaxtyping import ArrayLike, Num
 
 from .._checks import ArgumentError
 from ..units import MICRO
-from ._materials import Material
+from ._materials import Material, check_range
 from ._poles import Drude, Lorentz
 from ._sellmeier import sellmeier
 
@@ -72,7 +73,8 @@ def library(
     Args:
         name: As `materials` lists it, for example `"SiO2"`, `"Si"` or `"Au"`.
         wavelengths: Where the material is needed, in metres (vacuum). Give them to
-            learn of one outside the range of the source; nothing is checked without.
+            learn of one outside the range of the source; without, `scene` and
+            `graded_grid` alone check it.
 
     Returns:
         The material, with poles.
@@ -87,9 +89,10 @@ def library(
         _check_range(name, _entry(numbers), wavelengths)
     # Built on the host even while tracing, as all its numbers are known.
     with jax.ensure_compile_time_eval():
-        if numbers["formula"] == "Drude-Lorentz":
-            return _metal(numbers)
-        return _transparent(numbers)
+        lossy = numbers["formula"] == "Drude-Lorentz"
+        found = _metal(numbers) if lossy else _transparent(numbers)
+    entry = _entry(numbers)
+    return dataclasses.replace(found, valid=(entry.shortest, entry.longest))
 
 
 def _entry(numbers: dict[str, Any]) -> LibraryEntry:
@@ -119,17 +122,8 @@ def _check_range(name: str, entry: LibraryEntry, wavelengths: Any) -> None:
             "`wavelengths` must be known when the material is looked up, but they are "
             "traced. Look it up outside of the traced function."
         )
-    waves = np.asarray(wavelengths, float).ravel()
-    # A limit that went through float32 is still inside.
-    slack = 1e-6
-    low, high = entry.shortest * (1 - slack), entry.longest * (1 + slack)
-    bad = waves[~((waves >= low) & (waves <= high))]
-    if bad.size:
-        raise ArgumentError(
-            f"`wavelengths` must lie between {entry.shortest / MICRO:g} and "
-            f"{entry.longest / MICRO:g} µm for {name!r} ({entry.source}), but one is "
-            f"{bad[0] / MICRO:g} µm. Fit a table of that range by `fit_material`."
-        )
+    waves = np.asarray(wavelengths, float)
+    check_range(waves, (entry.shortest, entry.longest), f"{name!r} ({entry.source})")
 
 
 def _transparent(numbers: dict[str, Any]) -> Material:

@@ -1,8 +1,6 @@
-"""Limits that a simulation must keep: time step, resolution, memory."""
+"""Limits that a simulation must keep: time step, resolution, places."""
 
-import warnings
 from collections.abc import Iterable, Mapping
-from functools import reduce
 from typing import Any
 
 import jax.core
@@ -10,11 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, PhysaxWarning
+from .._checks import ArgumentError
 from ..grid import Box, Grid
 from ..units import SPEED_OF_LIGHT
 from ._apodised import Apodised
-from ._boxes import cells_of
 from ._components import Components
 from ._cylindrical import largest_eigenvalue
 from ._emission import EmissionMonitor
@@ -26,7 +23,7 @@ from ._monitors import AbstractMonitor, AbstractSpectralMonitor
 from ._near_field import NearFieldMonitor
 from ._plain import check_plain
 from ._plane_wave import PlaneWave
-from ._poles import susceptibility
+from ._resolution import check_cells
 from ._sources import AbstractSource, Dipole
 from ._tilt import stiffest
 
@@ -81,108 +78,24 @@ def _around_metal(grid: Grid, medium: Medium, metal: Metal, parts: Components) -
     return largest_step_around(mobility, inertia, grid, parts)
 
 
-def _entries(value: Property) -> list[Array]:
-    return list(value.values()) if isinstance(value, dict) else [value]
-
-
-def _largest(entries: list[Array]) -> np.ndarray:
-    """Returns the largest entry of any component, cell by cell where they differ."""
-    return np.asarray(reduce(np.maximum, map(np.asarray, entries)))
-
-
-def _worst(grid: Grid, index: np.ndarray) -> tuple[float, float]:
-    """Returns index and width in metres of the cell that is optically longest."""
-    found = []
-    for axis, width in enumerate(map(np.asarray, grid.widths)):
-        # On a graded grid the dense parts may have the small cells.
-        others = tuple(a for a in range(grid.ndim) if a != axis)
-        row = np.max(index, axis=others) if width.ndim and index.ndim else np.max(index)
-        row, width = np.broadcast_arrays(row, width)
-        where = np.unravel_index(np.argmax(row * width), row.shape)
-        found.append((float(row[where]), float(width[where])))
-    return max(found, key=lambda pair: pair[0] * pair[1])
-
-
-_TINY = 1e-30
-
-# Below the first number of cells per wavelength the answer means nothing, below the
-# second it is rough: the phase velocity of a plane wave is wrong by 1 - 4 %.
-_REFUSE, _WARN = 4, 10
-
-
-def _polarised(
-    base: np.ndarray, medium: Medium, grid: Grid, frequency: float
-) -> np.ndarray:
-    """Returns the permittivity with what poles add at a frequency, where waves go.
-
-    In a metal none does: of it only the skin is asked for.
-    """
-    if not medium.dispersions:
-        return base
-    whole = np.broadcast_to(base, grid.shape).astype(np.complex64)
-    for one in medium.dispersions:
-        parts = one.fraction if isinstance(one.fraction, dict) else {"": one.fraction}
-        with jax.ensure_compile_time_eval():
-            chi = complex(susceptibility(one.poles, frequency))
-        whole[cells_of(one.box)] += _largest(list(parts.values())) * chi
-    loss = max(float(np.max(np.imag(np.sqrt(whole)))), _TINY)
-    skin = SPEED_OF_LIGHT / (2 * np.pi * frequency) / loss
-    cell = max(float(np.min(np.asarray(width))) for width in grid.widths)
-    if skin < cell:
-        warnings.warn(
-            f"`grid` should have cells below the skin depth of the metals, {skin:.3g} "
-            f"m at {frequency / 1e12:.4g} THz, but has cells of {cell:.3g} m.",
-            PhysaxWarning,
-            stacklevel=5,
-        )
-    return np.where(np.real(whole) > 0, np.abs(whole), 0)
-
-
 def check_resolution(
     sources: Mapping[str, AbstractSource], grid: Grid, medium: Medium
 ) -> None:
-    """Refuses or warns of too few cells per wavelength in the densest medium.
+    """Refuses or warns of too few cells per wavelength of the sources.
 
     Args:
         sources: By name.
         grid: The grid.
-        medium: The medium.
+        medium: The medium, without design regions.
 
     Raises:
         ArgumentError: Below 4 cells per wavelength at the frequency of a pulse.
     """
-    electric, magnetic = _entries(medium.permittivity), _entries(medium.permeability)
-    if any(
-        isinstance(v, jax.core.Tracer) for v in (*electric, *magnetic, *grid.widths)
-    ):
-        return
-    poles = jax.tree.leaves(medium.dispersions)
-    if not sources or any(isinstance(x, jax.core.Tracer) for x in poles):
-        return
-    for name, source in sources.items():
-        frequency = source.pulse.frequency
-        if isinstance(frequency, jax.core.Tracer):
-            continue
-        highest = float(np.max(np.asarray(frequency)))
-        square = _polarised(_largest(electric), medium, grid, highest)
-        square = square * _largest(magnetic)
-        index, cell = _worst(grid, np.asarray(np.sqrt(np.maximum(square, _TINY))))
-        cells = SPEED_OF_LIGHT / highest / index / cell
-        told = (
-            f"cells per wavelength where the medium has index {index:.3g}, at the "
-            f"frequency of source {name!r}"
-        )
-        if cells < _REFUSE:
-            raise ArgumentError(
-                f"`grid` must have at least {_REFUSE} {told}, but has {cells:.2g}. Are "
-                "lengths in metres and frequencies in Hz?"
-            )
-        if cells < _WARN:
-            warnings.warn(
-                f"`grid` should have at least {_WARN} {told}, but has {cells:.3g}.",
-                PhysaxWarning,
-                stacklevel=4,
-            )
+    frequencies = {
+        f"the frequency of source {name!r}": source.pulse.frequency
+        for name, source in sources.items()
+    }
+    check_cells(grid, medium, frequencies, stacklevel=4)
 
 
 _STRAIGHT = (

@@ -8,10 +8,17 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Complex, Float
+from jaxtyping import Array, ArrayLike, Complex, Float, Num
 
-from .._checks import ArgumentError, PhysaxWarning, as_array, check, positive
-from ..units import EPSILON_0
+from .._checks import (
+    ArgumentError,
+    PhysaxWarning,
+    as_array,
+    at_once,
+    check,
+    positive,
+)
+from ..units import EPSILON_0, MICRO
 from ._poles import AbstractPole, as_poles, check_poles, susceptibility
 
 
@@ -19,6 +26,11 @@ def _values(
     x: ArrayLike | Sequence, name: str, *, tensor: bool = False
 ) -> Float[Array, "..."]:
     """Returns one value or three, or a tensor, as floating point numbers."""
+    if isinstance(x, str):
+        raise ArgumentError(
+            f"`{name}` must be numbers, but is {x!r}. Materials are looked up by their "
+            "names: `library(name)`."
+        )
     if isinstance(x, Sequence):
         x = jnp.stack([_values(value, name, tensor=tensor) for value in x])
     elif not isinstance(x, jax.core.Tracer):
@@ -117,6 +129,9 @@ class Material(eqx.Module):
             is checked where all are known: traced ones may let fields grow.
         chi2: Susceptibility of second order in m/V; see `Nonlinearity`.
         chi3: Of third order in m^2/V^2; from a Kerr index by `kerr_susceptibility`.
+        valid: Shortest and longest wavelength in vacuum, in metres, at which the
+            numbers hold: those of `library` have it, and `scene` and `graded_grid`
+            refuse others. `None` if unknown.
 
     Raises:
         ArgumentError: If a value is not finite, not real, or has another shape, if
@@ -136,9 +151,36 @@ class Material(eqx.Module):
     poles: tuple[AbstractPole, ...] = eqx.field(converter=as_poles, default=())
     chi2: Float[Array, ""] = eqx.field(converter=_power("chi2"), default=0.0)
     chi3: Float[Array, ""] = eqx.field(converter=_power("chi3"), default=0.0)
+    valid: tuple[float, float] | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
         check_poles(self.poles)
+
+
+def check_range(
+    wavelengths: Num[np.ndarray, "..."], valid: tuple[float, float], what: str
+) -> None:
+    """Refuses wavelengths at which the numbers of a material do not hold.
+
+    Args:
+        wavelengths: In vacuum, in metres.
+        valid: The shortest and the longest one that is allowed.
+        what: The material, for the message.
+
+    Raises:
+        ArgumentError: Names the first wavelength out of the range.
+    """
+    # A limit that went through float32 is still inside.
+    slack = 1e-6
+    low, high = valid[0] * (1 - slack), valid[1] * (1 + slack)
+    waves = np.ravel(wavelengths)
+    bad = waves[~((waves >= low) & (waves <= high))]
+    if bad.size:
+        raise ArgumentError(
+            f"`wavelengths` must lie between {valid[0] / MICRO:g} and "
+            f"{valid[1] / MICRO:g} µm for {what}, but one is {bad[0] / MICRO:g} µm. "
+            "Fit a table of that range by `fit_material`."
+        )
 
 
 def complex_permittivity(
@@ -154,16 +196,35 @@ def complex_permittivity(
         frequency: In Hz.
 
     Returns:
-        One number for each frequency; three where the material differs along the axes;
-        of a tensor its diagonal.
+        One number for each frequency; three where the material differs along the axes.
 
     Raises:
-        ArgumentError: If a frequency is not positive.
+        ArgumentError: If a frequency is not positive, `material` is perfect metal, or
+            its tensor has entries beside the diagonal.
     """
+    if not isinstance(material, Material):
+        raise ArgumentError(
+            f"`material` must be a `Material`, but is {material!r}. Perfect metal has "
+            "no permittivity, and materials are looked up by name with `library`."
+        )
     f = positive(as_array(frequency), "frequency")
     eps, sigma = material.permittivity, material.conductivity
-    eps = jnp.diagonal(eps) if eps.ndim == 2 else eps
+    eps = _diagonal(eps) if eps.ndim == 2 else eps
     if eps.ndim or sigma.ndim:
         f = f[..., None]
     loss = sigma / EPSILON_0 / (2 * jnp.pi * f)
     return eps + susceptibility(material.poles, f) + 1j * loss
+
+
+def _diagonal(tensor: Float[Array, "3 3"]) -> Float[Array, "3"]:
+    """Returns the diagonal of a tensor that has no other entries."""
+    with at_once(tensor):
+        entries = jnp.diagonal(tensor)
+        beside = jnp.max(jnp.abs(tensor - jnp.diag(entries)))
+        beside = check(
+            beside,
+            beside <= 1e-6 * jnp.max(entries),
+            "The largest entry of `permittivity` beside the diagonal (the principal "
+            "ones are `numpy.linalg.eigvalsh(permittivity)`) must be 0",
+        )
+        return entries + 0 * beside

@@ -193,6 +193,15 @@ class Medium(eqx.Module):
     )
     metal: Metal | None = None
 
+    def designed(self) -> list[tuple[int, str]]:
+        """Returns which values design regions have: numbers of regions, properties."""
+        return [
+            (number, prop)
+            for number, region in enumerate(self.regions)
+            for prop in REGIONAL
+            if getattr(region, prop) is not None
+        ]
+
     def near(
         self, box: Box, shape: tuple[int, ...], *, whole: bool = False
     ) -> "Medium":

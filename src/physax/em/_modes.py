@@ -1,13 +1,17 @@
 """Modes of a slab on the same Yee points as the simulation that uses them."""
 
 import equinox as eqx
+import jax
+import jax.core
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
-from .._checks import ArgumentError, positive
+from .._checks import ArgumentError
 from ..units import ETA_0, SPEED_OF_LIGHT
 from ._boundaries import PEC, Periodic
 from ._eigenpair import eigenpair
+from ._resolution import check_span, judge_cells, one_frequency
 
 
 class SlabMode(eqx.Module):
@@ -76,17 +80,20 @@ def slab_mode(
         The mode.
 
     Raises:
-        ArgumentError: If `order` is not between 1 and the number of points, or
-            `frequency` is not positive.
+        ArgumentError: If the arrays are not of one length of at least 4, `order` is not
+            between 1 and the number of points, or `frequency` is not one positive
+            number; as far as they are known, if there are fewer than 4 cells per
+            wavelength, or the line spans less than a thousandth of a wavelength.
     """
-    n = own.shape[0]
+    line = {"own": own, "along": along, "across": across}
+    n = check_line({**line, "widths": widths, "gaps": gaps})
     if not 1 <= order <= n:
         raise ArgumentError(f"`order` must lie between 1 and {n}, but is {order}.")
-    if n < 4:
-        raise ArgumentError(f"`own` must have at least 4 points, but has {n}.")
+    frequency = one_frequency(frequency)
+    _check_scale(line, widths, frequency)
     # A unit of length of the size of a cell keeps float32 away from its limits.
     unit = widths[0]
-    k0 = 2 * jnp.pi * positive(frequency, "frequency") / SPEED_OF_LIGHT * unit
+    k0 = 2 * jnp.pi * frequency / SPEED_OF_LIGHT * unit
     flux = unit / (gaps * along)
     # Conductances to the neighbour before and after each point. The gaps beyond the
     # ends, of which the line knows one less, are as wide as their neighbours.
@@ -114,3 +121,50 @@ def slab_mode(
     if isinstance(ends, tuple):
         outside = jnp.zeros_like(outside)  # between walls all that travels is guided
     return SlabMode(beta, electric, magnetic, beta**2 > outside)
+
+
+def check_line(arrays: dict[str, ArrayLike]) -> int:
+    """Refuses arrays that do not have one number at each point of a line.
+
+    Args:
+        arrays: By name, among them `own`.
+
+    Returns:
+        The number of points.
+
+    Raises:
+        ArgumentError: If there are fewer than 4, or the shapes differ.
+    """
+    shape = jnp.shape(arrays["own"])
+    if len(shape) != 1 or shape[0] < 4:
+        raise ArgumentError(
+            f"`own` must be an array of at least 4 points, but has shape {shape}. Give "
+            "a number at each point of the line."
+        )
+    for name, value in arrays.items():
+        if jnp.shape(value) != shape:
+            raise ArgumentError(
+                f"`{name}` must have the shape {shape} of `own`, but has shape "
+                f"{jnp.shape(value)}. Give a number at each point of the line."
+            )
+    return shape[0]
+
+
+def _check_scale(line: dict[str, Array], widths: Array, frequency: Array) -> None:
+    """Refuses, where it is known, a frequency that does not fit the line."""
+    values = (*line.values(), widths, frequency)
+    if any(isinstance(value, jax.core.Tracer) for value in values):
+        return
+    own, along, across = map(np.asarray, line.values())
+    cells = np.asarray(widths)
+    check_span("widths", float(np.sum(cells)), float(frequency))
+    index = np.sqrt(own * np.maximum(along, across))
+    worst = np.argmax(index * cells)
+    judge_cells(
+        "widths",
+        float(index[worst]),
+        float(cells[worst]),
+        float(frequency),
+        "`frequency`",
+        stacklevel=3,
+    )

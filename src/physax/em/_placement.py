@@ -1,5 +1,6 @@
 """Shapes moved, turned, mirrored, stretched, repeated, and placed beside each other."""
 
+import math
 from collections.abc import Sequence
 from itertools import product
 
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, check
+from .._checks import ArgumentError, check, whole
 from ..grid import AXES
 from ._combinations import AbstractShape, Difference, Intersection, Union
 from ._moved_shapes import Mirrored, Repeated, Scaled, Turned, turned
@@ -62,7 +63,7 @@ def rotate(
     axis: str = "z",
     *,
     about: ArrayLike | Sequence[ArrayLike] = 0.0,
-    parts: int = 3,
+    parts: int | np.integer = 3,
 ) -> AbstractShape:
     """Turns a shape about an axis.
 
@@ -72,7 +73,8 @@ def rotate(
 
     Args:
         shape: The shape. A box must be finite across the axis.
-        angle: The angle in radians, counterclockwise as seen from above the axis.
+        angle: The angle in radians, counterclockwise as seen from above the axis, at
+            most a turn either way.
         axis: "x", "y" or "z".
         about: A point (x, y, z) on the axis in metres; entries left out are 0.
         parts: Into how many parts a cell is divided along each axis across, where the
@@ -87,10 +89,8 @@ def rotate(
     check_axis(axis)
     angle, about = as_number(angle, "angle"), _finite(about, "about")
     angle = check(angle, jnp.isfinite(angle), "`angle` must be finite")
-    if not isinstance(parts, int) or parts < 1:
-        raise ArgumentError(
-            f"`parts` must be an integer of at least 1, but is {parts}."
-        )
+    _check_radians(angle)
+    parts = whole(parts, "parts")
 
     def again(one):
         return rotate(one, angle, axis, about=about, parts=parts)
@@ -113,6 +113,17 @@ def rotate(
         points = turned(points.at[:, across].set(shape.vertices), angle, axis, about)
         return eqx.tree_at(lambda one: one.vertices, shape, points[:, across])
     return Turned(shape, angle, axis, about, parts)
+
+
+def _check_radians(angle: Float[Array, ""]) -> None:
+    """Refuses more than a turn, as of an angle in degrees, if it is known."""
+    # A turn that went through float32 is still one.
+    if isinstance(angle, jax.core.Tracer) or abs(float(angle)) < 2 * math.pi + 1e-6:
+        return
+    raise ArgumentError(
+        "`angle` must be in radians and at most a turn, 2 pi, either way, but is "
+        f"{float(angle):g}. Convert degrees by `np.deg2rad`."
+    )
 
 
 def _as_polygon(box: Box, axis: str) -> Polygon:
@@ -187,7 +198,7 @@ def scale(
 
 def repeat(
     shape: AbstractShape,
-    counts: Sequence[int],
+    counts: Sequence[int | np.integer],
     vectors: Sequence[ArrayLike | Sequence[ArrayLike]] | Array,
 ) -> AbstractShape:
     """Repeats a shape on a lattice.
@@ -204,11 +215,12 @@ def repeat(
     Raises:
         ArgumentError: If an argument is out of its range.
     """
-    counts = tuple(counts)
-    if not counts or any(not isinstance(n, int) or n < 1 for n in counts):
+    if not isinstance(counts, Sequence | np.ndarray) or not len(counts):
         raise ArgumentError(
-            f"`counts` must be integers of at least 1, but is {counts}."
+            "`counts` must have one integer for each vector of the lattice, such as "
+            f"(2,), but is {counts!r}."
         )
+    counts = [whole(n, f"counts[{k}]") for k, n in enumerate(counts)]
     if len(vectors) != len(counts):
         raise ArgumentError(
             f"`vectors` must have one entry per entry of `counts` ({len(counts)}), but "

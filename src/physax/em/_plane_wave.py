@@ -7,10 +7,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array, positive
+from .._checks import ArgumentError, finite, positive
 from ..grid import Block, Box, Grid
 from ..units import SPEED_OF_LIGHT
-from ._boundaries import Boundaries
+from ._boundaries import Bloch, Boundaries
 from ._clock import Clock
 from ._components import AXES
 from ._cpml import CPML
@@ -53,17 +53,19 @@ class PlaneWave(AbstractSource):
     The incident wave is stepped along a line of its own, with the same cells and time
     step, so that it fits the grid to rounding: an empty box leaks nothing. It travels
     along one axis, or, where a transverse axis has a `Bloch` face, obliquely with that
-    transverse wavevector.
+    transverse wavevector. Its faces must lie in its own medium, without loss.
 
     Attributes:
         direction: `"+x"`, `"-x"`, `"+y"`, ...: the way it travels along the grid.
         component: The electric component it carries, for example `"Ez"`. Under Bloch
             faces it may gain another.
         centre: Middle of the box in metres.
-        size: Lengths of the box in metres; `inf` along a periodic axis has no faces.
+        size: Lengths of the box in metres; `inf` has no faces: along a periodic axis,
+            or between `PEC` faces normal to E or `PMC` faces normal to H.
         pulse: The time dependence of the electric field at the entry face, apart from
             a delay.
-        amplitude: Peak of `component` in V/m, exact at the frequency of the pulse.
+        amplitude: Peak of `component` in V/m, exact at the frequency of the pulse,
+            which has the phase.
         permittivity: Relative permittivity of the uniform background of the box.
         exit: Whether the wave leaves at the far face. `False` lets the total field
             reach the end of the grid: a one-way sheet.
@@ -74,7 +76,10 @@ class PlaneWave(AbstractSource):
     centre: Point = eqx.field(static=True, converter=as_point)
     size: Point = eqx.field(static=True, converter=as_point)
     pulse: AbstractPulse
-    amplitude: Float[Array, ""] = eqx.field(converter=as_array, default=1.0)
+    amplitude: Float[Array, ""] = eqx.field(
+        converter=finite("amplitude", "Give its phase as `phase` of the pulse."),
+        default=1.0,
+    )
     permittivity: Float[Array, ""] = eqx.field(
         converter=lambda x: positive(x, "permittivity"), default=1.0
     )
@@ -185,8 +190,10 @@ class PlaneWave(AbstractSource):
                 metric = SPEED_OF_LIGHT * setup.dt / across[a]
                 axes.append(Axis(metric, metric, None, None))
         phases = tuple(
-            None if a == axis or phase is None else phase ** (1 / setup.grid.shape[a])
-            for a, phase in enumerate(setup.phases)
+            None
+            if turn is None or phase is None
+            else jnp.exp(1j * turn).astype(phase.dtype)
+            for turn, phase in zip(_turns(setup, axis), setup.phases, strict=True)
         )
         block = Block(
             shape,
@@ -213,10 +220,9 @@ class PlaneWave(AbstractSource):
         width = SPEED_OF_LIGHT * setup.dt / metric
         total = index * seen / SPEED_OF_LIGHT
         across, along = jnp.zeros_like(total), jnp.zeros_like(total)
-        for a, phase in enumerate(setup.phases):
-            if phase is not None and a != self.axis:
+        for a, turn in enumerate(_turns(setup, self.axis)):
+            if turn is not None:
                 cell = setup.grid.cell_widths(a)[0]
-                turn = jnp.angle(phase ** (1 / setup.grid.shape[a]))
                 square = (2 * jnp.sin(turn / 2) / cell) ** 2
                 across = across + square
                 along = along + square * (AXES[a] == self.component[1])
@@ -233,6 +239,20 @@ class PlaneWave(AbstractSource):
         )
         zero = jnp.zeros((), drive.dtype)
         return Injection(self.component, box, drive, zero, self.pulse)
+
+
+def _turns(setup: Setup, along: int) -> list[Array | None]:
+    """Returns by how much the phase of the wave grows per cell of each axis across.
+
+    From the wavevector itself: a phase over the period would leave out whole turns.
+    """
+    faces = [setup.boundaries.axis(axis)[0] for axis in range(setup.grid.ndim)]
+    return [
+        face.wavevector * setup.grid.cell_widths(axis)[0]
+        if isinstance(face, Bloch) and axis != along
+        else None
+        for axis, face in enumerate(faces)
+    ]
 
 
 class LineState(eqx.Module):

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import as_array, at_once, check, positive
+from .._checks import as_array, at_once, check, finite, positive
 from ._clock import Clock
 
 
@@ -54,7 +54,7 @@ class GaussianPulse(AbstractPulse):
 
     frequency: Float[Array, ""] = eqx.field(converter=_positive("frequency"))
     bandwidth: Float[Array, ""] = eqx.field(converter=_positive("bandwidth"))
-    phase: Float[Array, ""] = eqx.field(converter=as_array, default=0.0)
+    phase: Float[Array, ""] = eqx.field(converter=finite("phase"), default=0.0)
 
     def __call__(self, clock, delay):
         tau = 1 / (2 * jnp.pi * self.bandwidth)
@@ -84,7 +84,7 @@ class ContinuousWave(AbstractPulse):
 
     frequency: Float[Array, ""] = eqx.field(converter=_positive("frequency"))
     rise: Float[Array, ""] = eqx.field(converter=_positive("rise"), default=10.0)
-    phase: Float[Array, ""] = eqx.field(converter=as_array, default=0.0)
+    phase: Float[Array, ""] = eqx.field(converter=finite("phase"), default=0.0)
 
     def __call__(self, clock, delay):
         periods = self.frequency * (clock.time - delay)

@@ -27,7 +27,7 @@ from ._metal import Metal, outside
 from ._nonlinear import Nonlinearity
 from ._overlap import Intervals, control_volumes
 from ._poles import AbstractPole
-from ._shapes import AbstractShape, Structure
+from ._shapes import AbstractShape, Structure, painted
 from ._subpixel import polarised
 
 
@@ -149,7 +149,8 @@ def rasterise(
         )
     components = _checked_components(components, grid.ndim)
     axes = CYLINDRICAL_AXES if components is CYLINDRICAL_NAMES else grid.axes
-    given = [background or Material(), *(s.material for s in structures)]
+    structures, ground = painted(structures, background)
+    given = [ground, *(s.material for s in structures)]
     metallic = [isinstance(one, PEC) for one in given]
     materials = [Material() if isinstance(one, PEC) else one for one in given]
     electric = [name for name in components if name[0] == "E"]

@@ -13,7 +13,6 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Complex, Float
 
 from .._checks import ArgumentError, PhysaxWarning, positive
-from .._status import Status
 from ..grid import Box, Layout
 from ..units import SPEED_OF_LIGHT
 from ._adjoints import AbstractAdjoint
@@ -28,19 +27,6 @@ from ._pulses import AbstractPulse, band_pulse
 from ._simulate import Result, simulate
 from ._simulation import Simulation
 from ._sources import ModeSource
-
-
-def _warn_if_diverged(result: Result, name: str) -> None:
-    """Warns of a run whose fields are not finite, as far as that is known."""
-    if isinstance(result.status, jax.core.Tracer):
-        return
-    if np.any(np.asarray(result.status) == int(Status.DIVERGED)):
-        warnings.warn(
-            f"The fields of the run for port {name!r} are not finite. Is the time step "
-            "stable in this medium, and are all wavelengths in metres?",
-            PhysaxWarning,
-            stacklevel=3,
-        )
 
 
 def _port_boxes(sim: Simulation, ports: Mapping[str, Port]) -> dict[str, Box]:
@@ -310,6 +296,5 @@ def s_parameters(
             jnp.stack([seen[p].outgoing / seen[name].incoming for p in ports], axis=-1)
         )
         results[name] = result
-        _warn_if_diverged(result, name)
     values = jnp.stack(columns, axis=-1)
     return SParameters(values, waves, tuple(ports), inputs, results)

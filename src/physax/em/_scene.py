@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, by_name
 from ..grid import Grid
 from ..units import SPEED_OF_LIGHT
 from ._boundaries import PEC, Boundaries
@@ -16,14 +16,14 @@ from ._components import components
 from ._cpml import CPML
 from ._frame import check_point
 from ._limits import largest_step
-from ._materials import Material
+from ._materials import Material, check_range
 from ._medium import Medium, at_component
 from ._memory import state_bytes
 from ._monitors import AbstractMonitor
 from ._poles import susceptibility
 from ._pulses import band_pulse
 from ._rasterise import Averaging, rasterise
-from ._shapes import Structure
+from ._shapes import Structure, painted
 from ._simulation import Simulation
 from ._sources import AbstractSource
 
@@ -83,8 +83,8 @@ def scene(
         ArgumentError: If a number is out of range or the parts do not fit.
     """
     size, waves = check_size(size, wavelengths)
-    background = Material() if background is None else background
-    materials = [background, *(one.material for one in structures)]
+    structures, ground = painted(structures, background)
+    materials = [ground, *(one.material for one in structures)]
     index = max(largest_index(material, waves) for material in materials)
     if spacing is None:
         spacing = float(waves.min()) / index / _CELLS
@@ -93,7 +93,7 @@ def scene(
             f"`spacing` must be positive and finite, but is {spacing:g} m."
         )
     # Whole numbers of cells should not become one more by rounding.
-    cells = ceil(waves.max() / largest_index(background, waves) / 2 / spacing - 1e-6)
+    cells = ceil(waves.max() / largest_index(ground, waves) / 2 / spacing - 1e-6)
     layer = CPML(max(_LEAST_LAYER, cells))
     faces = Boundaries.all(layer) if boundaries is None else boundaries
     middle = check_point(
@@ -104,8 +104,8 @@ def scene(
     )
     grid = _grid(size, middle, spacing, faces)
     names = components(grid.ndim, polarisation).names
-    medium = rasterise(structures, grid, background, names, averaging)
-    sources = dict(sources or {})
+    medium = rasterise(structures, grid, ground, names, averaging)
+    sources = by_name(sources, "sources", AbstractSource)
     if steps is None:
         # Without sources it is for `s_parameters`, which adds such a pulse.
         band = band_pulse(SPEED_OF_LIGHT / waves.max(), SPEED_OF_LIGHT / waves.min())
@@ -130,6 +130,11 @@ def check_size(
     size: Sequence[float], wavelengths: Float[ArrayLike, "..."] | Sequence[float]
 ) -> tuple[list[float], np.ndarray]:
     """Returns size and wavelengths as numbers, after checking them."""
+    if np.ndim(size) != 1:
+        raise ArgumentError(
+            "`size` must have one length in metres for each axis, such as (1e-6, "
+            f"2e-6), but is {size!r}."
+        )
     size = [float(length) for length in size]
     if not 1 <= len(size) <= 3:
         raise ArgumentError(f"`size` must have 1 to 3 entries, but has {len(size)}.")
@@ -160,9 +165,15 @@ def _grid(
 
 
 def largest_index(material: Material | PEC, waves: np.ndarray) -> float:
-    """Returns the largest size of the index of a material, 1 for perfect metal."""
+    """Returns the largest size of the index of a material, 1 for perfect metal.
+
+    Raises:
+        ArgumentError: If the numbers of the material do not hold at a wavelength.
+    """
     if isinstance(material, PEC):
         return 1.0
+    if material.valid is not None:
+        check_range(waves, material.valid, "a material that is used")
     eps = np.asarray(material.permittivity)
     eps = np.linalg.eigvalsh(eps)[-1] if eps.ndim == 2 else np.max(eps)
     chi = np.asarray(susceptibility(material.poles, SPEED_OF_LIGHT / waves))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import check
+from .._checks import ArgumentError, check
 from ..grid import AXES
 from ._boundaries import PEC
 from ._combinations import AbstractShape
@@ -219,13 +220,54 @@ class Polygon(AbstractShape):
         return around_prism(self.vertices, self.axis, self.low, self.high)
 
 
+def as_material(value: Any, name: str = "material") -> Material | PEC:
+    """Returns a material, refusing what only stands for one."""
+    if isinstance(value, Material | PEC):
+        return value
+    remedy = "Write a permittivity as `Material(permittivity)`."
+    if isinstance(value, str):
+        remedy = f"Look it up: `library({value!r})`."
+    elif isinstance(value, AbstractShape):
+        remedy = "Give the shape first, then the material."
+    raise ArgumentError(
+        f"`{name}` must be a `Material` or `PEC()`, but is {value!r}. {remedy}"
+    )
+
+
+def _as_shape(value: Any) -> AbstractShape:
+    if isinstance(value, AbstractShape):
+        return value
+    raise ArgumentError(
+        "`shape` must be a shape such as `Box`, but is a "
+        f"{type(value).__name__}. Give the shape first, then the material."
+    )
+
+
 class Structure(eqx.Module):
     """A shape filled with a material.
 
     Attributes:
         shape: Where the material is.
         material: What is there; `PEC()` for perfect metal.
+
+    Raises:
+        ArgumentError: If one of them is something else, such as a name or a number.
     """
 
-    shape: AbstractShape
-    material: Material | PEC
+    shape: AbstractShape = eqx.field(converter=_as_shape)
+    material: Material | PEC = eqx.field(converter=as_material)
+
+
+def painted(
+    structures: Any, background: Any
+) -> tuple[Sequence[Structure], Material | PEC]:
+    """Returns what is painted and on what, vacuum by default, after checking it."""
+    listed = structures if isinstance(structures, Sequence) else [None]
+    if not all(isinstance(one, Structure) for one in listed):
+        raise ArgumentError(
+            "`structures` must be a list of `Structure(shape, material)`, but is "
+            f"{structures!r}."
+        )
+    if background is None:
+        return structures, Material()
+    return structures, as_material(background, "background")

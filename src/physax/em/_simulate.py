@@ -84,6 +84,7 @@ def simulate(
     result = _simulate(sim, adjoint.prepared(sim), until, layout)
     adjoint.review(result.residual)
     warn_of(sim, result)
+    _warn_if_diverged(result)
     return result
 
 
@@ -125,6 +126,20 @@ def finish(program: Program, state: State) -> Result:
         # A gauge of the run, not a figure of the device: not to be differentiated.
         left = lax.stop_gradient(residual(program, state))
     return Result(monitors, state.fields, status, left)
+
+
+def _warn_if_diverged(result: Result) -> None:
+    """Warns of fields that are not finite, of a result that is not traced."""
+    if isinstance(result.status, jax.core.Tracer):
+        return
+    if np.any(np.asarray(result.status) == int(Status.DIVERGED)):
+        warnings.warn(
+            "The fields are not finite at the end of the run, and its results mean "
+            "nothing: `status` is `DIVERGED`. Is the time step stable in this medium, "
+            "does it amplify, and are all numbers finite? `run` stops where it begins.",
+            PhysaxWarning,
+            stacklevel=3,
+        )
 
 
 # Energy left, over its peak, from which a spectrum is visibly cut off: 1e-3 in

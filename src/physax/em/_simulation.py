@@ -13,9 +13,10 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Num
 
-from .._checks import ArgumentError, PhysaxWarning, positive
+from .._checks import ArgumentError, PhysaxWarning, by_name, positive
 from ..grid import Grid
 from ..runtime import Precision
+from ._apodised import check_windows
 from ._boundaries import PEC, Bloch, Boundaries, check_boundaries, layer_cells
 from ._components import Components, components
 from ._cylindrical import Cylindrical, check_cylindrical
@@ -35,6 +36,7 @@ from ._limits import (
 from ._medium import Medium, at_component
 from ._medium_checks import check_medium
 from ._monitors import AbstractMonitor, FieldMonitor
+from ._plane_wave_checks import check_plane_waves
 from ._setup import Setup
 from ._sources import AbstractSource, Dipole
 from ._tilt import allowed, lonely
@@ -117,8 +119,8 @@ class Simulation(eqx.Module):
         if boundaries is None:
             boundaries = Boundaries(r=None if cylindrical is None else PEC())
         self.boundaries = boundaries
-        self.sources = dict(sources or {})
-        self.monitors = dict(monitors or {})
+        self.sources = by_name(sources, "sources", AbstractSource)
+        self.monitors = by_name(monitors, "monitors", AbstractMonitor)
         self.polarisation = polarisation
         self.cylindrical = cylindrical
         self.precision = _default_precision() if precision is None else precision
@@ -154,11 +156,14 @@ class Simulation(eqx.Module):
         setup = Setup(
             grid, parts, self.medium, (), self.dt, (), self.steps, self.boundaries
         )
+        check_plane_waves(self.sources, self.places, setup, whole)
         check_beams(self.sources, self.places, setup)
         check_records(self.sources, self.places, setup)
         check_resolution(self.sources, grid, whole)
         check_frequencies(self.monitors, self.dt)
-        check_excitation(self.sources, self.monitors)
+        check_windows(self.monitors, self.dt, self.steps)
+        linear = not self.medium.nonlinearities
+        check_excitation(self.sources, self.monitors, linear=linear)
 
     def place(self, name: str) -> Any:
         """Returns what `locate` found for a source or a monitor."""
@@ -332,6 +337,9 @@ def _warn_of_metal_in_layers(
 ) -> None:
     """Warns of metals that reach into a layer, which amplifies their backward waves."""
     for number, one in enumerate(medium.dispersions):
+        # A traced shape has the box of the whole grid, wherever it lies.
+        if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(one.fraction)):
+            continue
         inside = True
         for axis, (low, high) in enumerate(one.box):
             first, last = layer_cells(boundaries, axis)

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array, at_least, positive
+from .._checks import ArgumentError, at_least, finite, positive
 from ..grid import Box
 from ..units import ETA_0, SPEED_OF_LIGHT
 from ._boundaries import PEC
@@ -32,6 +32,14 @@ class AbstractSource(eqx.Module):
     """Something that drives the fields by currents on fixed samples."""
 
     pulse: eqx.AbstractVar[AbstractPulse]
+
+    def __check_init__(self):
+        if not isinstance(self.pulse, AbstractPulse):
+            raise ArgumentError(
+                f"`pulse` of a {type(self).__name__} must be a pulse, but is "
+                f"{self.pulse!r}. Give the frequency to one: `GaussianPulse(frequency, "
+                "bandwidth)` or `ContinuousWave(frequency)`."
+            )
 
     @abstractmethod
     def locate(self, frame: Frame, what: str) -> Any:
@@ -59,13 +67,20 @@ class Dipole(AbstractSource):
         component: `"Ex"` ... `"Hz"`.
         position: In metres.
         pulse: The time dependence.
-        moment: Current moment: A m for electric, V m for magnetic dipoles in 3-D.
+        moment: Current moment: A m for electric, V m for magnetic dipoles in 3-D. Real:
+            the pulse has the phase.
+
+    Raises:
+        ArgumentError: If the moment is complex or not finite, or `pulse` is no pulse.
     """
 
     component: str = eqx.field(static=True)
     position: Point = eqx.field(static=True, converter=as_point)
     pulse: AbstractPulse
-    moment: Float[Array, ""] = eqx.field(converter=as_array, default=1.0)
+    moment: Float[Array, ""] = eqx.field(
+        converter=finite("moment", "Give its phase as `phase` of the pulse."),
+        default=1.0,
+    )
 
     def locate(self, frame, what):
         if self.component not in frame.components.names:

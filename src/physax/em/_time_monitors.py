@@ -1,5 +1,8 @@
 """Monitors of the time dependence: samples and energy, step by step."""
 
+from numbers import Integral
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 from jax import lax
@@ -31,9 +34,14 @@ def _records(steps: int, every: int) -> int:
     return -(-steps // every)
 
 
-def _check_every(every: int) -> None:
+def _every(every: Any) -> int:
+    if not isinstance(every, Integral):
+        raise ArgumentError(
+            f"`every` must be a whole number of steps, but is {every!r}. Round it."
+        )
     if every < 1:
         raise ArgumentError(f"`every` must be at least 1, but is {every}.")
+    return int(every)
 
 
 def _store(total, read, step, every):
@@ -66,10 +74,7 @@ class TimeMonitor(AbstractMonitor):
     components: tuple[str, ...] = eqx.field(static=True)
     centre: Point = eqx.field(static=True, converter=as_point)
     size: Point = eqx.field(static=True, converter=as_point)
-    every: int = eqx.field(static=True, default=1)
-
-    def __check_init__(self):
-        _check_every(self.every)
+    every: int = eqx.field(static=True, converter=_every, default=1)
 
     def locate(self, frame, what):
         return region_reads(frame, self.components, self.centre, self.size, what)
@@ -118,10 +123,7 @@ class EnergyMonitor(AbstractMonitor):
         every: Steps between records; the first is taken after the first step.
     """
 
-    every: int = eqx.field(static=True, default=1)
-
-    def __check_init__(self):
-        _check_every(self.every)
+    every: int = eqx.field(static=True, converter=_every, default=1)
 
     def locate(self, frame, what):
         del frame, what

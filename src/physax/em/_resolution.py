@@ -1,0 +1,218 @@
+"""Whether cells resolve the waves in them, and a frequency fits its grid."""
+
+import warnings
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+
+import jax
+import jax.core
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._checks import ArgumentError, PhysaxWarning, as_array, positive
+from ..grid import Grid
+from ..units import SPEED_OF_LIGHT
+from ._boxes import cells_of
+from ._medium import Medium, Property
+from ._poles import susceptibility
+
+
+def _entries(value: Property) -> list[Array]:
+    return list(value.values()) if isinstance(value, dict) else [value]
+
+
+def _largest(entries: list[Array]) -> np.ndarray:
+    """Returns the largest entry of any component, cell by cell where they differ."""
+    return np.asarray(reduce(np.maximum, map(np.asarray, entries)))
+
+
+def _worst(grid: Grid, index: np.ndarray) -> tuple[float, float]:
+    """Returns index and width in metres of the cell that is optically longest."""
+    found = []
+    # Along an axis of one cell nothing varies.
+    varied = [a for a in range(grid.ndim) if grid.shape[a] > 1] or [0]
+    for axis in varied:
+        width = np.asarray(grid.widths[axis])
+        # On a graded grid the dense parts may have the small cells.
+        others = tuple(a for a in range(grid.ndim) if a != axis)
+        row = np.max(index, axis=others) if width.ndim and index.ndim else np.max(index)
+        row, width = np.broadcast_arrays(row, width)
+        where = np.unravel_index(np.argmax(row * width), row.shape)
+        found.append((float(row[where]), float(width[where])))
+    return max(found, key=lambda pair: pair[0] * pair[1])
+
+
+_TINY = 1e-30
+
+# Below the first number of cells per wavelength the answer means nothing, below the
+# second it is rough: the phase velocity of a plane wave is wrong by 1 - 4 %.
+_REFUSE, _WARN = 4, 10
+
+
+def _polarised(
+    base: np.ndarray, medium: Medium, grid: Grid, frequency: float, stacklevel: int
+) -> np.ndarray:
+    """Returns the permittivity with what poles add at a frequency, where waves go.
+
+    In a metal none does: of it only the skin is asked for.
+    """
+    if not medium.dispersions:
+        return base
+    whole = np.broadcast_to(base, grid.shape).astype(np.complex64)
+    for one in medium.dispersions:
+        parts = one.fraction if isinstance(one.fraction, dict) else {"": one.fraction}
+        with jax.ensure_compile_time_eval():
+            chi = complex(susceptibility(one.poles, frequency))
+        whole[cells_of(one.box)] += _largest(list(parts.values())) * chi
+    loss = max(float(np.max(np.imag(np.sqrt(whole)))), _TINY)
+    skin = SPEED_OF_LIGHT / (2 * np.pi * frequency) / loss
+    cell = max(float(np.min(np.asarray(width))) for width in grid.widths)
+    if skin < cell:
+        warnings.warn(
+            f"`grid` should have cells below the skin depth of the metals, {skin:.3g} "
+            f"m at {frequency / 1e12:.4g} THz, but has cells of {cell:.3g} m.",
+            PhysaxWarning,
+            stacklevel=stacklevel + 1,
+        )
+    return np.where(np.real(whole) > 0, np.abs(whole), 0)
+
+
+def judge_cells(
+    what: str, index: float, cell: float, frequency: float, told: str, stacklevel: int
+) -> None:
+    """Refuses or warns of too few cells per wavelength.
+
+    Args:
+        what: The argument that has the cells.
+        index: Index of the medium there.
+        cell: Width of the cells in metres.
+        frequency: In Hz.
+        told: Whose frequency it is, for the message.
+        stacklevel: Of the warning, as seen from the caller.
+
+    Raises:
+        ArgumentError: Below 4 cells.
+    """
+    cells = SPEED_OF_LIGHT / frequency / max(index, _TINY) / cell
+    told = f"cells per wavelength where the medium has index {index:.3g}, at {told}"
+    if cells < _REFUSE:
+        raise ArgumentError(
+            f"`{what}` must have at least {_REFUSE} {told}, but has {cells:.2g}. Are "
+            "lengths in metres and frequencies in Hz?"
+        )
+    if cells < _WARN:
+        warnings.warn(
+            f"`{what}` should have at least {_WARN} {told}, but has {cells:.3g}.",
+            PhysaxWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def check_cells(
+    grid: Grid,
+    medium: Medium,
+    frequencies: Mapping[str, Float[Array, "..."]],
+    stacklevel: int,
+) -> None:
+    """Refuses or warns of too few cells per wavelength in the densest medium.
+
+    Args:
+        grid: The grid.
+        medium: The medium, without design regions. Nothing is checked where it, or the
+            grid, is traced.
+        frequencies: In Hz, by whose they are; the highest of each counts.
+        stacklevel: Of the warnings, as seen from the caller.
+
+    Raises:
+        ArgumentError: Below 4 cells per wavelength.
+    """
+    electric, magnetic = _entries(medium.permittivity), _entries(medium.permeability)
+    poles = jax.tree.leaves(medium.dispersions)
+    parts = (*electric, *magnetic, *grid.widths, *poles)
+    if any(isinstance(part, jax.core.Tracer) for part in parts):
+        return
+    for told, frequency in frequencies.items():
+        if isinstance(frequency, jax.core.Tracer):
+            continue
+        highest = float(np.max(np.asarray(frequency)))
+        square = _polarised(_largest(electric), medium, grid, highest, stacklevel + 1)
+        square = square * _largest(magnetic)
+        index, cell = _worst(grid, np.asarray(np.sqrt(np.maximum(square, _TINY))))
+        judge_cells("grid", index, cell, highest, told, stacklevel + 1)
+
+
+# Measured: in a section of a thousandth of a wavelength an index is good to 2e-3, in
+# one of a tenth of that it is nothing but rounding.
+LEAST_SPAN = 1e-3
+"""Wavelengths in vacuum that a section spans at least."""
+
+
+def one_frequency(value: Any) -> Float[Array, ""]:
+    """Returns a frequency as an array, refusing several and one not positive."""
+    frequency = positive(as_array(value), "frequency")
+    if frequency.ndim:
+        raise ArgumentError(
+            "`frequency` must be one number, but has shape "
+            f"{frequency.shape}. Solve at each frequency by itself."
+        )
+    return frequency
+
+
+def check_span(what: str, length: float, frequency: float) -> None:
+    """Refuses a section that is a tiny part of a wavelength, as none of light is.
+
+    Args:
+        what: The argument that has the length.
+        length: Of the section in metres.
+        frequency: In Hz.
+
+    Raises:
+        ArgumentError: Below a thousandth of the wavelength in vacuum.
+    """
+    wavelength = SPEED_OF_LIGHT / frequency
+    if length < LEAST_SPAN * wavelength:
+        least = LEAST_SPAN * SPEED_OF_LIGHT / length
+        raise ArgumentError(
+            f"`frequency` must be at least {least:.3g} Hz, at which `{what}` spans "
+            f"{LEAST_SPAN:g} wavelengths of light, but is {frequency:.6g}. Is it in "
+            "Hz, and not a wavelength?"
+        )
+
+
+def check_section(
+    grid: Grid, medium: Medium, frequency: Float[Array, ""]
+) -> Float[Array, ""]:
+    """Refuses a frequency that does not fit a section, and warns of a poor fit.
+
+    Args:
+        grid: The section.
+        medium: What fills it.
+        frequency: In Hz. Nothing is checked where it, or the grid, is traced by other
+            than a derivative.
+
+    Returns:
+        The frequency.
+
+    Raises:
+        ArgumentError: As `check_span` and `check_cells`.
+    """
+
+    @jax.custom_jvp
+    def checked(frequency):
+        if not any(isinstance(x, jax.core.Tracer) for x in (frequency, *grid.widths)):
+            widths = map(np.asarray, grid.widths)
+            sizes = map(np.sum, map(np.broadcast_to, widths, grid.shape))
+            check_span("grid", float(max(sizes)), float(frequency))
+            whole = medium.merged(grid.shape)
+            check_cells(grid, whole, {"`frequency`": frequency}, stacklevel=4)
+        return frequency
+
+    # A derivative hides the value of what it differentiates from all but its rules.
+    @checked.defjvp
+    def _(primals, tangents):
+        return checked(*primals), tangents[0]
+
+    if isinstance(frequency, jax.core.Tracer):
+        return checked(frequency)
+    return checked.fun(frequency)

@@ -1,0 +1,96 @@
+"""Arguments of wrong types, and what is said of them.
+
+Tests check annotations as they run, which refuses most of these before physax does:
+this file runs as a user's would, and prints the errors as JSON.
+"""
+
+import json
+
+import numpy as np
+
+from physax import em
+from physax.grid import Grid
+
+
+PULSE = em.GaussianPulse(2e14, 4e13)
+BOX = em.Box((0.0, 0.0), (1e-6, 1e-6))
+GLASS = em.Material(2.25)
+GRID = Grid.uniform((20, 20), 2e-8)
+DOT = em.Dipole("Ez", (2e-7, 2e-7), PULSE)
+EYE = em.FieldMonitor(("Ez",), (2e-7, 2e-7), (0.0, 0.0), 2e14)
+
+
+def sim(**options):
+    return em.Simulation(GRID, steps=1, polarisation="Ez", **options)
+
+
+def scene(structures=(), size=(1e-6, 1e-6), **options):
+    return em.scene(structures, size, [1.5e-6], polarisation="Ez", **options)
+
+
+FAULTS = {
+    "pulse": (
+        lambda: em.Dipole("Ez", (0.0, 0.0), 2e14),
+        r"`pulse` of a Dipole must be a pulse, but is 2\d+\.0\. Give the frequency to",
+    ),
+    "sources in a list": (
+        lambda: sim(sources=[DOT]),
+        r"`sources` must be a dict of sources by name, but is a list\. Write `sources=",
+    ),
+    "one monitor": (
+        lambda: sim(monitors=EYE),
+        "`monitors` must be a dict of monitors by name, but is a FieldMonitor",
+    ),
+    "monitor as source": (
+        lambda: sim(sources={"in": EYE}),
+        "`sources` must hold sources, but 'in' is a FieldMonitor",
+    ),
+    "source of a scene": (
+        lambda: scene(sources=DOT),
+        "`sources` must be a dict of sources by name, but is a Dipole",
+    ),
+    "size of a scene": (
+        lambda: scene(size=1e-6),
+        r"`size` must have one length in metres for each axis, .* but is 1e-06",
+    ),
+    "background of a scene": (
+        lambda: scene(background=2.1),
+        r"`background` must be a `Material` or `PEC\(\)`, but is 2\.1\. Write a permi",
+    ),
+    "background of a medium": (
+        lambda: em.rasterise([], GRID, "SiO2", ("Ez",)),
+        r"`background` must be a .*, but is 'SiO2'\. Look it up: `library\('SiO2'\)`",
+    ),
+    "one structure": (
+        lambda: em.rasterise(em.Structure(BOX, GLASS), GRID, None, ("Ez",)),
+        "`structures` must be a list of `Structure",
+    ),
+    "shapes alone": (
+        lambda: scene([BOX]),
+        "`structures` must be a list of `Structure",
+    ),
+    "counts": (
+        lambda: em.repeat(BOX, 2, [(1e-6,)]),
+        r"`counts` must have one integer for each vector .* such as \(2,\), but is 2",
+    ),
+    "permittivity of metal": (
+        lambda: em.complex_permittivity(em.PEC(), 2e14),
+        r"`material` must be a `Material`, but is PEC\(\)\. Perfect metal has no perm",
+    ),
+}
+
+
+def said(make):
+    """Returns the kind and the text of the error that a function raises."""
+    try:
+        make()
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        return type(error).__name__, str(error)
+    return "none", ""
+
+
+if __name__ == "__main__":
+    # These are no faults.
+    em.repeat(BOX, np.array([2, 1]), [(1e-6,), (0.0, 1e-6)])
+    sim(sources=None, monitors={})
+    print(json.dumps({name: said(make) for name, (make, _) in FAULTS.items()}))
