@@ -198,31 +198,39 @@ def _weight(tilt: Tilt, name: str) -> Array:
 
 
 def beside(tilt: Tilt, block: Block, pushes: Arrays) -> Arrays:
-    """Returns `spread` of `gathered`, on planes by formulas that are twice as fast."""
+    """Returns `spread` of `gathered`, without neighbours by a faster formula."""
     axes = [AXES.index(name[1]) for name in tilt.names]
-    joined = any(
-        (block.periodic[a] and tilt.spans[a]) or block.parts[a] > 1 for a in axes
-    )
-    if joined or len(block.shape) == 3:
+    if any((block.periodic[a] and tilt.spans[a]) or block.parts[a] > 1 for a in axes):
         return spread(tilt, block, gathered(tilt, block, pushes))
-    # Slices of the whole product, and one pad of each: XLA writes down an inner pad.
     total: Arrays = {}
     for pair, entry in tilt.entries.items():
         for to, of in (pair, pair[::-1]):
             name, push = "E" + to, pushes["E" + of]
             axis, other = AXES.index(to), AXES.index(of)
-            cells = entry.shape[other]
-            near = partial(lax.slice_in_dim, axis=other)
-            mean = near(push, 1, cells) + near(push, 0, cells - 1)
-            product = near(entry, 1, cells) * mean / 4
+            sums = partial(_sums, entry, push, axis, other)
+            cells = entry.shape[axis]
+            # One pad around all: XLA writes down an inner pad. Nodes on the wall, or at
+            # the low end of the box, have no entries.
             pad = [(0, 0)] * entry.ndim
-            pad[other] = 1, 0
-            more = jnp.pad(product, pad)
-            pad[axis] = 0, 1
-            later = lax.slice_in_dim(product, 1, entry.shape[axis], axis=axis)
-            more = more + jnp.pad(later, pad)
+            pad[other], pad[axis] = (1, 0), (0, 1)
+            more = jnp.pad((sums(0, cells - 1) + sums(1, cells)) / 4, pad)
+            pad[axis] = cells - 1, 0
+            more = more + jnp.pad(sums(cells - 1, cells) / 4, pad)
             total[name] = total[name] + more if name in total else more
     return total
+
+
+def _sums(
+    entry: Array, push: Array, axis: int, other: int, low: int, high: int
+) -> Array:
+    """Returns entries times sums of neighbours along `other`, of some cells."""
+    entry, push = (
+        lax.slice_in_dim(value, low, high, axis=axis) for value in (entry, push)
+    )
+    near = partial(lax.slice_in_dim, axis=other)
+    cells = push.shape[other]
+    both = near(push, 1, cells) + near(push, 0, cells - 1)
+    return near(entry, 1, cells) * both
 
 
 def weighed(tilt: Tilt, changes: Arrays) -> Arrays:
