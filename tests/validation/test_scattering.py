@@ -52,6 +52,36 @@ def test_efficiencies_of_a_cylinder(row):
     assert extinguished[at] == pytest.approx(row["qext"], rel=tolerance)
 
 
+# Ez at x = 3 and 5 is off by 2.2 and 2.3 %, of 20 and 4.5 without compensation.
+COMPENSATED = {"Ez": {0.5: 0.02, 2: 0.02, 3: 0.025, 5: 0.025}}
+COMPENSATED["Hz"] = dict.fromkeys((0.5, 2, 3), 0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.x64
+@pytest.mark.filterwarnings("ignore:The fields had not decayed", "ignore:`grid` should")
+@pytest.mark.parametrize(
+    ("polarisation", "size"),
+    [(p, size) for p in COMPENSATED for size in COMPENSATED[p]],
+)
+def test_efficiencies_of_a_dense_cylinder_on_a_compensated_grid(polarisation, size):
+    (row,) = (
+        row
+        for row in ROWS
+        if (row["pol"], row["m_re"], row["x"]) == (polarisation, 3.4, size)
+    )
+    found = cylinders.compensated(polarisation, 3.4, size)
+    tolerance = COMPENSATED[polarisation][size]
+    assert found == pytest.approx(row["qsca"], rel=tolerance)
+
+
+@pytest.mark.slow
+@pytest.mark.x64
+def test_efficiency_at_the_coarsest_wave_on_a_compensated_grid():
+    (row,) = (r for r in ROWS if (r["pol"], r["m_re"], r["x"]) == TOO_COARSE)
+    assert cylinders.compensated(*TOO_COARSE) == pytest.approx(row["qsca"], rel=0.02)
+
+
 @pytest.mark.slow
 @pytest.mark.x64
 def test_field_of_a_cylinder():

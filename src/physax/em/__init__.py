@@ -21,6 +21,7 @@ from ._combinations import (
     Intersection as Intersection,
     Union as Union,
 )
+from ._compensation import compensate_dispersion as compensate_dispersion
 from ._convergence import (
     Convergence as Convergence,
     converge as converge,
