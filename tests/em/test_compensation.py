@@ -1,9 +1,11 @@
 """Permittivities that make up for the numerical dispersion at one frequency."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.optimize
 from scipy.special import j0
 
 from physax import em
@@ -69,8 +71,8 @@ def test_permittivity_is_that_of_the_mean_over_directions(ndim):
 
 def test_fine_cells_change_nothing():
     sim = simulation(2)
-    found = em.compensate_dispersion(sim, frequency_of(2 * np.pi / (1e4 * DX)))
-    assert float(found.medium.permittivity) == pytest.approx(INDEX**2, rel=1e-6)
+    found = em.compensate_dispersion(sim, frequency_of(2 * np.pi / (1e3 * DX)))
+    assert float(found.medium.permittivity) == pytest.approx(INDEX**2, rel=1e-5)
     assert (found.steps, found.dt) == (sim.steps, sim.dt)
 
 
@@ -93,19 +95,35 @@ def test_graded_cells_and_regions_have_their_own():
     np.testing.assert_allclose(inside.permittivity, value[2:5], rtol=1e-6)
 
 
-def test_poles_count_at_the_frequency():
-    f = 3e14
-    pole = em.Lorentz(2.0, 9e14, 0.0)
-    chi = float(jnp.real(pole.susceptibility(f)))
-    poles = em.Dispersion(((3, 7),), pole)
-    found = em.compensate_dispersion(
-        simulation(medium=em.Medium(2.0, dispersions=poles)), f
-    )
-    same = em.compensate_dispersion(simulation(medium=em.Medium(2.0 + chi)), f)
-    value = found.medium.permittivity["Ez"]
-    assert float(value[4]) + chi == pytest.approx(float(same.medium.permittivity), 1e-6)
-    bare = em.compensate_dispersion(simulation(medium=em.Medium(2.0)), f)
-    assert float(value[0]) == pytest.approx(float(bare.medium.permittivity), 1e-6)
+@pytest.mark.x64
+@pytest.mark.parametrize(
+    "pole",
+    [em.Lorentz(3.0, 4e14, 0.0), em.Lorentz(1.0, 3e13, 0.0)],
+    ids=["above", "below"],
+)
+def test_poles_are_stepped_at_their_exact_frequency(pole):
+    # One wave per 12 cells; its frequency solves k = n(f) 2 pi f / c.
+    def excess(f):
+        index = np.sqrt(4.0 + float(jnp.real(pole.susceptibility(f))))
+        return index * f - SPEED_OF_LIGHT / (12 * DX)
+
+    exact = scipy.optimize.brentq(excess, 5e13, 3e14, xtol=1e-2)
+    medium = em.Medium(4.0, dispersions=em.Dispersion(((0, 12),), pole))
+    wave = jnp.cos(2 * jnp.pi * jnp.arange(12) / 12)
+
+    def found(sim):
+        # Two branches: a[2] + a[-2] + p (a[1] + a[-1]) + q a[0] = 0 with cosines x as
+        # the roots of 4 x^2 - 2 + 2 p x + q = 0.
+        a = np.asarray(trace(sim, {"Ez": wave}, lambda f: f["Ez"][0]))
+        near, now, far = a[3:-1] + a[1:-3], a[2:-2], a[4:] + a[:-4]
+        p, q = np.linalg.lstsq(np.stack([near, now], 1), -far)[0]
+        branches = np.arccos(np.roots([4, 2 * p, q - 2])) / (2 * np.pi * float(sim.dt))
+        return branches[np.argmin(abs(branches - exact))]
+
+    plain = simulation(medium=medium, steps=400)
+    assert abs(found(plain) / exact - 1) > 2e-3
+    compensated = em.compensate_dispersion(plain, exact)
+    assert found(compensated) == pytest.approx(exact, rel=1e-8)
 
 
 def test_metals_stay():
@@ -113,6 +131,43 @@ def test_metals_stay():
     sim = simulation(medium=em.Medium(1.0, dispersions=metal))
     found = em.compensate_dispersion(sim, 3e14).medium.permittivity["Ez"]
     assert float(found[4]) == 1 != float(found[0])
+
+
+@pytest.mark.parametrize("shape", [(12, 1, 1), (12, 10, 1)])
+def test_nothing_runs_along_an_axis_of_one_cell(shape):
+    f = frequency_of(2 * np.pi / (8 * DX))
+    flat = em.Simulation(
+        Grid.uniform(shape, (DX, DX, DX)), em.Medium(INDEX**2), steps=1, courant=0.5
+    )
+    ndim = sum(cells > 1 for cells in shape)
+    same = em.Simulation(
+        Grid.uniform(shape[:ndim], DX),
+        em.Medium(INDEX**2),
+        steps=1,
+        dt=flat.dt,
+        polarisation="Ez" if ndim == 2 else None,
+    )
+    found, wanted = (
+        float(em.compensate_dispersion(sim, f).medium.permittivity)
+        for sim in (flat, same)
+    )
+    assert found == pytest.approx(wanted, rel=1e-6)
+
+
+@pytest.mark.filterwarnings("error")
+def test_few_cells_are_no_reason_to_warn():
+    em.compensate_dispersion(simulation(2), frequency_of(2 * np.pi / (5 * DX)))
+
+
+def test_a_simulation_may_be_an_argument_of_a_compiled_function():
+    sim, f = simulation(2), frequency_of(2 * np.pi / (8 * DX))
+    known = em.compensate_dispersion(sim, f).medium.permittivity
+    found = eqx.filter_jit(em.compensate_dispersion)(sim, f).medium.permittivity
+    assert float(found) == pytest.approx(float(known), rel=1e-6)
+    slopes = eqx.filter_grad(
+        lambda s: em.compensate_dispersion(s, f).medium.permittivity
+    )(sim)
+    assert float(slopes.medium.permittivity) > 0
 
 
 def test_tensors_keep_their_axes():
@@ -183,6 +238,19 @@ def faults():
     magnetic = simulation(medium=em.Medium(permeability=jnp.full(12, 2.0)))
     yield "permeability", magnetic, 1e14, "`permeability` of the medium must be one"
     yield "frequency", simulation(), -1e14, "`frequency` must be positive"
+    yield (
+        "several",
+        simulation(),
+        jnp.asarray([1e14, 2e14]),
+        "`frequency` must be one number",
+    )
+    yield "wavelength", simulation(), 1.5e-6, "Is it in Hz, and not a wavelength"
+    yield "infinite", simulation(), np.inf, "at least 4 cells per wavelength"
+    coarse = frequency_of(2 * np.pi / (3 * DX))
+    yield "coarse", simulation(2), coarse, "at least 4 cells per wavelength"
+    sharp = em.Dispersion(((3, 7),), em.Lorentz(0.4, 1.0e14, 0.0))
+    near = simulation(medium=em.Medium(0.05, dispersions=sharp))
+    yield "resonance", near, 0.97e14, "the permittivity left beside the poles"
     fast = em.Simulation(
         Grid.uniform((12, 12), DX), steps=1, polarisation="Ez", courant=1.0
     )

@@ -187,6 +187,7 @@ def test_outlines_that_cross_each_other_are_refused():
         (lambda: em.Bend((0, 0), 1.0, 0.5, 1, 1), "`stop` must differ from `start`"),
         (lambda: em.Bend((0, 0), 1.0, 0.5, 0, 7), "by less than a full turn"),
         (lambda: em.Bend((0, 0), 1.0, 0.5, 0, 1, segments=0), "`segments` must be an"),
+        (lambda: em.Bend((0, 0), 1.0, 0.5, 0, 1, segments=True), "but is True"),
         (
             lambda: em.Bend((0, 0, 0), 1.0, 0.5, 0, 1),
             "`centre` must be at least 1 points",

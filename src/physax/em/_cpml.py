@@ -49,7 +49,7 @@ class CPML(eqx.Module):
 
     Attributes:
         cells: Thickness of the layer in grid cells, at least 4. 8 to 20 is typical.
-        order: The power $m$ of the grading.
+        order: The power $m$ of the grading, at least 1.
         reflection: Target reflection coefficient (of the amplitude) at normal
             incidence, in (0, 1); $10^{-0.6\,\mathrm{cells}}$ if `None`.
         kappa_max: $\kappa$ at the outer edge, at least 1. Raise it to absorb evanescent
@@ -63,7 +63,9 @@ class CPML(eqx.Module):
     """
 
     cells: int = eqx.field(static=True, converter=lambda n: whole(n, "cells", 4))
-    order: int = eqx.field(static=True, default=4)
+    order: int = eqx.field(
+        static=True, converter=lambda m: whole(m, "order"), default=4
+    )
     reflection: Float[Array, ""] | None = eqx.field(
         converter=_optional(between("reflection", 0.0, 1.0)), default=None
     )

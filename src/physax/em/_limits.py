@@ -78,6 +78,27 @@ def _around_metal(grid: Grid, medium: Medium, metal: Metal, parts: Components) -
     return largest_step_around(mobility, inertia, grid, parts)
 
 
+def check_step(dt: Array, limit: Array) -> None:
+    """Refuses a time step above the stability limit, as far as both are known.
+
+    Args:
+        dt: Time step in seconds.
+        limit: The largest stable one.
+
+    Raises:
+        ArgumentError: If it is above.
+    """
+    if isinstance(dt, jax.core.Tracer) or isinstance(limit, jax.core.Tracer):
+        return
+    # A relative slack of a few roundings: the limit itself is stable.
+    if float(dt) > float(limit) * (1 + 4 * float(jnp.finfo(dt.dtype).eps)):
+        raise ArgumentError(
+            f"`dt` must be at most {float(limit):.6g} s, the Courant limit of this "
+            f"grid and medium, but is {float(dt):.6g} s. Leave `dt` out to have it "
+            "chosen."
+        )
+
+
 def check_resolution(
     sources: Mapping[str, AbstractSource], grid: Grid, medium: Medium
 ) -> None:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, check
+from .._checks import ArgumentError, check, whole
 from ._shape_fields import as_floats, as_number, one_length
 from ._shapes import Polygon
 
@@ -127,7 +127,7 @@ def Bend(
     Raises:
         ArgumentError: If a number is out of its range.
     """
-    _check_segments(segments)
+    segments = whole(segments, "segments")
     centre = _points([as_floats(centre)], 1, "centre")[0]
     radius, width = one_length("radius")(radius), one_length("width")(width)
     width = check(width, width < 2 * radius, "`width` must be less than twice `radius`")
@@ -170,7 +170,7 @@ def Bezier(
         ArgumentError: If a number is out of its range, or the outline crosses itself:
             where the curve bends more sharply than its width allows.
     """
-    _check_segments(segments)
+    segments = whole(segments, "segments")
     points = _points(points, 2)
     order = points.shape[0] - 1
     t = np.linspace(0, 1, segments + 1)[:, None]
@@ -205,7 +205,7 @@ def Spline(
         ArgumentError: If a number is out of its range, or the outline crosses itself:
             where the curve bends more sharply than its width allows.
     """
-    _check_segments(segments)
+    segments = whole(segments, "segments")
     points = _points(points, 3)
     inner = (points[2:] - points[:-2]) / 2
     # At the ends the parabola through three points.
@@ -287,11 +287,4 @@ def _refuse_short(points: Array, lengths: Array):
         x, y = np.asarray(points[still[0]])
         raise ArgumentError(
             f"`points` must differ from the next, but one at ({x:g}, {y:g}) m does not."
-        )
-
-
-def _check_segments(segments: int):
-    if not isinstance(segments, int) or segments < 1:
-        raise ArgumentError(
-            f"`segments` must be an integer of at least 1, but is {segments}."
         )

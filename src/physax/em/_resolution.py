@@ -51,7 +51,13 @@ _REFUSE, _WARN = 4, 10
 
 
 def _polarised(
-    base: np.ndarray, medium: Medium, grid: Grid, frequency: float, stacklevel: int
+    base: np.ndarray,
+    medium: Medium,
+    grid: Grid,
+    frequency: float,
+    stacklevel: int,
+    *,
+    rough: bool,
 ) -> np.ndarray:
     """Returns the permittivity with what poles add at a frequency, where waves go.
 
@@ -68,7 +74,7 @@ def _polarised(
     loss = max(float(np.max(np.imag(np.sqrt(whole)))), _TINY)
     skin = SPEED_OF_LIGHT / (2 * np.pi * frequency) / loss
     cell = max(float(np.min(np.asarray(width))) for width in grid.widths)
-    if skin < cell:
+    if skin < cell and not rough:
         warnings.warn(
             f"`grid` should have cells below the skin depth of the metals, {skin:.3g} "
             f"m at {frequency / 1e12:.4g} THz, but has cells of {cell:.3g} m.",
@@ -79,7 +85,14 @@ def _polarised(
 
 
 def judge_cells(
-    what: str, index: float, cell: float, frequency: float, told: str, stacklevel: int
+    what: str,
+    index: float,
+    cell: float,
+    frequency: float,
+    told: str,
+    stacklevel: int,
+    *,
+    rough: bool = False,
 ) -> None:
     """Refuses or warns of too few cells per wavelength.
 
@@ -90,6 +103,7 @@ def judge_cells(
         frequency: In Hz.
         told: Whose frequency it is, for the message.
         stacklevel: Of the warning, as seen from the caller.
+        rough: Whether a rough answer is no reason to warn.
 
     Raises:
         ArgumentError: Below 4 cells.
@@ -101,7 +115,7 @@ def judge_cells(
             f"`{what}` must have at least {_REFUSE} {told}, but has {cells:.2g}. Are "
             "lengths in metres and frequencies in Hz?"
         )
-    if cells < _WARN:
+    if cells < _WARN and not rough:
         warnings.warn(
             f"`{what}` should have at least {_WARN} {told}, but has {cells:.3g}.",
             PhysaxWarning,
@@ -114,6 +128,8 @@ def check_cells(
     medium: Medium,
     frequencies: Mapping[str, Float[Array, "..."]],
     stacklevel: int,
+    *,
+    rough: bool = False,
 ) -> None:
     """Refuses or warns of too few cells per wavelength in the densest medium.
 
@@ -123,6 +139,7 @@ def check_cells(
             grid, is traced.
         frequencies: In Hz, by whose they are; the highest of each counts.
         stacklevel: Of the warnings, as seen from the caller.
+        rough: Whether to refuse alone, and warn of nothing.
 
     Raises:
         ArgumentError: Below 4 cells per wavelength.
@@ -136,10 +153,12 @@ def check_cells(
         if isinstance(frequency, jax.core.Tracer):
             continue
         highest = float(np.max(np.asarray(frequency)))
-        square = _polarised(_largest(electric), medium, grid, highest, stacklevel + 1)
+        square = _polarised(
+            _largest(electric), medium, grid, highest, stacklevel + 1, rough=rough
+        )
         square = square * _largest(magnetic)
         index, cell = _worst(grid, np.asarray(np.sqrt(np.maximum(square, _TINY))))
-        judge_cells("grid", index, cell, highest, told, stacklevel + 1)
+        judge_cells("grid", index, cell, highest, told, stacklevel + 1, rough=rough)
 
 
 # Measured: in a section of a thousandth of a wavelength an index is good to 2e-3, in
@@ -181,15 +200,16 @@ def check_span(what: str, length: float, frequency: float) -> None:
 
 
 def check_section(
-    grid: Grid, medium: Medium, frequency: Float[Array, ""]
+    grid: Grid, medium: Medium, frequency: Float[Array, ""], *, rough: bool = False
 ) -> Float[Array, ""]:
     """Refuses a frequency that does not fit a section, and warns of a poor fit.
 
     Args:
-        grid: The section.
+        grid: The section, or a whole grid.
         medium: What fills it.
         frequency: In Hz. Nothing is checked where it, or the grid, is traced by other
             than a derivative.
+        rough: Whether to refuse alone, and warn of nothing.
 
     Returns:
         The frequency.
@@ -205,7 +225,8 @@ def check_section(
             sizes = map(np.sum, map(np.broadcast_to, widths, grid.shape))
             check_span("grid", float(max(sizes)), float(frequency))
             whole = medium.merged(grid.shape)
-            check_cells(grid, whole, {"`frequency`": frequency}, stacklevel=4)
+            told = {"`frequency`": frequency}
+            check_cells(grid, whole, told, stacklevel=4, rough=rough)
         return frequency
 
     # A derivative hides the value of what it differentiates from all but its rules.

@@ -31,6 +31,7 @@ from ._limits import (
     check_frequencies,
     check_places,
     check_resolution,
+    check_step,
     largest_step,
 )
 from ._medium import Medium, at_component
@@ -148,7 +149,7 @@ class Simulation(eqx.Module):
             # A choice, not a property of the medium: derivatives hold it fixed.
             dt = lax.stop_gradient(courant * jnp.minimum(limit, vacuum))
         self.dt = _one_number(positive(dt, "dt"))
-        _check_step(self.dt, limit)
+        check_step(self.dt, limit)
         self.places = tuple(_locate(self.sources, self.monitors, frame))
         check_places(self.medium, {**self.sources, **self.monitors}, self.places)
         check_forces(self.monitors, self.sources, self.places, self.medium, grid, parts)
@@ -236,19 +237,6 @@ def _one_number(dt: Array) -> Array:
             "with `vmap`."
         )
     return dt
-
-
-def _check_step(dt: Array, limit: Array) -> None:
-    """Refuses a time step above the stability limit, as far as both are known."""
-    if isinstance(dt, jax.core.Tracer) or isinstance(limit, jax.core.Tracer):
-        return
-    # A relative slack of a few roundings: the limit itself is stable.
-    if float(dt) > float(limit) * (1 + 4 * float(jnp.finfo(dt.dtype).eps)):
-        raise ArgumentError(
-            f"`dt` must be at most {float(limit):.6g} s, the Courant limit of this "
-            f"grid and medium, but is {float(dt):.6g} s. Leave `dt` out to have it "
-            "chosen."
-        )
 
 
 def _check_dispersive(

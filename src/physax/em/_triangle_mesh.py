@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from .._checks import ArgumentError, check
+from .._checks import ArgumentError, check, whole
 from ._combinations import AbstractShape
 from ._overlap import Intervals
 from ._sections import place_of_cut, shape_of
@@ -58,13 +58,11 @@ class TriangleMesh(AbstractShape):
 
     vertices: Float[Array, "vertices 3"] = eqx.field(converter=_vertices)
     triangles: Int[np.ndarray, "triangles 3"] = eqx.field(converter=_triangles)
-    parts: int = eqx.field(static=True, default=2)
+    parts: int = eqx.field(
+        static=True, converter=lambda n: whole(n, "parts"), default=2
+    )
 
     def __check_init__(self):
-        if not isinstance(self.parts, int) or self.parts < 1:
-            raise ArgumentError(
-                f"`parts` must be an integer of at least 1, but is {self.parts}."
-            )
         count = self.vertices.shape[0]
         least, most = int(self.triangles.min()), int(self.triangles.max())
         if least < 0 or most >= count:
