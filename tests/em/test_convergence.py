@@ -58,6 +58,23 @@ def test_error_bar_holds_where_the_next_power_is_left_out():
     assert study.error == pytest.approx(abs(study.limit - before.limit))
 
 
+def test_a_known_order_wants_two_resolutions():
+    r, values = RESOLUTIONS[1:], sequence(2, resolutions=RESOLUTIONS[1:])
+    found = em.extrapolate(r, values, order=2)
+    assert found.limit == pytest.approx(2.0, rel=1e-12)
+    assert found.orders.tolist() == [2.0]
+    # Two resolutions show no order: the bar is three times the way to the limit.
+    assert found.error == pytest.approx(3 * abs(values[-1] - 2.0))
+    assert "2.00" in str(found).splitlines()[2]
+    more = em.extrapolate(RESOLUTIONS, sequence(2), order=2)
+    assert more.orders.tolist() == [2.0, 2.0]
+    assert more.error == pytest.approx(1.25 * abs(values[-1] - 2.0))
+    # Another order than given shows in the bar.
+    first = em.extrapolate(RESOLUTIONS, sequence(0.1), order=2)
+    far = em.extrapolate(RESOLUTIONS[:2], sequence(0.1)[:2], order=2)
+    assert first.error == pytest.approx(abs(first.limit - far.limit))
+
+
 def test_trapezoidal_rule_converges_to_the_integral_with_order_2():
     def compute(cells):
         x = np.linspace(0.0, 1.0, cells + 1)
@@ -93,8 +110,12 @@ def test_what_has_no_order_is_refused(resolutions, values, message):
 
 
 def test_too_few_or_unlike_runs_are_refused_before_and_after_them():
-    with pytest.raises(ArgumentError, match="at least 3, as two give no order"):
+    with pytest.raises(ArgumentError, match=r"as two give no order \(or give `order`"):
         em.converge(lambda r: pytest.fail("ran"), [10, 20])
+    with pytest.raises(ArgumentError, match="at least 2 different positive numbers"):
+        em.converge(lambda r: pytest.fail("ran"), [10], order=2)
+    with pytest.raises(ArgumentError, match="`order` must be positive, but is 0"):
+        em.extrapolate(RESOLUTIONS, sequence(2), order=0)
     with pytest.raises(ArgumentError, match="arrays of one shape"):
         em.converge(lambda r: np.ones(r), [1, 2, 3], progress=False)
     with pytest.raises(ArgumentError, match="`safety` at least 1"):

@@ -120,18 +120,26 @@ def efficiencies(polarisation, index, cells=20, steps=6000):
     return scattered, scattered + absorbed, residual
 
 
-def compensated(polarisation, index, size, steps=12000):
+def compensated(polarisation, index, size, cells=20, steps=12000):
     """Returns the efficiency of scattering by glass at one size.
 
-    20 cells per radius, whose dispersion is compensated at that size; interfaces
-    averaged by what is continuous across them.
+    The dispersion of the cells is compensated at that size; interfaces are averaged by
+    what is continuous across them.
+
+    Args:
+        polarisation: `"Ez"` or `"Hz"`.
+        index: Refractive index of the cylinder.
+        size: Size parameter.
+        cells: Cells per radius.
+        steps: Time steps at 20 cells per radius.
     """
-    grid, f = Grid.centred((int(2 * HALF * 20),) * 2, RADIUS / 20), frequency(size)
+    grid = Grid.centred((int(9 * cells),) * 2, RADIUS / cells)
+    f = frequency(size)
     wave = em.PlaneWave(
         "+x",
         "Ez" if polarisation == "Ez" else "Ey",
         (0.0, 0.0),
-        (2 * BOX * RADIUS,) * 2,
+        (6 * RADIUS,) * 2,
         em.GaussianPulse(f, 0.1 * f),
     )
 
@@ -146,16 +154,15 @@ def compensated(polarisation, index, size, steps=12000):
         sim = em.Simulation(
             grid,
             medium,
-            em.Boundaries.all(em.CPML(12)),
+            em.Boundaries.all(em.CPML(cells * 3 // 5)),
             sources={"wave": wave},
-            monitors=box_monitors("scattered", OUTER, f)
-            | box_monitors("total", INNER, f),
+            monitors=box_monitors("scattered", 3.5, f) | box_monitors("total", 1.5, f),
             polarisation=polarisation,
             courant=0.9,
-            steps=steps,
+            steps=steps * cells // 20,
         )
         sim = em.compensate_dispersion(sim, f)
         return em.simulate(sim, until=em.Decay(1e-9, 500)).monitors
 
-    incident = float(monitors(1.0)["total left"].flux[0]) / (2 * INNER)
+    incident = float(monitors(1.0)["total left"].flux[0]) / 3
     return float(net(monitors(index), "scattered")[0]) / (2 * incident)

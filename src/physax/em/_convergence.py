@@ -26,28 +26,30 @@ class Convergence(eqx.Module):
         resolutions: Cells per length, ascending.
         values: What was computed, a row for each resolution.
         orders: $p$ of each three resolutions that follow each other, coarse ones first.
-            They agree where the cells are fine enough for the formula to hold.
-        limit: $f_\infty$, from the finest three.
+            They agree where the cells are fine enough for the formula to hold. Where
+            the order was given, it stands here for each two.
+        limit: $f_\infty$, from the finest three, or two with a given order.
         error: Error bar of `limit`: Roache's index of the finest values, or how far the
-            limit has moved from that of the three resolutions before, if that is more.
+            limit has moved from that of the resolutions before, if that is more.
     """
 
     resolutions: Float[np.ndarray, " runs"]
     values: Inexact[np.ndarray, "runs *shape"]
-    orders: Float[np.ndarray, "triples *shape"]
+    orders: Float[np.ndarray, "groups *shape"]
     limit: Inexact[np.ndarray, "*shape"]
     error: Float[np.ndarray, "*shape"]
 
     @property
     def order(self) -> Float[np.ndarray, "*shape"]:
-        """The order observed with the finest three resolutions."""
+        """The order observed with the finest three resolutions, or the given one."""
         return np.asarray(self.orders[-1])
 
     def __str__(self) -> str:
         if self.values.ndim > 1:
             shape = self.values.shape[1:]
             return f"{len(self.values)} resolutions of an array of shape {shape}"
-        orders = ["", "", *(f"{p:.2f}" for p in self.orders)]
+        orders = [f"{p:.2f}" for p in self.orders]
+        orders = [""] * (len(self.values) - len(orders)) + orders
         lines = [f"{'resolution':>12} {'value':>24} {'order':>6}"]
         for r, value, order in zip(self.resolutions, self.values, orders, strict=True):
             lines.append(f"{r:12g} {value:24.10g} {order:>6}")
@@ -59,8 +61,9 @@ def extrapolate(
     resolutions: Num[ArrayLike, " runs"] | Sequence[float | int],
     values: Num[ArrayLike, "runs *shape"] | Sequence[Any],
     *,
+    order: float | int | None = None,
     formal_order: float | int = 2,
-    safety: float | int = 1.25,
+    safety: float | int | None = None,
 ) -> Convergence:
     r"""Extrapolates values to infinite resolution (Richardson) with an error bar.
 
@@ -74,31 +77,34 @@ def extrapolate(
     Reference: Roache, Journal of Fluids Engineering 116, 405 (1994).
 
     Args:
-        resolutions: At least three different ones: cells per length, or cells of an
-            absorbing layer.
+        resolutions: At least three different ones, or two with an `order`: cells per
+            length, or cells of an absorbing layer.
         values: What was computed with each.
+        order: $p$, where it is known and not to be observed: 2 where a
+            compensated grid (`compensate_dispersion`) meets interfaces that are
+            averaged well.
         formal_order: The order of the method: 2 for these equations on uniform grids,
             `inf` where none is known, as for layers.
-        safety: The factor $s$, at least 1.
+        safety: The factor $s$, at least 1. As Roache advises it is 1.25 if not given,
+            and 3 for two resolutions, which do not show whether the formula holds.
 
     Returns:
         The study.
 
     Raises:
-        ArgumentError: If there are fewer than three resolutions, values are not finite,
-            come back, no longer change, or do not come closer to each other.
+        ArgumentError: If there are too few resolutions, `order` is not positive, or
+            values are not finite, come back, no longer change, or, where the order is
+            to be observed, do not come closer to each other.
     """
     r, f = np.asarray(resolutions, float), np.asarray(values)
-    if r.ndim != 1 or len(r) < 3 or len(np.unique(r)) < len(r) or not np.all(r > 0):
-        raise ArgumentError(
-            "`resolutions` must be at least 3 different positive numbers, as two give "
-            f"no order, but is {r.tolist()}."
-        )
+    _check_count(r, order)
     if f.shape[:1] != r.shape:
         raise ArgumentError(
             f"`values` must have one entry for each of the {len(r)} resolutions, but "
             f"has shape {f.shape}."
         )
+    if safety is None:
+        safety = 1.25 if len(r) > 2 else 3
     if not (formal_order > 0 and safety >= 1):
         raise ArgumentError(
             "`formal_order` must be positive and `safety` at least 1, but are "
@@ -109,16 +115,33 @@ def extrapolate(
     f = f if np.issubdtype(f.dtype, np.inexact) else f.astype(float)
     steps = _steps(r, f)
     orders, limits = [], []
-    for k in range(len(r) - 2):
-        p = _order(r[k : k + 3], f[k : k + 3], steps[k : k + 2])
+    # Each ends with the finest value of a group of three, or of two.
+    for k in range(1 if order is not None else 2, len(r)):
+        if order is None:
+            p = _order(r[k - 2 : k + 1], f[k - 2 : k + 1], steps[k - 2 : k])
+        else:
+            p = np.full(f.shape[1:], float(order))
         orders.append(p)
-        limits.append(f[k + 2] + steps[k + 1] / ((r[k + 2] / r[k + 1]) ** p - 1))
+        limits.append(f[k] + steps[k - 1] / ((r[k] / r[k - 1]) ** p - 1))
     q = np.minimum(orders[-1], formal_order)
     error = safety * np.abs(steps[-1]) / ((r[-1] / r[-2]) ** q - 1)
     if len(limits) > 1:
         error = np.maximum(error, np.abs(limits[-1] - limits[-2]))
     orders, limit = np.stack(orders), np.asarray(limits[-1])
     return Convergence(r, f, orders, limit, np.asarray(error))
+
+
+def _check_count(resolutions: np.ndarray, order: float | int | None) -> None:
+    """Refuses too few resolutions, equal ones, or such as are none."""
+    if order is not None and not order > 0:
+        raise ArgumentError(f"`order` must be positive, but is {order:g}.")
+    r, least = resolutions, 3 if order is None else 2
+    if r.ndim != 1 or len(r) < least or len(np.unique(r)) < len(r) or not np.all(r > 0):
+        why = ", as two give no order (or give `order`)" if order is None else ""
+        raise ArgumentError(
+            f"`resolutions` must be at least {least} different positive numbers{why}, "
+            f"but is {r.tolist()}."
+        )
 
 
 def _steps(r: np.ndarray, f: np.ndarray) -> np.ndarray:
@@ -190,8 +213,9 @@ def converge(
     compute: Callable[[Any], Any],
     resolutions: Sequence[float | int],
     *,
+    order: float | int | None = None,
     formal_order: float | int = 2,
-    safety: float | int = 1.25,
+    safety: float | int | None = None,
     progress: Progress | bool = True,
 ) -> Convergence:
     """Computes something at several resolutions and extrapolates it.
@@ -202,7 +226,8 @@ def converge(
     Args:
         compute: Takes one of `resolutions` as it stands there, such as cells per length
             or cells of a layer, to a number or an array of one shape.
-        resolutions: At least three, from coarse to fine.
+        resolutions: At least three, or two with an `order`, from coarse to fine.
+        order: As for `extrapolate`.
         formal_order: As for `extrapolate`.
         safety: As for `extrapolate`.
         progress: Whether and how to show how many are done.
@@ -213,11 +238,7 @@ def converge(
     Raises:
         ArgumentError: As `extrapolate`; for too few resolutions before the first run.
     """
-    if len(resolutions) < 3:
-        raise ArgumentError(
-            "`resolutions` must be at least 3, as two give no order, but are "
-            f"{len(resolutions)}."
-        )
+    _check_count(np.asarray(resolutions, float), order)
     shown = Progress("resolutions") if progress is True else progress
     values = []
     with show_progress(shown, 0, len(resolutions)) as report:
@@ -231,5 +252,9 @@ def converge(
             f"{sorted(shapes)}."
         )
     return extrapolate(
-        resolutions, np.stack(values), formal_order=formal_order, safety=safety
+        resolutions,
+        np.stack(values),
+        order=order,
+        formal_order=formal_order,
+        safety=safety,
     )

@@ -17,7 +17,7 @@ def grid_convergence(
 ) -> Axes:
     """Draws how far values are from their limit, over the resolution.
 
-    Both axes are logarithmic; a dashed line has the observed order, and a band the
+    Both axes are logarithmic; a dashed line has the order of the study, and a band the
     error bar of the limit, below which distances mean nothing.
 
     Args:
