@@ -61,9 +61,9 @@ demo: $(STAMP)
 	$(PY) -m examples.demo
 
 test: $(STAMP)
-	$(QUICK) $(PYTEST) -n $(WORKERS) $(addprefix --ignore=,$(LONG))
+	$(QUICK) $(PYTEST) -n $(WORKERS) --own-cores $(addprefix --ignore=,$(LONG))
 	$(PYTEST) -n $(WORKERS) $(LONG)
-	$(DOUBLE) $(PYTEST) -n $(WORKERS)
+	$(DOUBLE) $(PYTEST) -n $(WORKERS) --own-cores
 	$(PYTEST) --devices -n $(WORKERS)
 	$(DOUBLE) $(PYTEST) --devices -n $(WORKERS)
 

@@ -6,6 +6,7 @@ one device, unless its folder or file stands in the table below.
 """
 
 import gc
+import os
 import socket
 import sys
 from pathlib import Path
@@ -113,14 +114,33 @@ def pytest_addoption(parser):
         action="store_true",
         help=f"run the tests of many devices, on {DEVICES} virtual ones, and no other",
     )
+    group.addoption(
+        "--own-cores",
+        action="store_true",
+        help="keep each worker to a core of its own, where there are enough",
+    )
 
 
 def pytest_configure(config):
     # Compiling takes most of the time of the tests.
     compile_quickly()
+    # Tracing makes millions of objects that stay: looking for garbage takes 6 % else.
+    gc.set_threshold(50_000, 50, 100)
+    if config.getoption("--own-cores"):
+        _take_core()
     if config.getoption("--devices"):
         # In time: the backend starts when a test first uses it.
         jax.config.update("jax_num_cpu_devices", DEVICES)
+
+
+def _take_core():
+    """Keeps a worker to one core: threads of another would wait for each other."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
+    if not (worker and hasattr(os, "sched_setaffinity")):
+        return
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) >= int(os.environ["PYTEST_XDIST_WORKER_COUNT"]):
+        os.sched_setaffinity(0, {cores[int(worker)]})
 
 
 def _marks_of_place(path: Path) -> set[str]:
