@@ -19,7 +19,6 @@ QUICK = [
     "docs/clusters.md",
     "docs/graph.md",
     "docs/particles.md",
-    "docs/runtime.md",
     "docs/xpcs-data.md",
 ]
 SLOW = [
@@ -42,8 +41,9 @@ SLOW = [
     "docs/studies.md",
     "docs/xpcs.md",
 ]
-# This is run by `tests/plot/test_page.py`, which looks at its pictures, too.
-ELSEWHERE = ["docs/pictures-and-files.md"]
+# These are run in processes of their own by the `test_page.py` of `tests/plot` and of
+# `tests/runtime`, which look at what they draw and print, too.
+ELSEWHERE = ["docs/pictures-and-files.md", "docs/runtime.md"]
 # These need eight devices.
 MANY = ["docs/devices.md"]
 # The last block of this page is a sketch, with names that it does not define.

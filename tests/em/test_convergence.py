@@ -114,8 +114,12 @@ def test_too_few_or_unlike_runs_are_refused_before_and_after_them():
         em.converge(lambda r: pytest.fail("ran"), [10, 20])
     with pytest.raises(ArgumentError, match="at least 2 different positive numbers"):
         em.converge(lambda r: pytest.fail("ran"), [10], order=2)
-    with pytest.raises(ArgumentError, match="`order` must be positive, but is 0"):
+    with pytest.raises(
+        ArgumentError, match="`order` must be a positive number, but is 0"
+    ):
         em.extrapolate(RESOLUTIONS, sequence(2), order=0)
+    with pytest.raises(ArgumentError, match="a positive number, but is inf"):
+        em.extrapolate(RESOLUTIONS, sequence(2), order=np.inf)
     with pytest.raises(ArgumentError, match="arrays of one shape"):
         em.converge(lambda r: np.ones(r), [1, 2, 3], progress=False)
     with pytest.raises(ArgumentError, match="`safety` at least 1"):

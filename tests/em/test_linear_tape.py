@@ -190,14 +190,12 @@ def test_forward_mode_and_second_derivatives_agree():
         new = eqx.tree_at(lambda s: s.medium.permittivity, sim, eps)
         return objective(em.simulate(new, adjoint=adjoint)) * 1e6
 
-    def derivatives(adjoint):
-        f = partial(value, adjoint=adjoint)
-        first = jax.jit(lambda e, d: jax.jvp(f, (e,), (d,))[1])(eps, direction)
-        bent = jax.jit(lambda e, d: jax.jvp(jax.grad(f), (e,), (d,))[1])(eps, direction)
-        return first, bent
+    def along(f):
+        return jax.jit(lambda e, d: jax.jvp(f, (e,), (d,))[1])(eps, direction)
 
-    first, bent = derivatives(em.LinearTape())
-    want_first, want_bent = derivatives(em.Direct())
+    tape, loop = (partial(value, adjoint=a) for a in (em.LinearTape(), em.Direct()))
+    first, bent = along(tape), along(jax.grad(tape))
+    want_first, want_bent = along(jax.value_and_grad(loop))
     np.testing.assert_allclose(first, want_first, rtol=1e-10)
     np.testing.assert_allclose(bent, want_bent, atol=1e-10 * np.abs(want_bent).max())
 

@@ -27,6 +27,14 @@ def test_uniform_properties_are_scalars():
     assert empty.permittivity == 2.25
 
 
+def test_structures_may_be_any_series():
+    disc = Structure(Circle((0, 0), 1 * MICRO), SILICON)
+    wanted = rasterise([disc], GRID, components=EZ).permittivity["Ez"]
+    for given in (iter([disc]), {"disc": disc}.values()):
+        found = rasterise(given, GRID, components=EZ, averaging="polarised")
+        assert found.permittivity["Ez"] == pytest.approx(np.asarray(wanted))
+
+
 def test_uniform_properties_are_scalars_under_jit_too():
     @jax.jit
     def run(permittivity):

@@ -136,7 +136,10 @@ def test_wavelengths_must_be_positive(bad):
 @pytest.mark.parametrize("make", [em.scene, em.graded_grid])
 def test_materials_of_the_library_have_a_range(make):
     silicon = em.Structure(em.Box((0.0,), (0.5e-6,)), em.library("Si"))
-    message = "`wavelengths` must lie between 1.357 and 11.04 µm for a .* is 0.633 µm"
+    message = (
+        "`wavelengths` must lie between 1.357 and 11.04 µm for the material of "
+        r"`structures\[0\]`, but one is 0.633 µm"
+    )
     with pytest.raises(ArgumentError, match=message):
         make([silicon], (2e-6,), [1.55e-6, 0.633e-6])
     with pytest.raises(ArgumentError, match="1.357 and 11.04 µm"):

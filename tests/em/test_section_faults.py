@@ -82,6 +82,10 @@ def test_a_slab_wants_a_frequency_that_fits_its_line():
         line(SPEED_OF_LIGHT / (3.9 * 2 * CELL))
     with pytest.warns(PhysaxWarning, match=r"`widths` should have at least 10 .* 9\.9"):
         line(SPEED_OF_LIGHT / (9.9 * 2 * CELL))
+    # Beside metal, too, where no waves go.
+    metal = jnp.ones(40).at[:15].set(-20.0).at[15:25].set(4.0)
+    with pytest.raises(ArgumentError, match=r"at least 4 .* has index 2.* has 3\.9"):
+        line(SPEED_OF_LIGHT / (3.9 * 2 * CELL), own=metal)
 
 
 @pytest.mark.parametrize(

@@ -141,12 +141,13 @@ def value(sizes):
 @pytest.mark.filterwarnings("ignore:The fields had not decayed")
 def test_gradients_by_shapes_are_those_of_differences():
     run = jax.jit(jax.value_and_grad(value))
-    sizes = {name: jnp.asarray(x) for name, x in START.items()}
+    # All of one dtype: another would compile again.
+    sizes = {name: np.asarray(x) for name, x in START.items()}
     at, slope = run(sizes)
     for name in START:
 
         def moved(cells, name=name):
-            return float(run({**sizes, name: sizes[name] + cells * CELL})[0])
+            return float(run({**sizes, name: np.add(sizes[name], cells * CELL)})[0])
 
         # Differences of fourth order: exact to 1e-8 of the value.
         h = 1e-4

@@ -63,11 +63,11 @@ FAULTS = {
     ),
     "one structure": (
         lambda: em.rasterise(em.Structure(BOX, GLASS), GRID, None, ("Ez",)),
-        "`structures` must be a list of `Structure",
+        "`structures` must be a list of .* but is a Structure",
     ),
     "shapes alone": (
-        lambda: scene([BOX]),
-        "`structures` must be a list of `Structure",
+        lambda: scene([em.Structure(BOX, GLASS), BOX]),
+        r"`structures` must be a list of .* but `structures\[1\]` is a Box",
     ),
     "counts": (
         lambda: em.repeat(BOX, 2, [(1e-6,)]),

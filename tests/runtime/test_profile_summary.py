@@ -1,3 +1,5 @@
+import gc
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -17,6 +19,13 @@ def model(x):
     with jax.named_scope("outer"), jax.named_scope("sorting"):
         x = jnp.sort(x, 0)
     return x
+
+
+# A trace holds every program that is alive: those of other tests take minutes to read.
+@pytest.fixture(autouse=True, scope="module")
+def only_programs():
+    jax.clear_caches()
+    gc.collect()
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import jax
 import numpy as np
 import pytest
 from scipy.special import j0
@@ -205,7 +206,11 @@ def plates(cells):
             monitors={"seen": em.EmissionMonitor(dipole, frequencies * UNIT)},
             steps=60 * cells,
         )
-        seen[name] = em.simulate(sim).monitors["seen"]
+        # The tests are compiled for their many short programs; this one runs for long.
+        run = jax.jit(
+            em.simulate, compiler_options={"xla_backend_optimization_level": 3}
+        )
+        seen[name] = run(sim).monitors["seen"]
     kd = 2 * np.pi * frequencies * UNIT / SPEED_OF_LIGHT * gap
     orders = np.array([[1], [3]])
     guided = np.where(orders * np.pi < kd, 1 + (orders * np.pi / kd) ** 2, 0)

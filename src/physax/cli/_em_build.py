@@ -1,6 +1,7 @@
 """Makes a simulation of the settings of `physax em run`."""
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,11 +9,11 @@ import numpy as np
 from .. import em
 from .._checks import ArgumentError
 from ..em._monitors import AbstractSpectralMonitor
-from ..em._scene import largest_index
+from ..em._scene import largest_index, places
 from ..grid import AXES
 from ..io import YamlNode
 from ..units import SPEED_OF_LIGHT
-from ._em_limits import check_cells, check_scale, check_steps
+from ._em_limits import check_cells, check_place, check_scale, check_steps
 from ._em_lines import at
 from ._em_parts import check_wavelengths
 from ._em_settings import Faces, Settings
@@ -37,10 +38,14 @@ def build(settings: Settings, file: YamlNode) -> em.Simulation:
     run = settings.run
     with at(file, "background"):
         background = _material(settings.background or em.Material(), waves)
-    structures = []
+    structures, middle = [], settings.centre
+    if middle is None:
+        middle = (0.0,) * len(size)
     for k, one in enumerate(settings.structures):
         with at(file, "structures", k, "material"):
             structures.append(em.Structure(one.shape, _material(one.material, waves)))
+        with at(file, "structures", k, "shape"):
+            check_place(one.shape, size, middle)
     with at(file, "boundaries"):
         faces = _boundaries(settings.boundaries, len(size))
     sources, monitors = {}, {}
@@ -60,7 +65,7 @@ def build(settings: Settings, file: YamlNode) -> em.Simulation:
                 check_scale(size, own, "wavelengths")
     with at(file):
         materials = [background, *(one.material for one in structures)]
-        index = max(largest_index(one, waves) for one in materials)
+        index = max(map(partial(largest_index, waves), materials, places(structures)))
         check_cells(size, waves.min() / index, settings.spacing, faces)
         sim = em.scene(
             structures,

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import em
 from .._checks import ArgumentError
+from ..em._graded_grid import reaches
 from ..runtime import check_memory
 
 
@@ -45,6 +46,30 @@ def check_scale(size: Sequence[float], waves: np.ndarray, key: str = "") -> None
                 "unit, numbers are in metres or Hz: write `size_um`, `wavelengths_um` "
                 "or `frequency_THz`."
             )
+
+
+def check_place(
+    shape: em.AbstractShape, size: Sequence[float], middle: Sequence[float]
+) -> None:
+    """Refuses a shape that lies outside of the scene, as one without its unit does.
+
+    Args:
+        shape: The shape.
+        size: Lengths of the scene in metres.
+        middle: Its centre in metres.
+
+    Raises:
+        ArgumentError: If no part of it is in the scene.
+    """
+    low, high = (np.asarray(end, float) for end in shape.bounds())
+    if len(size) == len(middle) and not reaches(low, high, size, middle):
+        place = ", ".join(f"{a:.3g} to {b:.3g}" for a, b in zip(low, high, strict=True))
+        raise ArgumentError(
+            "`shape` must have a part in the scene of "
+            f"{' x '.join(f'{length:.3g}' for length in size)} m, but lies at {place} "
+            "m along x, y and z. Lengths are in metres where a key has no unit, as "
+            "`centre_um`."
+        )
 
 
 def check_cells(

@@ -48,7 +48,8 @@ def compensate_dispersion(sim: Simulation, frequency: ArrayLike) -> Simulation:
     Losses and metals stay as they are. Of poles the permittivity at `frequency` counts,
     and what the time step makes of it is mended with the rest. Tensors are scaled by
     what is right for their diagonal, which serves small entries beside it. Far fields
-    take the new permittivity for the wavenumber outside.
+    take the new permittivity for the wavenumber outside. Call it once: a second call
+    takes what the first has made for the material.
 
     Args:
         sim: The simulation. Its time step is kept and must leave some room below the

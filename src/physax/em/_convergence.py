@@ -19,8 +19,8 @@ _STEEPEST = 20.0
 class Convergence(eqx.Module):
     r"""Values at several resolutions $r$, and what $r \to \infty$ would give.
 
-    Fitted is $f(r) = f_\infty + C r^{-p}$ with $p$ observed. Values are NumPy arrays in
-    the precision of the computed ones; `str` makes a table of a single number.
+    Fitted is $f(r) = f_\infty + C r^{-p}$ with $p$ observed. `values` keep their
+    precision; `str` makes a table of a single number.
 
     Attributes:
         resolutions: Cells per length, ascending.
@@ -133,8 +133,10 @@ def extrapolate(
 
 def _check_count(resolutions: np.ndarray, order: float | int | None) -> None:
     """Refuses too few resolutions, equal ones, or such as are none."""
-    if order is not None and not order > 0:
-        raise ArgumentError(f"`order` must be positive, but is {order:g}.")
+    if order is not None:
+        known = isinstance(order, int | float) and 0 < order < np.inf
+        if not known:
+            raise ArgumentError(f"`order` must be a positive number, but is {order!r}.")
     r, least = resolutions, 3 if order is None else 2
     if r.ndim != 1 or len(r) < least or len(np.unique(r)) < len(r) or not np.all(r > 0):
         why = ", as two give no order (or give `order`)" if order is None else ""

@@ -1,7 +1,7 @@
 """Grids whose cells follow the materials: fine where the wavelength is short."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import jax.core
 import numpy as np
@@ -12,7 +12,7 @@ from ..grid import AXES, Grid
 from ._boundaries import PEC
 from ._frame import check_point
 from ._materials import Material
-from ._scene import check_size, largest_index
+from ._scene import check_size, largest_index, places
 from ._shapes import Structure, painted
 
 
@@ -24,7 +24,7 @@ _SAMPLES = 400
 
 
 def graded_grid(
-    structures: Sequence[Structure],
+    structures: Iterable[Structure],
     size: Sequence[float],
     wavelengths: Float[ArrayLike, "..."] | Sequence[float],
     *,
@@ -76,10 +76,10 @@ def graded_grid(
         )
     structures, ground = painted(structures, background)
     bounds = [_bounds(one) for one in structures]
-    widest = float(waves.min()) / largest_index(ground, waves) / cells
+    widest = float(waves.min()) / largest_index(waves, ground) / cells
     limits = [
-        float(waves.min()) / largest_index(one.material, waves) / cells
-        for one in structures
+        float(waves.min()) / largest_index(waves, one.material, what) / cells
+        for one, what in zip(structures, places(structures)[1:], strict=True)
     ]
     edges = []
     for axis, (length, x) in enumerate(zip(size, middle, strict=True)):
@@ -87,7 +87,7 @@ def graded_grid(
         here = [
             (low[axis], high[axis], min(width, widest))
             for (low, high), width in zip(bounds, limits, strict=True)
-            if _reaches(low, high, size, middle)
+            if reaches(low, high, size, middle)
         ]
         extra = [] if lines is None else [float(at) for at in lines[axis]]
         outside = [at for at in extra if not ends[0] <= at <= ends[1]]
@@ -126,8 +126,10 @@ def _bounds(structure: Structure) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(low, float), np.asarray(high, float)
 
 
-def _reaches(low, high, size, middle) -> bool:
-    """Whether a box meets the grid, which lies at 0 of the axes that it lacks."""
+def reaches(
+    low: np.ndarray, high: np.ndarray, size: Sequence[float], middle: Sequence[float]
+) -> bool:
+    """Whether a box meets a scene, which lies at 0 of the axes that it lacks."""
     ends = [
         (x - length / 2, x + length / 2) for length, x in zip(size, middle, strict=True)
     ]

@@ -95,7 +95,7 @@ def check_step(dt: Array, limit: Array) -> None:
         raise ArgumentError(
             f"`dt` must be at most {float(limit):.6g} s, the Courant limit of this "
             f"grid and medium, but is {float(dt):.6g} s. Leave `dt` out to have it "
-            "chosen."
+            "chosen, or lower `courant`."
         )
 
 

@@ -158,7 +158,8 @@ def _check_scale(line: dict[str, Array], widths: Array, frequency: Array) -> Non
     own, along, across = map(np.asarray, line.values())
     cells = np.asarray(widths)
     check_span("widths", float(np.sum(cells)), float(frequency))
-    index = np.sqrt(own * np.maximum(along, across))
+    # Waves do not run where the permittivity is negative.
+    index = np.sqrt(np.maximum(own * np.maximum(along, across), 0))
     worst = np.argmax(index * cells)
     judge_cells(
         "widths",

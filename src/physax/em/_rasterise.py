@@ -1,6 +1,6 @@
 """Rasterisation: from shapes and materials to the medium that a simulation steps."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, get_args
 
 import equinox as eqx
@@ -94,7 +94,7 @@ def _checked_components(components: Sequence[str] | None, ndim: int) -> Sequence
 
 
 def rasterise(
-    structures: Sequence[Structure],
+    structures: Iterable[Structure],
     grid: Grid,
     background: Material | PEC | None = None,
     components: Sequence[str] | None = None,

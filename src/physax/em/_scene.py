@@ -1,8 +1,10 @@
 """A simulation from shapes and wavelengths, with defaults that it can state."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from math import ceil
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike, Float
@@ -38,7 +40,7 @@ _PASSAGES = 8
 
 
 def scene(
-    structures: Sequence[Structure],
+    structures: Iterable[Structure],
     size: Sequence[float],
     wavelengths: Float[ArrayLike, "..."] | Sequence[float],
     *,
@@ -85,7 +87,7 @@ def scene(
     size, waves = check_size(size, wavelengths)
     structures, ground = painted(structures, background)
     materials = [ground, *(one.material for one in structures)]
-    index = max(largest_index(material, waves) for material in materials)
+    index = max(map(partial(largest_index, waves), materials, places(structures)))
     if spacing is None:
         spacing = float(waves.min()) / index / _CELLS
     if not (spacing > 0 and np.isfinite(spacing)):
@@ -93,7 +95,7 @@ def scene(
             f"`spacing` must be positive and finite, but is {spacing:g} m."
         )
     # Whole numbers of cells should not become one more by rounding.
-    cells = ceil(waves.max() / largest_index(ground, waves) / 2 / spacing - 1e-6)
+    cells = ceil(waves.max() / largest_index(waves, ground) / 2 / spacing - 1e-6)
     layer = CPML(max(_LEAST_LAYER, cells))
     faces = Boundaries.all(layer) if boundaries is None else boundaries
     middle = check_point(
@@ -164,8 +166,20 @@ def _grid(
     return Grid.uniform(shape, spacing, origin)
 
 
-def largest_index(material: Material | PEC, waves: np.ndarray) -> float:
+def places(structures: Sequence[Structure]) -> list[str]:
+    """Returns the names of the background and of all structures, for messages."""
+    return ["`background`", *(f"`structures[{k}]`" for k in range(len(structures)))]
+
+
+def largest_index(
+    waves: np.ndarray, material: Material | PEC, what: str = "`background`"
+) -> float:
     """Returns the largest size of the index of a material, 1 for perfect metal.
+
+    Args:
+        waves: Wavelengths in vacuum, in metres.
+        material: The material.
+        what: Where it is, for the message.
 
     Raises:
         ArgumentError: If the numbers of the material do not hold at a wavelength.
@@ -173,10 +187,12 @@ def largest_index(material: Material | PEC, waves: np.ndarray) -> float:
     if isinstance(material, PEC):
         return 1.0
     if material.valid is not None:
-        check_range(waves, material.valid, "a material that is used")
+        check_range(waves, material.valid, f"the material of {what}")
     eps = np.asarray(material.permittivity)
     eps = np.linalg.eigvalsh(eps)[-1] if eps.ndim == 2 else np.max(eps)
-    chi = np.asarray(susceptibility(material.poles, SPEED_OF_LIGHT / waves))
+    # What is known stays known under `jit`.
+    with jax.ensure_compile_time_eval():
+        chi = np.asarray(susceptibility(material.poles, SPEED_OF_LIGHT / waves))
     square = np.max(np.abs(eps + chi)) * np.max(np.asarray(material.permeability))
     return float(np.sqrt(square))
 

@@ -1,7 +1,7 @@
 """Shapes: where a material is."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -262,12 +262,18 @@ def painted(
     structures: Any, background: Any
 ) -> tuple[Sequence[Structure], Material | PEC]:
     """Returns what is painted and on what, vacuum by default, after checking it."""
-    listed = structures if isinstance(structures, Sequence) else [None]
-    if not all(isinstance(one, Structure) for one in listed):
+    if not isinstance(structures, Iterable):
         raise ArgumentError(
-            "`structures` must be a list of `Structure(shape, material)`, but is "
-            f"{structures!r}."
+            "`structures` must be a list of `Structure(shape, material)`, but is a "
+            f"{type(structures).__name__}."
         )
+    structures = list(structures)
+    for k, one in enumerate(structures):
+        if not isinstance(one, Structure):
+            raise ArgumentError(
+                "`structures` must be a list of `Structure(shape, material)`, but "
+                f"`structures[{k}]` is a {type(one).__name__}."
+            )
     if background is None:
         return structures, Material()
     return structures, as_material(background, "background")
