@@ -252,6 +252,15 @@ def test_moving_pictures_that_cannot_be_written_are_refused_first(
     assert said.startswith(message)
 
 
+def test_a_check_refuses_what_a_run_refuses(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(FFMpegWriter, "isAvailable", lambda: False)
+    path = tmp_path / "run.yaml"
+    for old, new, _ in (LINES["no light"], ("figures: false", "animation: mp4", "")):
+        wanted = refused(tmp_path, capsys, old, new)
+        assert main(["em", "config", "--check", str(path)]) == ExitCode.REFUSED
+        assert capsys.readouterr().err == f"physax: {path}: {wanted}"
+
+
 def test_a_dry_run_needs_no_light(tmp_path):
     path = tmp_path / "run.yaml"
     path.write_text(TEXT[: TEXT.index("sources:")] + "sources: {}\n")

@@ -4,6 +4,7 @@ import argparse
 
 from .._checks import ArgumentError
 from ._em_build import build
+from ._em_run import check_runnable
 from ._em_settings import read_settings
 from ._exit import ExitCode
 from ._template import write_template
@@ -93,7 +94,9 @@ def run_config(options: argparse.Namespace) -> ExitCode:
     if options.check is not None:
         if options.output is not None:
             raise ArgumentError("`--output` must be left out with `--check`.")
-        build(*read_settings(options.check))
+        settings, file = read_settings(options.check)
+        build(settings, file)
+        check_runnable(settings, file, figures=settings.output.figures, dry=False)
         print(f"{options.check}: valid settings")
         return ExitCode.DONE
     write_template(TEMPLATE, options.output)

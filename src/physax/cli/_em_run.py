@@ -16,7 +16,7 @@ from .. import em
 from .._checks import ArgumentError
 from .._status import Status
 from ..grid import AXES
-from ..io import check_writable, save_npz
+from ..io import YamlNode, check_writable, save_npz
 from ..io._whole_file import whole_file
 from ..runtime import Checkpointing, compile_quickly
 from ._em_build import build
@@ -39,11 +39,7 @@ def run_em(options: argparse.Namespace) -> ExitCode:
         settings, file = read_settings(options.file) if wide else (settings, file)
         sim = build(settings, file)
         figures = settings.output.figures and not options.no_figures
-        with at(file, "output"):
-            check_animation(settings.output.animation if figures else None)
-        if not options.dry_run:
-            with at(file):
-                _check_sources(settings)
+        check_runnable(settings, file, figures=figures, dry=options.dry_run)
         output = check_writable(options.output_dir)
         talk.say(em.describe(sim))
         # A run that goes on has its picture, and one that is not this one keeps it.
@@ -55,12 +51,25 @@ def run_em(options: argparse.Namespace) -> ExitCode:
         return _run(settings, sim, output, talk, figures)
 
 
-def _check_sources(settings: Settings) -> None:
-    if not settings.sources:
-        raise ArgumentError(
-            "`sources` must have at least one entry, but is empty: nothing would be "
-            "seen. `--dry-run` needs none."
-        )
+def check_runnable(
+    settings: Settings, file: YamlNode, *, figures: bool, dry: bool
+) -> None:
+    """Refuses settings of a simulation that cannot be shown, or has no light.
+
+    Args:
+        settings: Those of the file.
+        file: Its lines.
+        figures: Whether pictures are wanted.
+        dry: Whether nothing will run.
+    """
+    with at(file, "output"):
+        check_animation(settings.output.animation if figures else None)
+    with at(file):
+        if not (settings.sources or dry):
+            raise ArgumentError(
+                "`sources` must have at least one entry, but is empty: nothing would "
+                "be seen. `--dry-run` needs none."
+            )
 
 
 def _run(
