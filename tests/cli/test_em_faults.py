@@ -145,6 +145,8 @@ SCALES = {
              r"at a wavelength of 9.5e-07 m\..*write `size_um`"),
     "wavelengths": ("wavelengths_um", "wavelengths", "line 2: .*`wavelengths` must "
                     "make the scene .* but it is 1.52e-06: 1.6e-06 m at a wavelength"),
+    "spacing": ("spacing_nm: 50", "spacing: 50", "line 3: .*`spacing` must be at most "
+                "twice the shortest length of the scene, 1.2e-06 m, but is 50 m"),
     "monitor": ("axis: x,", "axis: x, wavelengths: [1],", "line 14: `monitors.back` is "
                 "refused: `wavelengths` must make .* at a wavelength of 1 m"),
     "pulse": ("Ez, pos", "Ez, pulse: {type: Ricker, frequency: 300}, pos", "line 12: "

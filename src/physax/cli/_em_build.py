@@ -13,7 +13,13 @@ from ..em._scene import largest_index, places
 from ..grid import AXES
 from ..io import YamlNode
 from ..units import SPEED_OF_LIGHT
-from ._em_limits import check_cells, check_place, check_scale, check_steps
+from ._em_limits import (
+    check_cells,
+    check_place,
+    check_scale,
+    check_spacing,
+    check_steps,
+)
 from ._em_lines import at
 from ._em_parts import check_wavelengths
 from ._em_settings import Faces, Settings
@@ -33,6 +39,7 @@ def build(settings: Settings, file: YamlNode) -> em.Simulation:
     waves, size = check_wavelengths(settings.wavelengths), settings.size
     with at(file):
         check_scale(size, waves)
+        check_spacing(settings.spacing, size)
     frequencies = SPEED_OF_LIGHT / waves
     pulse = em.band_pulse(frequencies.min(), frequencies.max())
     run = settings.run

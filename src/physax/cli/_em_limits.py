@@ -48,6 +48,24 @@ def check_scale(size: Sequence[float], waves: np.ndarray, key: str = "") -> None
             )
 
 
+def check_spacing(spacing: float | None, size: Sequence[float]) -> None:
+    """Refuses cells that are longer than the scene.
+
+    Args:
+        spacing: Width of its cells in metres, if given.
+        size: Its lengths in metres.
+
+    Raises:
+        ArgumentError: If one does not fit into it.
+    """
+    if spacing is not None and spacing > 2 * min(size):
+        raise ArgumentError(
+            "`spacing` must be at most twice the shortest length of the scene, "
+            f"{min(size):.3g} m, but is {spacing:.3g} m. Lengths are in metres where a "
+            "key has no unit: write `spacing_nm`."
+        )
+
+
 def check_place(
     shape: em.AbstractShape, size: Sequence[float], middle: Sequence[float]
 ) -> None:
