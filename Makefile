@@ -20,12 +20,13 @@ QUICK := XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0"
 DOUBLE := $(QUICK) JAX_ENABLE_X64=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs lint format types stress clean \
+.PHONY: help demo test test-slow check bench docs lint format types stress clean \
 	profile-nlsq profile-mcmc
 
 help:
 	@echo "make demo    simulate published devices, design one, write pictures"
-	@echo "make test    all tests: float32, float64, and both on eight devices"
+	@echo "make test    tests: float32, float64, and both on eight devices"
+	@echo "make test-slow   those that take longer: before a release, after a solver"
 	@echo "make check   lint, types, test, docs and the demo at a small size"
 	@echo "make bench   measure the solvers beside other codes"
 	@echo "make docs    build the documentation into site/"
@@ -60,12 +61,20 @@ $(STAMP): pyproject.toml constraints/py311.txt constraints/py313.txt
 demo: $(STAMP)
 	$(PY) -m examples.demo
 
+# Both halves of the tests: $(1) is empty or --slow.
+define sessions
+	$(QUICK) $(PYTEST) $(1) -n $(WORKERS) --own-cores $(addprefix --ignore=,$(LONG))
+	$(PYTEST) $(1) -n $(WORKERS) $(LONG)
+	$(DOUBLE) $(PYTEST) $(1) -n $(WORKERS) --own-cores
+	$(PYTEST) $(1) --devices -n $(WORKERS)
+	$(DOUBLE) $(PYTEST) $(1) --devices -n $(WORKERS)
+endef
+
 test: $(STAMP)
-	$(QUICK) $(PYTEST) -n $(WORKERS) --own-cores $(addprefix --ignore=,$(LONG))
-	$(PYTEST) -n $(WORKERS) $(LONG)
-	$(DOUBLE) $(PYTEST) -n $(WORKERS) --own-cores
-	$(PYTEST) --devices -n $(WORKERS)
-	$(DOUBLE) $(PYTEST) --devices -n $(WORKERS)
+	$(call sessions,)
+
+test-slow: $(STAMP)
+	$(call sessions,--slow)
 
 # One after the other, also under -j: the tests already use every core.
 check: $(STAMP)

@@ -2,13 +2,15 @@
 
 There are four sessions: float32 and float64 (JAX_ENABLE_X64=1), each on one device and
 on eight virtual ones (--devices). A test without a mark runs in both precisions on
-one device, unless its folder or file stands in the table below.
+one device, unless its folder or file stands in the table below. Each session has a
+second half (--slow) of tests that take longer.
 """
 
 import gc
 import os
 import socket
 import sys
+from collections import Counter
 from pathlib import Path
 
 import jax
@@ -110,6 +112,9 @@ def pytest_addoption(parser):
     group = parser.getgroup("physax")
     group.addoption("--stress", action="store_true", help="also run the stress tests")
     group.addoption(
+        "--slow", action="store_true", help="run the slow tests, and no other"
+    )
+    group.addoption(
         "--devices",
         action="store_true",
         help=f"run the tests of many devices, on {DEVICES} virtual ones, and no other",
@@ -164,15 +169,30 @@ def pytest_ignore_collect(collection_path, config):
     many = config.getoption("--devices")
     if many != together and not (many and "mark.devices" in text):
         return True
+    if config.getoption("--slow") and "mark.slow" not in text:
+        return True
     here = _precision()
     elsewhere = _marks_of_place(collection_path) - {here}
     return True if elsewhere and f"mark.{here}" not in text else None
+
+
+def _slow(items) -> set[str]:
+    """Returns the names of slow tests; `slow(after=1)` leaves out the first case."""
+    found, cases = set(), Counter()
+    for item in items:
+        test = item.path, item.originalname
+        mark = item.get_closest_marker("slow")
+        if mark and cases[test] >= mark.kwargs.get("after", 0):
+            found.add(item.nodeid)
+        cases[test] += 1
+    return found
 
 
 def pytest_collection_modifyitems(config, items):
     x64 = _precision() == "x64"
     many = config.getoption("--devices")
     stress = config.getoption("--stress")
+    slow = _slow(items)
 
     def wanted(item):
         if Path(__file__).parent / "sharding" in item.path.parents:
@@ -185,6 +205,7 @@ def pytest_collection_modifyitems(config, items):
             and not (not x64 and "x64" in marks)
             and ("devices" in marks) == many
             and (stress or "stress" not in marks)
+            and (item.nodeid in slow) == config.getoption("--slow")
         )
 
     kept, dropped = [], []

@@ -96,7 +96,6 @@ def test_bounds_without_constraints():
     assert np.allclose(result.parameters, [0, 0.3, 0.7, 1], atol=1e-3)
 
 
-@pytest.mark.slow
 @pytest.mark.x64
 def test_many_parameters_and_two_constraints_agree_with_another_solver():
     # A convex problem of 30 parameters; SLSQP of SciPy solves it to 1e-9.

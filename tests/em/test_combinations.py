@@ -94,6 +94,7 @@ NOT_EXACT = [
 ]
 
 
+@pytest.mark.slow(after=3)
 @pytest.mark.parametrize(("shape", "axis"), EXACT + NOT_EXACT)
 def test_turning_a_shape_turns_what_it_covers(shape, axis):
     # The same shape in cells so small that a fraction is whether a point is inside.

@@ -133,7 +133,6 @@ def test_index_is_twice_differentiable():
     assert curvature == pytest.approx(float(slope(h) - slope(-h)) / (2 * h), rel=1e-5)
 
 
-@pytest.mark.slow
 def test_batches_and_compiled_programs_agree_with_single_solves():
     def index(scale):
         medium = em.Medium({k: scale * v for k, v in MEDIUM.permittivity.items()})
@@ -144,7 +143,6 @@ def test_batches_and_compiled_programs_agree_with_single_solves():
     assert jnp.allclose(batch, jnp.stack([index(s) for s in scales]), rtol=1e-6)
 
 
-@pytest.mark.slow
 def test_equal_modes_of_a_square_guide_are_sorted_by_polarisation():
     grid = Grid.centred((24, 24), CELL)
     square = em.Structure(em.Box((0, 0), (10 * CELL, 10 * CELL)), em.Material(12.0))
@@ -160,7 +158,6 @@ def test_equal_modes_of_a_square_guide_are_sorted_by_polarisation():
     assert jnp.allclose(em.mode_overlap(modes, modes), jnp.eye(2), atol=2e-6)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`grid` should have at least 10 cells")
 def test_tracking_follows_modes_through_a_crossing():
     # The modes of an empty guide, with E along x and along y, cross where its sides
@@ -278,7 +275,6 @@ def test_ports_at_bloch_faces_are_refused():
         em.Simulation(grid, boundaries=faces, monitors=monitors, steps=1)
 
 
-@pytest.mark.slow
 def test_a_window_smaller_than_the_mode_is_warned_of():
     grid = Grid.centred((16, 12), CELL)
     medium = em.rasterise(
@@ -437,7 +433,6 @@ def test_port_at_mirrors_carries_a_quarter_of_the_mode():
     assert float(seen) * k_seen / FREQUENCY == pytest.approx(float(index), rel=1e-3)
 
 
-@pytest.mark.slow
 def test_ports_of_other_dimensions_are_refused():
     grid, medium, _ = guide(0)
     sim = {"medium": medium, "steps": 1}

@@ -117,8 +117,8 @@ def test_permittivity_has_losses_as_positive_imaginary_parts():
     assert em.complex_permittivity(along, [1e14, 2e14]).shape == (2, 3)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.x64
-@pytest.mark.slow
 @pytest.mark.parametrize("scene", ["walls", "bloch", "3-D"])
 def test_tape_agrees_with_the_loop_itself(scene):
     sim = dispersive(scene)

@@ -75,6 +75,7 @@ def of(result):
     return np.array([float(result.force[axis][0]) for axis in "xy"])
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
 def test_every_box_around_a_body_has_one_force_and_an_empty_one_none(polarisation):
     monitors = {
@@ -178,6 +179,7 @@ def test_force_in_a_period_is_the_momentum_of_its_orders():
     assert abs(got[0]) > 0.02 * abs(got[1])
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(("polarisation", "wall"), [("Ez", em.PEC()), ("Hz", em.PMC())])
 def test_half_a_scene_has_half_the_force_along_its_mirror(polarisation, wall):
     body = em.Structure(
@@ -215,7 +217,7 @@ def test_half_a_scene_has_half_the_force_along_its_mirror(polarisation, wall):
     assert float(half["x"][0]) == pytest.approx(float(whole["x"][0]) / 2, rel=1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("adjoint", [em.LinearTape(), em.FrequencyDomain()])
 def test_gradient_of_a_force(adjoint):
     sim = scene("Ez", {"force": box(4, 4)}, steps=1200)

@@ -99,7 +99,6 @@ LARGEST = dict.fromkeys(LEAVES, 1e-3) | {"conductivity": 1e-1, "bandwidth": 3e-4
 
 
 @pytest.mark.x64
-@pytest.mark.slow
 @pytest.mark.parametrize("name", LEAVES)
 def test_taylor_remainder_is_of_second_order(problem, name):
     value, slopes, along = problem
@@ -110,7 +109,6 @@ def test_taylor_remainder_is_of_second_order(problem, name):
 
 
 @pytest.mark.x64
-@pytest.mark.slow
 @pytest.mark.parametrize("name", LEAVES)
 def test_gradient_agrees_with_central_differences(problem, name):
     _, slopes, along = problem

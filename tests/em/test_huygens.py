@@ -84,6 +84,7 @@ def errors(ndim, polarisation, cells, steps, **options):
     return np.max(worst, axis=0)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
 def test_currents_make_the_earlier_fields_outside_and_none_inside(polarisation):
     # The equations of the grid themselves; what is left is aliasing and decay.

@@ -93,7 +93,7 @@ def check(got, want, tolerance=1e-10):
         assert gap <= tolerance * np.linalg.norm(np.asarray(slope)), name
 
 
-@pytest.mark.slow
+@pytest.mark.slow(after=2)
 @pytest.mark.parametrize("scene", ["1-D", "walls", "bloch", "rz"])
 def test_tape_agrees_with_the_loop_itself(scene):
     sim = linear(scene)
@@ -245,7 +245,7 @@ def test_gradient_outside_of_jit_keeps_no_states():
     assert kept <= em.adjoint_bytes(sim, em.LinearTape())
 
 
-@pytest.mark.slow
+@pytest.mark.slow(after=4)
 @pytest.mark.parametrize("electric", [True, False])
 @pytest.mark.parametrize("scene", SCENES)
 def test_transposed_half_step_is_the_transpose(scene, electric):

@@ -178,6 +178,7 @@ def random_metal(seed, ndim, polarisation=None):
     return grid, em.rasterise(structures, grid, components=names)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("kind", ["Ez", "Hz", None])
 def test_step_is_stable_and_not_small_for_any_shape(kind):
     ndim = 2 if kind else 3

@@ -65,7 +65,6 @@ def through(chi2=0.0, chi3=0.0, moment=1.0):
 
 
 @pytest.mark.x64
-@pytest.mark.slow
 def test_third_harmonic_and_kerr_index_are_those_of_weak_waves():
     (wave, *_), chi3, length = through(), 2e-22, 2 * WAVE / INDEX
     wave *= (moment := 1e9 / abs(wave))
@@ -82,7 +81,6 @@ def test_third_harmonic_and_kerr_index_are_those_of_weak_waves():
 
 
 @pytest.mark.x64
-@pytest.mark.slow
 def test_second_harmonic_is_that_of_weak_waves():
     (wave, *_), chi2, length = through(), 1e-13, 2 * WAVE / INDEX
     moment = 1e9 / abs(wave)

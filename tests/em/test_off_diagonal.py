@@ -39,8 +39,8 @@ def small(inverse=0.1, box=BOX, *, polarisation="Hz", pair="xy", **options):
     )
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.x64
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scene", "poles"), [("walls", False), ("walls", True), ("3-D", True)]
 )
@@ -64,7 +64,6 @@ def test_tape_agrees_where_a_wave_meets_poles_and_tensors():
 
 
 @pytest.mark.x64
-@pytest.mark.slow
 def test_waves_in_a_turned_crystal_have_the_index_of_their_direction():
     # Along (1, 1) in a crystal of the principal permittivities 2 and 3.5.
     cells, turn = 24, np.deg2rad(30)
@@ -101,7 +100,6 @@ def test_waves_in_a_turned_crystal_have_the_index_of_their_direction():
 
 
 @pytest.mark.x64
-@pytest.mark.slow
 def test_box_inside_a_period_ends_as_at_a_wall():
     # Its first nodes lack a neighbour: entries there are refused, or end as NaN.
     shape, box = (14, 12), ((6, 10), (2, 9))

@@ -112,7 +112,6 @@ def test_mirror_symmetry():
 
 
 @pytest.mark.x64
-@pytest.mark.slow
 def test_gradient_in_position_size_and_material():
     weight = jax.random.normal(jax.random.key(1), GRID.shape)
 

@@ -81,7 +81,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("name", SHAPES)
 def test_derivatives_are_right_to_second_order(name):
     # The normals of the others are made of these.

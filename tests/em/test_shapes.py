@@ -104,7 +104,6 @@ def test_box_fraction_is_the_product_of_overlaps(stagger):
     assert np.max(np.abs(fraction - wanted)) < rounding()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("stagger", STAGGERS[::2])
 @pytest.mark.parametrize("order", [1, -1])
 def test_area_of_a_polygon_and_its_gradient_are_exact(stagger, order):
@@ -166,7 +165,6 @@ def test_outline_the_other_way_around_is_a_hole():
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("stagger", [(0.5, 0.5, 0.5), (0.0, 0.5, 0.0)])
 def test_volume_of_a_sphere_and_its_derivative(stagger):
     grid = Grid.centred((24, 22, 26), SPACING)
@@ -281,7 +279,6 @@ def test_weighted_area_follows_a_taylor_expansion(stagger):
             assert math.log2(errors[0] / errors[1]) == pytest.approx(2, abs=0.05)
 
 
-@pytest.mark.slow
 def test_jit_vmap_and_dtype():
     def run(r):
         return fill_fraction(Circle((0.0, 0.0), r), PLANE, (0.5, 0.5))

@@ -69,7 +69,7 @@ def box_power(component, position, moment):
     return 1e-30 * sum(int(n[1:]) * float(m.flux[0]) for n, m in found.items())
 
 
-@pytest.mark.slow
+@pytest.mark.slow(after=1)
 @pytest.mark.x64  # spectra of 1 A m are near the end of float32
 @pytest.mark.parametrize(
     ("component", "position"),
@@ -135,7 +135,7 @@ def flux(axis, along, width=2.5 * MICRO):
     return em.FluxMonitor("xy"[axis], at(axis, along), size, CARRIER)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(
     ("direction", "polarisation"),
     [("+x", "Ez"), ("-x", "Hz"), ("+y", "Hz"), ("-y", "Ez")],

@@ -214,6 +214,7 @@ class Unreadable(Interrupting):
         return self.values[part]
 
 
+@pytest.mark.slow
 def test_a_chunk_that_cannot_be_read_is_named_and_may_be_left_out():
     damaged = Unreadable(X, 0), Y
     with pytest.raises(DataError, match=r"Chunk 3 .*3 attempts: bad sector"):

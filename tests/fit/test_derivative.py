@@ -100,6 +100,7 @@ def eliminated(y, **options):
 LIMITS = (None, 0), (None, 0.4)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("options", [{}, {"linear_bounds": LIMITS}], ids=["", "held"])
 def test_derivatives_reach_all_of_a_result(options):
     def found(y):

@@ -30,7 +30,6 @@ from tests.fit.decays import SIGMA, X, Y, problem
 
 
 # Compiling a sampler takes seconds.
-pytestmark = pytest.mark.slow
 
 KEY = jax.random.key(0)
 
@@ -94,6 +93,7 @@ def decay_draws():
     return result, sample_posterior(problem(), result, key=KEY, progress=False)
 
 
+@pytest.mark.slow
 def test_a_decay_agrees_with_its_profile(decay_draws):
     result, posterior = decay_draws
     assert posterior.ok, str(posterior)
@@ -111,6 +111,7 @@ def decay(p, x):
     return jnp.exp(-p["b"] * x)
 
 
+@pytest.mark.slow
 def test_integrating_over_linear_coefficients_changes_nothing(decay_draws):
     _, joint = decay_draws
     made = Separable(decay, {"b": 2.0}, X, Y, offset=True)

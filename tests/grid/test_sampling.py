@@ -79,6 +79,7 @@ def test_polynomials_of_the_methods_degree_are_exact(method, degree, kind):
     assert out.dtype == field.values.dtype
 
 
+@pytest.mark.slow(after=6)
 @pytest.mark.x64
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(

@@ -60,6 +60,7 @@ def test_by_seeds_and_by_a_parameter_of_the_flow():
     assert_taylor(jax.jit(by_strength), jnp.asarray(1.0), jnp.asarray(1.0))
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("adjoint", [Checkpointed(), FieldAdjoint(points=50)])
 def test_by_all_samples_of_a_field(adjoint):
     field = gridded_gyre(nodes=8)
@@ -75,6 +76,7 @@ def test_by_all_samples_of_a_field(adjoint):
     assert_taylor(by_values, field.values, jnp.asarray(direction), (4e-5, 2e-5))
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(("every", "solver"), [(1, None), (20, Euler())])
 def test_the_two_adjoints_agree_with_walls_release_and_records(every, solver):
     field, at = gridded_gyre(nodes=8), jnp.asarray(seeds())

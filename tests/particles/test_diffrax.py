@@ -38,6 +38,7 @@ def turned(seeds, angles):
     return np.einsum("ijt,pj->tpi", turn, seeds)
 
 
+@pytest.mark.slow(after=2)
 @pytest.mark.parametrize(
     ("solver", "each"),
     [

@@ -159,6 +159,7 @@ def places_inside(points, count):
     return x
 
 
+@pytest.mark.slow(after=4)
 @pytest.mark.parametrize(("name", "ndim"), CASES)
 def test_a_linear_function_is_exact_everywhere_inside(name, ndim):
     points, elements = build(name, ndim)

@@ -65,6 +65,7 @@ def test_order_where_the_velocity_depends_on_time(solver):
     assert abs(order - solver.order) < 0.1
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(
     ("method", "least", "most"),
     [(Linear(), 1.95, 2.05), (Cubic(), 3.9, 4.1), (CubicHermite(), 3.0, 4.0)],

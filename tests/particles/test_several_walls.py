@@ -38,6 +38,7 @@ def below(place, rule):
     return Obstacle(lambda x: x[0] - place, rule)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize(
     ("faces", "speed", "face"),
@@ -77,6 +78,7 @@ def test_no_diffusing_particle_survives_on_an_outlet_opposite_a_mirror():
     assert 0 < np.sum(tracks.alive) < 600
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_mirror_throws_a_particle_onto_a_body(order):
     walls = [below(0.1, Absorb()), Box([0.0], [1.0], Reflect())][::order]
@@ -94,6 +96,7 @@ def test_a_mirror_throws_a_particle_onto_a_body(order):
     assert tracks.face.tolist() == [0 if order == 1 else 2]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(
     ("rule", "last", "slope"), [(Reflect(), 0.2, 1.0), (Hold(), 0.1, 0.0)]
 )

@@ -14,7 +14,6 @@ from tests.sharding.test_em_sharding import check_equal, cut
 
 # The layers are thin, and the runs short, on purpose.
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:.*should have layers of at least 8 cells"),
     pytest.mark.filterwarnings("ignore:The fields had not decayed"),
     # They end long before a wave could grow.
@@ -22,6 +21,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.x64
 @pytest.mark.parametrize(
     ("scene", "sizes"), [("walls", (2, 4)), ("bloch", (4, 2)), ("3-D", (2, 2, 2))]
@@ -34,6 +34,7 @@ def test_any_mesh_agrees_with_one_device(scene, sizes):
         check_equal(got.fields, em.simulate(sim).fields)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.x64
 @pytest.mark.parametrize(("scene", "sizes"), [("walls", (2, 4)), ("3-D", (2, 2, 2))])
 def test_tensors_on_any_mesh_agree_with_one_device(scene, sizes):
@@ -41,12 +42,14 @@ def test_tensors_on_any_mesh_agree_with_one_device(scene, sizes):
     check_equal(gradient(sim, tape, layout=cut(sizes)), gradient(sim, tape))
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_a_wave_about_poles_and_tensors_on_a_mesh_agrees_with_one_device():
     sim, tape = enclosed(), em.LinearTape()
     check_equal(gradient(sim, tape, layout=cut((2, 4))), gradient(sim, tape))
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_nonlinear_media_on_any_mesh_agree_with_one_device():
     one, chi3 = block()

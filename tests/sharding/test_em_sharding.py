@@ -25,6 +25,7 @@ pytestmark = [
 x64 = pytest.mark.x64
 MESHES = [
     ("1-D", (8,)),
+    ("3-D", (2, 2, 2)),
     ("Ez", (2, 1)),
     # A layer of 8 cells along x is thicker than a block of 6.
     pytest.param("Ez", (8, 1), marks=x64),
@@ -34,7 +35,6 @@ MESHES = [
     pytest.param("bloch", (4, 2), marks=x64),
     # A layer of 10 cells around the axis is thicker than a block of 8.
     pytest.param("rz", (4, 2), marks=x64),
-    ("3-D", (2, 2, 2)),
     ("3-D", (1, 4, 1)),
     # A layer of 5 cells along the last axis is thicker than a block of 3.
     pytest.param("3-D", (1, 1, 4), marks=x64),
@@ -126,7 +126,7 @@ def check_equal(got, want):
         assert worst <= limit or np.isnan(a).all(), f"{name}: {worst} > {limit}"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(after=2)
 @pytest.mark.parametrize(("scene", "sizes"), MESHES)
 def test_any_mesh_agrees_with_one_device(scene, sizes):
     sim, adjoint = sim_of(scene)
@@ -205,7 +205,6 @@ def sharded():
 
 
 @pytest.mark.f32
-@pytest.mark.slow
 def test_step_exchanges_one_plane_per_component_and_face(sharded):
     loop, rest = collectives(sharded[2].as_text())
     # Ez needs Hx and Hy of the neighbours before it along y and x, and they need Ez of
@@ -218,7 +217,6 @@ def test_step_exchanges_one_plane_per_component_and_face(sharded):
 
 
 @pytest.mark.f32
-@pytest.mark.slow
 def test_gradient_gathers_nothing_and_reduces_outside_the_loop(sharded):
     loop, rest = collectives(sharded[3].as_text())
     # Four planes forward and four back: nothing is replayed.
@@ -228,7 +226,6 @@ def test_gradient_gathers_nothing_and_reduces_outside_the_loop(sharded):
 
 
 @pytest.mark.f32
-@pytest.mark.slow
 def test_fields_and_gradient_keep_the_sharding(sharded):
     eps, moment, forward, gradient = sharded
     for field in forward(eps, moment).fields.values():

@@ -16,7 +16,6 @@ from tests.sharding.test_em_sharding import check_equal, cut
 pytestmark = [
     # Fluxes are small differences of large products: rounding is not the subject.
     pytest.mark.x64,
-    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:The fields had not decayed"),
 ]
 
@@ -35,6 +34,7 @@ def test_far_field_and_its_gradient_on_a_mesh():
     check_equal(run(grey, cut((4, 2))), run(grey, None))
 
 
+@pytest.mark.slow
 def test_currents_sent_and_recorded_on_a_mesh():
     monitors = {"near": em.NearFieldMonitor((0.0,) * 2, (10 * CELL,) * 2, FREQUENCY)}
     dipole = em.Dipole("Ez", (CELL, 0.0), PULSE)
@@ -58,6 +58,7 @@ def test_currents_sent_and_recorded_on_a_mesh():
     )
 
 
+@pytest.mark.slow
 def test_force_and_its_gradient_on_a_mesh():
     sim = test_force.scene("Ez", {"force": test_force.box(4, 4)}, steps=60)
 

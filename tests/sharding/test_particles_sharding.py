@@ -36,6 +36,7 @@ def test_any_mesh_gives_the_same_tracks():
     np.testing.assert_allclose(batches.positions, expected.positions, atol=1e-12)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.x64
 @pytest.mark.parametrize("count", [2, 4])
 def test_processes_give_the_same_rows(tmp_path, count):

@@ -12,12 +12,12 @@ from tests.sharding.test_em_sharding import check_equal, cut
 # The layers are thin, and the runs short, on purpose.
 pytestmark = [
     pytest.mark.x64,
-    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:.*should have layers of at least 8 cells"),
     pytest.mark.filterwarnings("ignore:The fields had not decayed"),
 ]
 
 
+@pytest.mark.slow
 def test_tape_made_again_on_a_mesh_agrees_with_one_device():
     sim = linear("bloch")
     tape = em.LinearTape(every=7)
@@ -26,6 +26,7 @@ def test_tape_made_again_on_a_mesh_agrees_with_one_device():
     check_equal(gradient(sim, tape, until=rule, layout=cut((4, 2))), want)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(
     ("adjoint", "kind", "sizes"),
     [

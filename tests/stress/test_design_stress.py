@@ -9,7 +9,7 @@ from physax.runtime import latest_step
 from tests.design.test_optimise_killed import finish, start
 
 
-pytestmark = [pytest.mark.stress, pytest.mark.slow, pytest.mark.f32]
+pytestmark = [pytest.mark.stress, pytest.mark.f32]
 
 
 def test_design_killed_20_times_ends_with_the_same_bits(tmp_path):

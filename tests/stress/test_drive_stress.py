@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "runtime"))
 from test_drive_killed import finish, kill_and_resume
 
 
-pytestmark = [pytest.mark.stress, pytest.mark.slow, pytest.mark.f32]
+pytestmark = [pytest.mark.stress, pytest.mark.f32]
 
 
 def test_run_killed_50_times_ends_with_the_same_bits(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 from physax.runtime import checkpoint_steps, latest_step, load_checkpoint
 
 
-pytestmark = [pytest.mark.stress, pytest.mark.slow, pytest.mark.f32]
+pytestmark = [pytest.mark.stress, pytest.mark.f32]
 
 SCRIPT = Path(__file__).parents[1] / "em" / "driven_light.py"
 FOREVER = 10**9

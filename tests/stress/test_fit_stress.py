@@ -11,7 +11,7 @@ from tests.fit import fit_run
 from tests.fit.test_fit_killed import COMMAND, STEPS
 
 
-pytestmark = [pytest.mark.stress, pytest.mark.slow, pytest.mark.x64]
+pytestmark = [pytest.mark.stress, pytest.mark.x64]
 
 
 def test_fit_killed_50_times_ends_with_the_same_bits(tmp_path):

@@ -9,7 +9,7 @@ from physax.runtime import latest_step
 from tests.sharding.processes import start, together
 
 
-pytestmark = [pytest.mark.stress, pytest.mark.slow, pytest.mark.x64]
+pytestmark = [pytest.mark.stress, pytest.mark.x64]
 
 SIMULATE = "tests.sharding.run_together"
 STEPS, EVERY, KILLS = 400_000, 2_000, 20

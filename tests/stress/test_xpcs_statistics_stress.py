@@ -13,7 +13,7 @@ from physax.xpcs import (
 )
 
 
-pytestmark = [pytest.mark.stress, pytest.mark.slow, pytest.mark.x64]
+pytestmark = [pytest.mark.stress, pytest.mark.x64]
 
 SEEDS, ANGLES, FRAMES, Q, NOISE = 1000, 5, 200, 0.0054, 0.01
 TIMES = 0.1 * np.arange(FRAMES)

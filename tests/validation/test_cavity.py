@@ -49,7 +49,6 @@ def holey_waveguide(cells):
     return em.resonances(bell, (0.2 * UNIT, 0.3 * UNIT), start=pulse.duration())
 
 
-@pytest.mark.slow
 def test_cavity_in_a_holey_waveguide():
     found = holey_waveguide(20)
     assert found.frequency.shape == (1,)
@@ -106,7 +105,6 @@ def planar_cavity(cells):
     return frequencies, em.purcell(seen["seen"]), bell
 
 
-@pytest.mark.slow
 def test_planar_cavity_has_the_resonance_and_the_density_of_its_mirrors():
     # A sheet between mirrors of reflection r emits Re (1 + r) / (1 - r); the mode is
     # where that diverges.
@@ -161,7 +159,6 @@ def wall(cells):
     return seen["wall"], seen["open"], exact
 
 
-@pytest.mark.slow
 def test_line_above_a_conductor():
     # Its image has the opposite sign: P / P0 = 1 - J0(2 k h).
     errors, alone = [], []

@@ -95,7 +95,6 @@ def test_dispersion_of_a_filled_guide_is_exact_on_the_grid():
     assert group == pytest.approx(exact(MICROWAVE) + MICROWAVE * slope, rel=1e-7)
 
 
-@pytest.mark.slow
 def test_group_index_of_an_empty_guide_is_the_inverse_of_the_index():
     def index(frequency):
         return em.cross_section_modes(
@@ -118,7 +117,6 @@ def loaded(kind, n):
     return total.real
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`grid` should have at least 10 cells")
 @pytest.mark.parametrize(
     ("kind", "bracket", "order"),
@@ -151,7 +149,6 @@ def line(row, cell, margin):
 OPEN_Y = em.Boundaries(x=em.Periodic(), y=em.PEC())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pol", ["TE", "TM"])
 def test_slab_limit_is_the_slab_solver(pol):
     row = next(r for r in DATA["slab_neff"]["rows"] if r["pol"] == pol)
@@ -179,7 +176,6 @@ def test_slab_limit_is_the_slab_solver(pol):
     assert np.argmin(own) == (0 if pol == "TE" else 1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("width", [0.4, 0.22])
 def test_slab_limit_agrees_with_the_table(width):
     rows = [r for r in DATA["slab_neff"]["rows"] if r["width"] == width][:2]
@@ -216,7 +212,6 @@ STRIP = {"x": 2.4451028, "y": 1.7701902}
 RIB = 2.5671819
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("along", ["x", "y"])
 def test_strip_agrees_with_finite_elements(along):
     # 500 nm by 220 nm of silicon in silica, one quarter between mirrors: the
@@ -235,7 +230,6 @@ def test_strip_agrees_with_finite_elements(along):
     assert abs(error) < 1e-3
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`grid` should have at least 10 cells")
 def test_rib_agrees_with_finite_elements():
     # A slab of 90 nm with a rib of 500 nm, 220 nm high in all, in silica. The rib
@@ -254,7 +248,6 @@ def test_rib_agrees_with_finite_elements():
     assert abs(error) < 1e-3
 
 
-@pytest.mark.slow
 def test_bent_guide_is_of_second_order():
     # Between walls at two radii E along the axis is J_nu and Y_nu of k rho.
     inner, outer = 0.03, 0.05
@@ -284,7 +277,6 @@ def test_bent_guide_is_of_second_order():
     assert slope([1 / n for n in sizes], errors) == pytest.approx(2, abs=0.1)
 
 
-@pytest.mark.slow
 def test_loss_of_a_bend_is_that_of_a_ring():
     # A whispering gallery of azimuthal order 3 decays in time at a real order; at the
     # real frequency its order gains the imaginary part that the group velocity says.

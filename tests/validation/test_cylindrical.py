@@ -46,7 +46,7 @@ def cavity_error(kind, m, cells):
     return np.min(np.abs(found.frequency / exact - 1))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(after=2)
 @pytest.mark.parametrize("m", [0, 1, 3])
 @pytest.mark.parametrize("kind", ["TM", "TE"])
 def test_modes_of_a_metal_cylinder_converge_with_second_order(kind, m):
@@ -87,7 +87,6 @@ def ring_frequency(resolution):
     return modes[np.argmin(abs(modes - EXACT))]
 
 
-@pytest.mark.slow
 def test_leaky_mode_of_a_ring():
     coarse, fine = ring_frequency(10), ring_frequency(20)
     assert abs(fine.real / EXACT.real - 1) <= 1.5e-3
@@ -133,7 +132,7 @@ def radiated(component, m):
     return flow
 
 
-@pytest.mark.slow
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(("component", "m"), [("Ez", 0), ("Er", 1)])
 def test_dipole_on_the_axis_radiates_what_it_must(component, m):
     flow = radiated(component, m)

@@ -106,7 +106,6 @@ def films():
     return powers(2.5e-9)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_film_reflects_and_transmits_as_the_transfer_matrix(films, name):
     want = transfer_matrix(*CASES[name])

@@ -97,7 +97,6 @@ def powers():
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_film_reflects_and_transmits_as_the_transfer_matrix(powers, name):
     film, (r, t) = FILMS[name], powers[name]
@@ -106,7 +105,6 @@ def test_film_reflects_and_transmits_as_the_transfer_matrix(powers, name):
     assert t == pytest.approx(film["T"], abs=1e-3)
 
 
-@pytest.mark.slow
 def test_lossless_films_conserve_power(powers):
     # Fluxes do not depend on the plane. What has not yet left the film is missing: 3e-6
     # of the longest-lived Bragg stack, against 5e-9 after 48,000 steps. Rounding in

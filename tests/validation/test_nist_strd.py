@@ -7,15 +7,13 @@ from physax.fit import LeastSquares, least_squares
 from tests.validation import nist_strd
 
 
-pytestmark = pytest.mark.slow
-
-
 def digits(found, certified):
     """Correct digits of the worst value."""
     error = np.abs(np.asarray(found) / certified - 1)
     return float(-np.log10(np.maximum(error, 1e-15)).min())
 
 
+@pytest.mark.slow(after=12)
 @pytest.mark.parametrize("name", nist_strd.MODELS)
 def test_certified_values_are_found(name):
     case = nist_strd.read(name)

@@ -38,7 +38,6 @@ def rows():
             yield pytest.param(row, id=name)
 
 
-@pytest.mark.slow
 @pytest.mark.x64
 @pytest.mark.parametrize("row", list(rows()))
 def test_efficiencies_of_a_cylinder(row):
@@ -100,14 +99,12 @@ def test_what_compensation_leaves_is_of_second_order(size):
     assert abs(study.limit - wanted) < study.error
 
 
-@pytest.mark.slow
 @pytest.mark.x64
 def test_efficiency_at_the_coarsest_wave_on_a_compensated_grid():
     (row,) = (r for r in ROWS if (r["pol"], r["m_re"], r["x"]) == TOO_COARSE)
     assert cylinders.compensated(*TOO_COARSE) == pytest.approx(row["qsca"], rel=0.02)
 
 
-@pytest.mark.slow
 @pytest.mark.x64
 def test_field_of_a_cylinder():
     at = cylinders.SIZES.index(2.0)
@@ -139,7 +136,7 @@ def of_metal(polarisation, size):
     return 2 / size * np.sum(abs(parts) ** 2)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(after=1)
 @pytest.mark.x64
 @pytest.mark.filterwarnings("ignore:The fields had not decayed")
 @pytest.mark.parametrize("polarisation", ["Ez", "Hz"])

@@ -109,7 +109,6 @@ def name_of(row):
 
 
 @pytest.mark.x64
-@pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS, ids=name_of)
 def test_effective_index_is_that_of_the_table(row):
     # A mode close to its cut-off reaches tens of micrometres into the cladding, hence

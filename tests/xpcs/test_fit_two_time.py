@@ -120,6 +120,7 @@ def joint(data, scaling_rows):
     )
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("scaling", [PerAngle(), Shared(), Fourier(1)])
 def test_elimination_agrees_with_the_joint_fit(scaling):
     contrast = CONTRAST if not isinstance(scaling, Shared) else np.full(3, 0.25)
