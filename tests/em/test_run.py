@@ -310,6 +310,16 @@ def test_fields_that_had_not_decayed_are_warned_of():
     em.run(line(230, monitors={}), progress=False)
 
 
+def test_a_pulse_that_outlasts_the_run_is_warned_of():
+    slow = em.GaussianPulse(2.1e14, 2e8)
+    source = {"in": em.Dipole("Ez", at(20.4), slow, moment=1e-12)}
+    seen = {"flux": em.FluxMonitor("x", at(28), at(0), [2.1e14])}
+    message = r"pulse of source 'in' takes 9.55e-09 s, .* \['flux'\] lack the rest"
+    for call in (em.simulate, em.run):
+        with pytest.warns(PhysaxWarning, match=message):
+            call(line(230, sources=source, monitors=seen))
+
+
 def test_checkpoint_of_another_problem_is_refused(tmp_path):
     keep = Checkpointing(tmp_path, 50)
     em.run(line(100), progress=False, checkpoint=keep)

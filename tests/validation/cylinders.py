@@ -120,7 +120,41 @@ def efficiencies(polarisation, index, cells=20, steps=6000):
     return scattered, scattered + absorbed, residual
 
 
-def compensated(polarisation, index, size, cells=20, steps=12000):
+@functools.cache
+def _passed(polarisation, index, size, cells, steps, centre):
+    """Returns what squares around a cylinder record, of one frequency."""
+    grid = Grid.centred((int(9 * cells),) * 2, RADIUS / cells)
+    middle = tuple(RADIUS / cells * x for x in centre)
+    f = frequency(size)
+    wave = em.PlaneWave(
+        "+x",
+        "Ez" if polarisation == "Ez" else "Ey",
+        (0.0, 0.0),
+        (6 * RADIUS,) * 2,
+        em.GaussianPulse(f, 0.1 * f),
+    )
+    rod = em.Structure(em.Circle(middle, RADIUS), em.Material(index**2))
+    medium = em.rasterise(
+        [rod],
+        grid,
+        components=COMPONENTS[polarisation],
+        averaging="volume" if polarisation == "Ez" else "polarised",
+    )
+    sim = em.Simulation(
+        grid,
+        medium,
+        em.Boundaries.all(em.CPML(cells * 3 // 5)),
+        sources={"wave": wave},
+        monitors=box_monitors("scattered", 3.5, f) | box_monitors("total", 1.5, f),
+        polarisation=polarisation,
+        courant=0.9,
+        steps=steps * cells // 20,
+    )
+    sim = em.compensate_dispersion(sim, f)
+    return em.simulate(sim, until=em.Decay(1e-9, 500)).monitors
+
+
+def compensated(polarisation, index, size, cells=20, steps=12000, centre=(0.0, 0.0)):
     """Returns the efficiency of scattering by glass at one size.
 
     The dispersion of the cells is compensated at that size; interfaces are averaged by
@@ -132,37 +166,9 @@ def compensated(polarisation, index, size, cells=20, steps=12000):
         size: Size parameter.
         cells: Cells per radius.
         steps: Time steps at 20 cells per radius.
+        centre: Centre of the cylinder in cells from the middle of the grid.
     """
-    grid = Grid.centred((int(9 * cells),) * 2, RADIUS / cells)
-    f = frequency(size)
-    wave = em.PlaneWave(
-        "+x",
-        "Ez" if polarisation == "Ez" else "Ey",
-        (0.0, 0.0),
-        (6 * RADIUS,) * 2,
-        em.GaussianPulse(f, 0.1 * f),
-    )
-
-    def monitors(n):
-        rod = em.Structure(em.Circle((0.0, 0.0), RADIUS), em.Material(n**2))
-        medium = em.rasterise(
-            [rod],
-            grid,
-            components=COMPONENTS[polarisation],
-            averaging="volume" if polarisation == "Ez" else "polarised",
-        )
-        sim = em.Simulation(
-            grid,
-            medium,
-            em.Boundaries.all(em.CPML(cells * 3 // 5)),
-            sources={"wave": wave},
-            monitors=box_monitors("scattered", 3.5, f) | box_monitors("total", 1.5, f),
-            polarisation=polarisation,
-            courant=0.9,
-            steps=steps * cells // 20,
-        )
-        sim = em.compensate_dispersion(sim, f)
-        return em.simulate(sim, until=em.Decay(1e-9, 500)).monitors
-
-    incident = float(monitors(1.0)["total left"].flux[0]) / 3
-    return float(net(monitors(index), "scattered")[0]) / (2 * incident)
+    empty_square = _passed(polarisation, 1.0, size, cells, steps, (0.0, 0.0))
+    incident = float(empty_square["total left"].flux[0]) / 3
+    found = _passed(polarisation, index, size, cells, steps, centre)
+    return float(net(found, "scattered")[0]) / (2 * incident)

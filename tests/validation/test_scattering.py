@@ -81,6 +81,29 @@ def test_efficiencies_of_a_dense_cylinder_on_a_compensated_grid(polarisation, si
     assert found == pytest.approx(wanted, rel=TOLERANCE[polarisation])
 
 
+# Where the surface cuts the cells shifts narrow resonances: by up to 8 % of what is
+# scattered at one place of the centre, irregularly, by 5.3 and 5.6 % in the mean.
+PLACES = [(0.0, 0.0), (0.5, 0.5), (0.25, 0.5), (0.5, 0.25)]
+
+
+@pytest.mark.slow
+@pytest.mark.x64
+@ringing
+@pytest.mark.parametrize("size", [3, 5])
+def test_resonances_in_hz_want_the_mean_over_places_in_a_cell(size):
+    def mean(cells):
+        runs = (
+            cylinders.compensated("Hz", 3.4, size, cells, centre=centre)
+            for centre in PLACES
+        )
+        return sum(runs) / len(PLACES)
+
+    study = em.converge(mean, (16, 20), order=2, progress=False)
+    wanted = dense("Hz", size)
+    assert study.limit == pytest.approx(wanted, rel=TOLERANCE["Hz"])
+    assert abs(study.limit - wanted) < study.error
+
+
 @pytest.mark.slow
 @pytest.mark.x64
 @ringing

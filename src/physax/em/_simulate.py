@@ -180,3 +180,30 @@ def warn_of(sim: Simulation, result: Result) -> None:
             PhysaxWarning,
             stacklevel=3,
         )
+    elif late := _late_pulses(sim):
+        name, over = late
+        warnings.warn(
+            f"The pulse of source {name!r} takes {over:.3g} s, but the run ends after "
+            f"{_end(sim):.3g} s, so the spectra of {spectral} lack the rest. Take more "
+            "`steps`, or a wider band: frequencies are in Hz.",
+            PhysaxWarning,
+            stacklevel=3,
+        )
+
+
+def _end(sim: Simulation) -> float:
+    """Returns the time of the last step in seconds."""
+    return float(sim.steps * np.min(np.asarray(sim.dt)))
+
+
+def _late_pulses(sim: Simulation) -> tuple[str, float] | None:
+    """Returns a source whose pulse has not reached its middle, and how long it is.
+
+    What its first feet send may be rounded to no energy at all.
+    """
+    for name, source in sim.sources.items():
+        # On the host, as above.
+        over = float(np.max(jax.tree.map(np.asarray, source.pulse).duration()))
+        if over > 2 * _end(sim):
+            return name, over
+    return None
