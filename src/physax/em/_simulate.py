@@ -180,7 +180,7 @@ def warn_of(sim: Simulation, result: Result) -> None:
             PhysaxWarning,
             stacklevel=3,
         )
-    elif late := _late_pulses(sim):
+    elif np.all(residual <= _ALIVE) and (late := _late_pulses(sim)):
         name, over = late
         warnings.warn(
             f"The pulse of source {name!r} takes {over:.3g} s, but the run ends after "
