@@ -320,6 +320,17 @@ def test_a_pulse_that_outlasts_the_run_is_warned_of():
             call(line(230, sources=source, monitors=seen))
 
 
+def test_derivatives_by_the_pulse_of_a_run_that_decayed():
+    # Nothing is left for a warning to stop at, and the pulse it looks at is traced.
+    def flux(width):
+        source = {"in": em.Dipole("Ez", at(20.4), em.GaussianPulse(2.1e14, width))}
+        return em.simulate(line(3000, sources=source)).monitors["flux"].flux[0]
+
+    width, step = 0.3e14, 3e11
+    want = (flux(width + step) - flux(width - step)) / (2 * step)
+    assert jax.grad(flux)(jnp.asarray(width)) == pytest.approx(float(want), rel=1e-2)
+
+
 def test_checkpoint_of_another_problem_is_refused(tmp_path):
     keep = Checkpointing(tmp_path, 50)
     em.run(line(100), progress=False, checkpoint=keep)

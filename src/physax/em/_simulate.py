@@ -180,30 +180,36 @@ def warn_of(sim: Simulation, result: Result) -> None:
             PhysaxWarning,
             stacklevel=3,
         )
-    elif np.all(residual <= _ALIVE) and (late := _late_pulses(sim)):
-        name, over = late
+    elif np.all(residual <= _ALIVE) and (late := _late_pulse(sim)):
+        name, over, end = late
         warnings.warn(
             f"The pulse of source {name!r} takes {over:.3g} s, but the run ends after "
-            f"{_end(sim):.3g} s, so the spectra of {spectral} lack the rest. Take more "
+            f"{end:.3g} s, so the spectra of {spectral} lack the rest. Take more "
             "`steps`, or a wider band: frequencies are in Hz.",
             PhysaxWarning,
             stacklevel=3,
         )
 
 
-def _end(sim: Simulation) -> float:
-    """Returns the time of the last step in seconds."""
-    return float(sim.steps * np.min(np.asarray(sim.dt)))
-
-
-def _late_pulses(sim: Simulation) -> tuple[str, float] | None:
-    """Returns a source whose pulse has not reached its middle, and how long it is.
+def _late_pulse(sim: Simulation) -> tuple[str, float, float] | None:
+    """Returns a source whose pulse is not half over when the run ends, if there is one.
 
     What its first feet send may be rounded to no energy at all.
+
+    Args:
+        sim: The simulation; traced pulses and time steps are not looked at.
+
+    Returns:
+        Name of the source, length of its pulse and of the run in seconds.
     """
-    for name, source in sim.sources.items():
+    pulses = {name: source.pulse for name, source in sim.sources.items()}
+    # A gradient leaves the residual concrete, but not what it is taken by.
+    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((pulses, sim.dt))):
+        return None
+    end = float(sim.steps * np.min(np.asarray(sim.dt)))
+    for name, pulse in pulses.items():
         # On the host, as above.
-        over = float(np.max(jax.tree.map(np.asarray, source.pulse).duration()))
-        if over > 2 * _end(sim):
-            return name, over
+        over = float(np.max(jax.tree.map(np.asarray, pulse).duration()))
+        if over > 2 * end:
+            return name, over, end
     return None
