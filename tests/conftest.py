@@ -193,6 +193,8 @@ def pytest_collection_modifyitems(config, items):
     many = config.getoption("--devices")
     stress = config.getoption("--stress")
     slow = _slow(items)
+    # A test that is named on the command line runs, slow or not.
+    named = any("::" in argument for argument in config.args)
 
     def wanted(item):
         if Path(__file__).parent / "sharding" in item.path.parents:
@@ -205,7 +207,7 @@ def pytest_collection_modifyitems(config, items):
             and not (not x64 and "x64" in marks)
             and ("devices" in marks) == many
             and (stress or "stress" not in marks)
-            and (item.nodeid in slow) == config.getoption("--slow")
+            and (named or (item.nodeid in slow) == config.getoption("--slow"))
         )
 
     kept, dropped = [], []

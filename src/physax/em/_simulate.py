@@ -22,6 +22,7 @@ from ._memory import state_bytes
 from ._mode_monitor import ModeAmplitudes
 from ._monitors import AbstractSpectralMonitor
 from ._program import Program, outline, ready
+from ._pulses import GaussianPulse
 from ._simulation import Simulation
 from ._state import State, residual
 from ._step import Arrays
@@ -181,11 +182,11 @@ def warn_of(sim: Simulation, result: Result) -> None:
             stacklevel=3,
         )
     elif np.all(residual <= _ALIVE) and (late := _late_pulse(sim)):
-        name, over, end = late
+        name, band, end = late
         warnings.warn(
-            f"The pulse of source {name!r} takes {over:.3g} s, but the run ends after "
-            f"{end:.3g} s, so the spectra of {spectral} lack the rest. Take more "
-            "`steps`, or a wider band: frequencies are in Hz.",
+            f"The run ends after {end:.3g} s, before the middle of the pulse of source "
+            f"{name!r} with a bandwidth of {band:.3g} Hz, so the spectra of {spectral} "
+            "lack the rest. Take more `steps`, or a larger `bandwidth`.",
             PhysaxWarning,
             stacklevel=3,
         )
@@ -194,22 +195,25 @@ def warn_of(sim: Simulation, result: Result) -> None:
 def _late_pulse(sim: Simulation) -> tuple[str, float, float] | None:
     """Returns a source whose pulse is not half over when the run ends, if there is one.
 
-    What its first feet send may be rounded to no energy at all.
+    What its first feet send may be rounded to no energy at all. The length of other
+    pulses than Gaussian ones does not tell where their middle lies.
 
     Args:
         sim: The simulation; traced pulses and time steps are not looked at.
 
     Returns:
-        Name of the source, length of its pulse and of the run in seconds.
+        Name of the source, its bandwidth in Hz and the length of the run in seconds.
     """
-    pulses = {name: source.pulse for name, source in sim.sources.items()}
-    # A gradient leaves the residual concrete, but not what it is taken by.
-    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((pulses, sim.dt))):
-        return None
-    end = float(sim.steps * np.min(np.asarray(sim.dt)))
-    for name, pulse in pulses.items():
+    for name, source in sim.sources.items():
+        pulse = source.pulse
+        if not isinstance(pulse, GaussianPulse):
+            continue
+        # A gradient leaves the residual concrete, but not what it is taken by.
+        if any(isinstance(x, jax.core.Tracer) for x in (pulse.bandwidth, sim.dt)):
+            continue
         # On the host, as above.
-        over = float(np.max(jax.tree.map(np.asarray, pulse).duration()))
-        if over > 2 * end:
-            return name, over, end
+        end = float(sim.steps * np.min(np.asarray(sim.dt)))
+        narrow = jax.tree.map(np.asarray, pulse)
+        if np.max(narrow.duration()) > 2 * end:
+            return name, float(np.min(narrow.bandwidth)), end
     return None
