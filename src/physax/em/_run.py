@@ -247,7 +247,7 @@ def run(
         result = eqx.tree_at(
             lambda r: r.status, result, jnp.asarray(int(Status.DIVERGED))
         )
-    warn_of(with_steps(sim, outcome.step), result)
+    warn_of(sim, result)
     return RunResult(result, outcome.state, outcome)
 
 
