@@ -204,16 +204,19 @@ def _late_pulse(sim: Simulation) -> tuple[str, float, float] | None:
     Returns:
         Name of the source, its bandwidth in Hz and the length of the run in seconds.
     """
+    # A gradient leaves the residual concrete, but not what it is taken by.
+    if _is_traced(sim.dt):
+        return None
+    end = float(sim.steps * np.min(np.asarray(sim.dt)))
     for name, source in sim.sources.items():
-        pulse = source.pulse
-        if not isinstance(pulse, GaussianPulse):
-            continue
-        # A gradient leaves the residual concrete, but not what it is taken by.
-        if any(isinstance(x, jax.core.Tracer) for x in (pulse.bandwidth, sim.dt)):
+        if not isinstance(source.pulse, GaussianPulse) or _is_traced(source.pulse):
             continue
         # On the host, as above.
-        end = float(sim.steps * np.min(np.asarray(sim.dt)))
-        narrow = jax.tree.map(np.asarray, pulse)
-        if np.max(narrow.duration()) > 2 * end:
-            return name, float(np.min(narrow.bandwidth)), end
+        pulse = jax.tree.map(np.asarray, source.pulse)
+        if np.max(pulse.duration()) > 2 * end:
+            return name, float(np.min(pulse.bandwidth)), end
     return None
+
+
+def _is_traced(tree) -> bool:
+    return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))
