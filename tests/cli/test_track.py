@@ -112,6 +112,7 @@ def test_the_template_is_valid_and_names_every_key(tmp_path, capsys):
          "unit it is `duration_seconds` or .*_minutes` or .*_hours` or .*_days`"),
         ("axes: [x, y]", "axes: [x, y], u: u, v: none", "variable 'none', but there"),
         ("axes: [x, y]", "axes: [x, y], slip: 2", r"`slip` must lie in \[0, 1\]"),
+        ("axes: [x, y]", "axes: [x, y], slip_hours: 0", "end in `_hours`.* no unit"),
     ],
 )  # fmt: skip
 def test_faulty_settings_are_refused(tmp_path, capsys, old, new, message):

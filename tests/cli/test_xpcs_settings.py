@@ -102,6 +102,7 @@ STATIC = "mode: static_anisotropic\n"
             r"line 4: .*`start_degrees` must lie within \[-10, 10\]",
         ),
         (LAMINAR + "gap: 0\n", "line 3: .*`gap` must be positive, but is 0"),
+        (LAMINAR + "gap_degrees: 1\n", "line 3: .*unknown key `gap_degrees`"),
         ("mode: laminar_flow\n", "must have the keys `convention`"),
         (
             "mode: laminar_flow\nconvention: mine\n",

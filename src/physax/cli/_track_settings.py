@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError
-from ..io import construct, read_yaml
+from ..io import Dimension, construct, read_yaml
 from ..particles import (
     RK2,
     RK4,
@@ -30,6 +30,12 @@ Numbers = list[float]
 # A value printed with 8 digits must fit.
 _FIT = 1e-7
 _UNITS = {"seconds": 1.0, "minutes": 60.0, "hours": 3600.0, "days": 86_400.0}
+_TIMES = Dimension(
+    "a time",
+    "seconds",
+    _UNITS,
+    ("period", "Timing.start", "duration", "record_every", "step"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -259,5 +265,10 @@ def read_settings(path: str) -> Settings:
         PhysaxFileError: If a key is unknown or a value of a wrong type; names the line.
         FileNotFoundError: If there is no such file.
     """
-    registry = {**SEEDS, **SOLVERS}
-    return construct(read_yaml(path), Settings, registry=registry, units=_UNITS)
+    return construct(
+        read_yaml(path),
+        Settings,
+        registry={**SEEDS, **SOLVERS},
+        units={},
+        dimensions=(_TIMES,),
+    )

@@ -285,7 +285,7 @@ def read_settings(path: str) -> Settings:
         FileNotFoundError: If there is no such file.
     """
     node = read_yaml(path)
-    return construct(node, _kind(node), registry=SCALINGS)
+    return construct(node, _kind(node), registry=SCALINGS, units={})
 
 
 def _kind(node: YamlNode) -> type:
