@@ -1,5 +1,7 @@
 """Checks on values: loud on the host, harmless under `jit` and on many devices."""
 
+import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral
@@ -22,6 +24,18 @@ class ArgumentError(PhysaxError, ValueError):
 
 class PhysaxWarning(UserWarning):
     """Something that may be intended but usually is not."""
+
+
+# What calls of physax pass through; a warning is about a line elsewhere.
+_INNER = "beartype contextlib equinox functools jax jaxtyping physax".split()
+
+
+def warn(message: str, category: type[Warning] = PhysaxWarning) -> None:
+    """Warns of the line outside of physax that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _INNER:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def at_once(x: PyTree[ArrayLike]) -> AbstractContextManager:

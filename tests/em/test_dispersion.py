@@ -290,12 +290,12 @@ def test_dispersions_that_do_not_fit_a_simulation_are_refused():
     port = em.Port((1e-7, 1e-7), 1.6e-7, "+x")
     source = em.ModeSource(port, em.GaussianPulse(4e14, 1e14))
 
-    def build(one, **options):
+    def build(one, polarisation="Ez", **options):
         return em.Simulation(
             Grid.uniform((20, 20), 1e-8),
             em.Medium(dispersions=one),
             steps=1,
-            polarisation="Ez",
+            polarisation=polarisation,
             **options,
         )
 
@@ -309,15 +309,17 @@ def test_dispersions_that_do_not_fit_a_simulation_are_refused():
     energy = {"energy": em.EnergyMonitor(every=1)}
     with pytest.raises(ArgumentError, match="'energy' must not record energy"):
         build(em.Dispersion(whole, drude), monitors=energy)
+    layers, metal = (
+        em.Boundaries.all(em.CPML(8)),
+        em.Dispersion(((5, 12), (9, 12)), drude),
+    )
     with pytest.warns(PhysaxWarning, match="Dispersion 0 should end before the abs"):
-        build(
-            em.Dispersion(((5, 12), (9, 12)), drude),
-            boundaries=em.Boundaries.all(em.CPML(8)),
-        )
+        build(metal, "Hz", boundaries=layers)
+    # A field along all surfaces drives none of their waves.
+    build(metal, "Ez", boundaries=layers)
     # The box of a traced fraction is the whole grid, wherever it has some.
-    layers = em.Boundaries.all(em.CPML(8))
     jax.eval_shape(
-        lambda part: build(em.Dispersion(whole, drude, part), boundaries=layers).dt, 0.1
+        lambda f: build(em.Dispersion(whole, drude, f), "Hz", boundaries=layers).dt, 0.1
     )
     narrow = Precision("bfloat16", "bfloat16", "float32")
     with pytest.raises(ArgumentError, match="`storage` of the precision must be"):

@@ -1,6 +1,5 @@
 """Spectra of a part of the time: transforms under a Gaussian window."""
 
-import warnings
 from collections.abc import Mapping
 
 import equinox as eqx
@@ -8,7 +7,7 @@ import jax.core
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, PhysaxWarning, as_array, positive
+from .._checks import ArgumentError, as_array, positive, warn
 from ._clock import Clock
 from ._flux import FluxMonitor
 from ._monitors import AbstractMonitor, FieldMonitor
@@ -103,10 +102,8 @@ def check_windows(
                 f"{centre:.4g} s: the window is closed all the time. Take more `steps`."
             )
         if away > 0:
-            warnings.warn(
+            warn(
                 f"`centre` of monitor {name!r} should lie in the run, from 0 to "
                 f"{end:.4g} s, but is {centre:.4g} s: it sees a flank of its window "
                 "alone. Take more `steps`.",
-                PhysaxWarning,
-                stacklevel=4,
             )

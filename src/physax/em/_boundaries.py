@@ -1,6 +1,5 @@
 """What lies at the faces of the grid: walls, absorbing layers, or another period."""
 
-import warnings
 from typing import Any
 
 import equinox as eqx
@@ -9,7 +8,7 @@ import jax.core
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, PhysaxWarning, finite
+from .._checks import ArgumentError, finite, warn
 from ..grid import Grid
 from ._components import AXES, CYLINDRICAL_AXES
 from ._cpml import CPML
@@ -168,11 +167,9 @@ def check_boundaries(
             )
         for layer in layers:
             if layer.cells < _FEW:
-                warnings.warn(
+                warn(
                     f"`boundaries` along {name} should have layers of at least {_FEW} "
                     f"cells, but one has {layer.cells}: it reflects visibly.",
-                    PhysaxWarning,
-                    stacklevel=4,
                 )
 
 

@@ -1,7 +1,5 @@
 """Modes of a cross-section: guided waves of any shape, with all six components."""
 
-import warnings
-
 import equinox as eqx
 import jax
 import jax.core
@@ -9,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
-from .._checks import ArgumentError, PhysaxWarning, as_array, check, positive
+from .._checks import ArgumentError, as_array, check, positive, warn
 from ..grid import Grid
 from ..units import ETA_0, SPEED_OF_LIGHT
 from ._boundaries import Boundaries, check_boundaries
@@ -314,11 +312,9 @@ def _warn_of_small_window(modes: CrossSectionModes) -> None:
     edge, guided = np.asarray(modes.edge), np.asarray(modes.guided)
     cut = np.flatnonzero(guided & (edge > 1e-3))
     if cut.size:
-        warnings.warn(
+        warn(
             f"Mode {cut[0] + 1} has {edge[cut[0]]:.1e} of its largest power density at "
             "the edge of `grid`: the window should be larger.",
-            PhysaxWarning,
-            stacklevel=3,
         )
 
 

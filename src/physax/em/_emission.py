@@ -1,6 +1,5 @@
 """Emission of a dipole: power, local density of states and Purcell factor."""
 
-import warnings
 from collections.abc import Mapping
 
 import equinox as eqx
@@ -11,7 +10,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Complex, Float
 
-from .._checks import ArgumentError, PhysaxWarning, check
+from .._checks import ArgumentError, check, warn
 from ..units import EPSILON_0, ETA_0, FEMTO, MU_0, SPEED_OF_LIGHT
 from ._clock import Clock
 from ._medium import Property
@@ -276,12 +275,10 @@ def _check_band(
     dark = np.all([(f < low) | (f > high) for low, high in bands], axis=0)
     if np.any(dark):
         told = " and ".join(f"{low:.4g} to {high:.4g}" for low, high in bands)
-        warnings.warn(
+        warn(
             f"`frequencies` of monitor {name!r} should lie where the sources emit, "
             f"from {told} Hz, but one is {f[dark][0]:.4g} Hz: what it records there "
             "is rounding. Give the pulse a larger bandwidth.",
-            PhysaxWarning,
-            stacklevel=4,
         )
 
 

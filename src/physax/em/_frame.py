@@ -1,12 +1,11 @@
 """From positions in metres to cells: where sources and monitors lie on the grid."""
 
-import warnings
 from typing import NamedTuple
 
 import jax.core
 import numpy as np
 
-from .._checks import ArgumentError, PhysaxWarning
+from .._checks import ArgumentError, warn
 from ..grid import Box, Grid
 from ._boundaries import Boundaries, layer_cells
 from ._components import Components
@@ -113,11 +112,9 @@ class Frame(NamedTuple):
             inside_low = stop <= low
             inside_high = start >= len(self.nodes[axis]) - 1 - high
             if inside_low or (high and inside_high):
-                warnings.warn(
+                warn(
                     f"{what} lies in the absorbing layer along "
                     f"{self.components.axes[axis]}.",
-                    PhysaxWarning,
-                    stacklevel=4,
                 )
 
 

@@ -1,7 +1,6 @@
 """Gaussian beams, made of the plane waves of the grid."""
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -15,12 +14,12 @@ from jaxtyping import Array, Complex, Float
 
 from .._checks import (
     ArgumentError,
-    PhysaxWarning,
     at_least,
     at_once,
     between,
     check,
     positive,
+    warn,
 )
 from ..grid import Box
 from ..units import ETA_0, SPEED_OF_LIGHT
@@ -325,12 +324,10 @@ def check_beams(
                 continue
             lost = _cut_off(beam, place, setup)
         if lost > _RIM:
-            warnings.warn(
+            warn(
                 f"`width` of the port of source {name!r} should hold its beam, but "
                 f"cuts off {lost:.1e} of the power, at most {_RIM:g} should. `power` "
                 "is not what is sent. Widen it to some four radii of the beam there.",
-                PhysaxWarning,
-                stacklevel=4,
             )
 
 

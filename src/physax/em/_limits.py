@@ -116,7 +116,7 @@ def check_resolution(
         f"the frequency of source {name!r}": source.pulse.frequency
         for name, source in sources.items()
     }
-    check_cells(grid, medium, frequencies, stacklevel=4)
+    check_cells(grid, medium, frequencies)
 
 
 _STRAIGHT = (

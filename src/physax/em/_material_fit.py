@@ -1,6 +1,5 @@
 """Materials fitted to tables of n and k."""
 
-import warnings
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Complex, Float, Num
 
-from .._checks import ArgumentError, PhysaxWarning
+from .._checks import ArgumentError, warn
 from ..units import MICRO, SPEED_OF_LIGHT
 from ._materials import Material
 from ._poles import TAU, AbstractPole, Lorentz, PoleResidue
@@ -151,11 +150,9 @@ class _Table(NamedTuple):
                 f"{at} is {waves[at]:g} m. Sort the table, without doubles."
             )
         if waves[0] > _LONG:
-            warnings.warn(
+            warn(
                 f"`wavelengths` should be in metres, but begin at {waves[0]:g} m. Are "
                 "they in µm or nm?",
-                PhysaxWarning,
-                stacklevel=4,
             )
         _at_least("n", n, waves, "Give the complex index of a metal as `n` and `k`")
         _at_least("k", k, waves, "A negative one amplifies: the medium is active")

@@ -1,6 +1,5 @@
 """Materials: how a medium answers to the fields."""
 
-import warnings
 from collections.abc import Callable, Sequence
 
 import equinox as eqx
@@ -12,11 +11,11 @@ from jaxtyping import Array, ArrayLike, Complex, Float, Num
 
 from .._checks import (
     ArgumentError,
-    PhysaxWarning,
     as_array,
     at_once,
     check,
     positive,
+    warn,
 )
 from ..units import EPSILON_0, MICRO
 from ._poles import AbstractPole, as_poles, check_poles, susceptibility
@@ -86,12 +85,10 @@ def _conductive(name: str) -> Callable[[ArrayLike], Array]:
         with jax.ensure_compile_time_eval():
             x = check(x, jnp.isfinite(x), f"`{name}` must be finite")
         if not isinstance(x, jax.core.Tracer) and np.any(np.asarray(x) < 0):
-            warnings.warn(
+            warn(
                 f"`{name}` is negative ({np.min(np.asarray(x)):g}): the medium "
                 "amplifies, and the fields may grow without bound. Make it positive "
                 "for a loss.",
-                PhysaxWarning,
-                stacklevel=4,
             )
         return x
 

@@ -1,6 +1,5 @@
 """The material properties that a simulation steps with, at the points of each field."""
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, overload
 
@@ -11,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, PhysaxWarning, as_array
+from .._checks import ArgumentError, as_array, warn
 from ..grid import Box
 from ._boxes import as_box, cells_of, meet, size_of
 from ._dispersion import Dispersion
@@ -50,11 +49,9 @@ def _checked(name: str, *, positive: bool):
                 + (f" in cell {index}." if index else ".")
             )
         if not positive and host.size and host.min() < 0:
-            warnings.warn(
+            warn(
                 f"`{name}`{where} is negative ({host.min():g}): the medium amplifies, "
                 "and the fields may grow without bound. Make it positive for a loss.",
-                PhysaxWarning,
-                stacklevel=5,
             )
         return value
 

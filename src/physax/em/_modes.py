@@ -167,5 +167,4 @@ def _check_scale(line: dict[str, Array], widths: Array, frequency: Array) -> Non
         float(cells[worst]),
         float(frequency),
         "`frequency`",
-        stacklevel=3,
     )

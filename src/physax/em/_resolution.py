@@ -1,6 +1,5 @@
 """Whether cells resolve the waves in them, and a frequency fits its grid."""
 
-import warnings
 from collections.abc import Mapping
 from functools import reduce
 from typing import Any
@@ -10,7 +9,7 @@ import jax.core
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, PhysaxWarning, as_array, positive
+from .._checks import ArgumentError, as_array, positive, warn
 from ..grid import Grid
 from ..units import SPEED_OF_LIGHT
 from ._boxes import cells_of
@@ -55,7 +54,6 @@ def _polarised(
     medium: Medium,
     grid: Grid,
     frequency: float,
-    stacklevel: int,
     *,
     rough: bool,
 ) -> np.ndarray:
@@ -75,11 +73,9 @@ def _polarised(
     skin = SPEED_OF_LIGHT / (2 * np.pi * frequency) / loss
     cell = max(float(np.min(np.asarray(width))) for width in grid.widths)
     if skin < cell and not rough:
-        warnings.warn(
+        warn(
             f"`grid` should have cells below the skin depth of the metals, {skin:.3g} "
             f"m at {frequency / 1e12:.4g} THz, but has cells of {cell:.3g} m.",
-            PhysaxWarning,
-            stacklevel=stacklevel + 1,
         )
     return np.where(np.real(whole) > 0, np.abs(whole), 0)
 
@@ -90,7 +86,6 @@ def judge_cells(
     cell: float,
     frequency: float,
     told: str,
-    stacklevel: int,
     *,
     rough: bool = False,
 ) -> None:
@@ -102,7 +97,6 @@ def judge_cells(
         cell: Width of the cells in metres.
         frequency: In Hz.
         told: Whose frequency it is, for the message.
-        stacklevel: Of the warning, as seen from the caller.
         rough: Whether a rough answer is no reason to warn.
 
     Raises:
@@ -116,10 +110,8 @@ def judge_cells(
             "lengths in metres and frequencies in Hz?"
         )
     if cells < _WARN and not rough:
-        warnings.warn(
+        warn(
             f"`{what}` should have at least {_WARN} {told}, but has {cells:.3g}.",
-            PhysaxWarning,
-            stacklevel=stacklevel + 1,
         )
 
 
@@ -127,7 +119,6 @@ def check_cells(
     grid: Grid,
     medium: Medium,
     frequencies: Mapping[str, Float[Array, "..."]],
-    stacklevel: int,
     *,
     rough: bool = False,
 ) -> None:
@@ -138,7 +129,6 @@ def check_cells(
         medium: The medium, without design regions. Nothing is checked where it, or the
             grid, is traced.
         frequencies: In Hz, by whose they are; the highest of each counts.
-        stacklevel: Of the warnings, as seen from the caller.
         rough: Whether to refuse alone, and warn of nothing.
 
     Raises:
@@ -153,12 +143,10 @@ def check_cells(
         if isinstance(frequency, jax.core.Tracer):
             continue
         highest = float(np.max(np.asarray(frequency)))
-        square = _polarised(
-            _largest(electric), medium, grid, highest, stacklevel + 1, rough=rough
-        )
+        square = _polarised(_largest(electric), medium, grid, highest, rough=rough)
         square = square * _largest(magnetic)
         index, cell = _worst(grid, np.asarray(np.sqrt(np.maximum(square, _TINY))))
-        judge_cells("grid", index, cell, highest, told, stacklevel + 1, rough=rough)
+        judge_cells("grid", index, cell, highest, told, rough=rough)
 
 
 # Measured: in a section of a thousandth of a wavelength an index is good to 2e-3, in
@@ -226,7 +214,7 @@ def check_section(
             check_span("grid", float(max(sizes)), float(frequency))
             whole = medium.merged(grid.shape)
             told = {"`frequency`": frequency}
-            check_cells(grid, whole, told, stacklevel=4, rough=rough)
+            check_cells(grid, whole, told, rough=rough)
         return frequency
 
     # A derivative hides the value of what it differentiates from all but its rules.

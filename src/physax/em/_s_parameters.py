@@ -1,6 +1,5 @@
 """Scattering parameters of a device with several ports."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -12,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Complex, Float
 
-from .._checks import ArgumentError, PhysaxWarning, positive
+from .._checks import ArgumentError, positive, warn
 from ..grid import Box, Layout
 from ..units import SPEED_OF_LIGHT
 from ._adjoints import AbstractAdjoint
@@ -87,12 +86,10 @@ def _review_modes(result: Result, ports: Mapping[str, Port]) -> None:
         )
         guided = np.asarray(found.guided)
         if np.any(guided & (rim > _RIM)):
-            warnings.warn(
+            warn(
                 f"Port {name!r} is smaller than its mode: at its open ends, the outer "
                 f"twentieth on each side, lies {np.max(rim[guided]):.1e} of the power, "
                 f"but at most {_RIM:g} should. Widen `width`.",
-                PhysaxWarning,
-                stacklevel=3,
             )
 
 

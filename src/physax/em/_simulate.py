@@ -1,6 +1,5 @@
 """Runs a simulation: pure under `jit`, `vmap`, `grad`, or in chunks by the host."""
 
-import warnings
 from typing import Any
 
 import equinox as eqx
@@ -10,7 +9,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from .._checks import ArgumentError, PhysaxWarning
+from .._checks import ArgumentError, warn
 from .._status import Status
 from ..grid import Layout
 from ..runtime import check_memory
@@ -134,12 +133,10 @@ def _warn_if_diverged(result: Result) -> None:
     if isinstance(result.status, jax.core.Tracer):
         return
     if np.any(np.asarray(result.status) == int(Status.DIVERGED)):
-        warnings.warn(
+        warn(
             "The fields are not finite at the end of the run, and its results mean "
             "nothing: `status` is `DIVERGED`. Is the time step stable in this medium, "
             "does it amplify, and are all numbers finite? `run` stops where it begins.",
-            PhysaxWarning,
-            stacklevel=3,
         )
 
 
@@ -165,30 +162,24 @@ def warn_of(sim: Simulation, result: Result) -> None:
     # On the host: an operation on a JAX array would be one more program to compile.
     for name, found in result.monitors.items():
         if isinstance(found, ModeAmplitudes) and not np.all(np.asarray(found.guided)):
-            warnings.warn(
+            warn(
                 f"The mode of monitor {name!r} is not guided at some frequency: its "
                 "index is below that at the ends of the port's line. Move or widen the "
                 "port, or ask for a lower mode.",
-                PhysaxWarning,
-                stacklevel=3,
             )
     residual = np.asarray(result.residual)
     if np.any(residual > _ALIVE):
-        warnings.warn(
+        warn(
             "The fields had not decayed when the run ended: "
             f"{np.nanmax(residual):.1e} of the largest energy was left, so the spectra "
             f"of {spectral} are cut off. Take more `steps`.",
-            PhysaxWarning,
-            stacklevel=3,
         )
     elif np.all(residual <= _ALIVE) and (late := _late_pulse(sim)):
         name, band, end = late
-        warnings.warn(
+        warn(
             f"The run ends after {end:.3g} s, before the middle of the pulse of source "
             f"{name!r} with a bandwidth of {band:.3g} Hz, so the spectra of {spectral} "
             "lack the rest. Take more `steps`, or a larger `bandwidth`.",
-            PhysaxWarning,
-            stacklevel=3,
         )
 
 

@@ -1,7 +1,6 @@
 """The simulation: grid, medium, faces, sources and monitors, checked and placed."""
 
 import dataclasses
-import warnings
 from collections.abc import Hashable, Mapping
 from numbers import Integral
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Num
 
-from .._checks import ArgumentError, PhysaxWarning, by_name, positive
+from .._checks import ArgumentError, by_name, positive, warn
 from ..grid import Grid
 from ..runtime import Precision
 from ._apodised import check_windows
@@ -133,7 +132,8 @@ class Simulation(eqx.Module):
         check_medium(self.medium, parts.names, grid.shape)
         if self.medium.dispersions:
             _check_dispersive(self.monitors, self.precision)
-            _warn_of_metal_in_layers(self.medium, self.boundaries, grid)
+            if len(parts.electric) > 1:
+                _warn_of_metal_in_layers(self.medium, self.boundaries, grid)
         if self.medium.nonlinearities:
             _check_nonlinear(self)
         if self.medium.off_diagonals:
@@ -323,7 +323,11 @@ def _check_tensors(sim: Simulation) -> None:
 def _warn_of_metal_in_layers(
     medium: Medium, boundaries: Boundaries, grid: Grid
 ) -> None:
-    """Warns of metals that reach into a layer, which amplifies their backward waves."""
+    """Warns of metals that reach into a layer, which amplifies their backward waves.
+
+    These run along surfaces that the electric field pierces: where it has a single
+    component it does not, and nothing grows.
+    """
     for number, one in enumerate(medium.dispersions):
         # A traced shape has the box of the whole grid, wherever it lies.
         if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(one.fraction)):
@@ -333,13 +337,12 @@ def _warn_of_metal_in_layers(
             first, last = layer_cells(boundaries, axis)
             inside &= low >= first and high <= grid.shape[axis] - last
         if not inside and metallic(one):
-            warnings.warn(
+            warn(
                 f"Dispersion {number} should end before the absorbing layers, because "
                 "its permittivity is negative at some frequency: layers amplify waves "
                 "whose power runs against their phase, as surface plasmons may do, and "
-                "the fields may grow. Leave a gap, or let plenty of loss end them.",
-                PhysaxWarning,
-                stacklevel=4,
+                "the fields may grow. Leave a gap, or let plenty of loss end them. A "
+                "glass may be given by its index in the band alone.",
             )
 
 

@@ -5,7 +5,6 @@ import itertools
 import os
 import re
 import sys
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, warn
 from ._checkpoint_file import (
     Checkpoint,
     CheckpointError,
@@ -190,9 +189,7 @@ def load_checkpoint(
             continue
         _refuse_other_problem(file, checkpoint, fingerprint)
         for fault in faults:
-            warnings.warn(
-                f"{fault} Using {file.name}.", CheckpointWarning, stacklevel=2
-            )
+            warn(f"{fault} Using {file.name}.", CheckpointWarning)
         stored = checkpoint.metadata.get("shards", {})
         if stored:
             check_same(f"The step read from `{path}`", str(candidate))

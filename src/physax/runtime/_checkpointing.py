@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import equinox as eqx
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, warn
 from ._checkpoint_file import CheckpointError
 from ._checkpoint_store import (
     CheckpointWarning,
@@ -111,10 +110,9 @@ def store(checkpointing: Checkpointing, step: int, state) -> bool:
     except CheckpointError as error:
         if error.errno is None:
             raise
-        warnings.warn(
+        warn(
             f"The run goes on without a checkpoint of step {step}: {error}",
             CheckpointWarning,
-            stacklevel=2,
         )
         return False
     return True
