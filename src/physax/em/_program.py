@@ -136,31 +136,15 @@ def outline(
         ArgumentError: If the layout cannot cut a periodic axis into equal blocks.
     """
     grid, parts = sim.grid, sim.components
-    ndim = grid.ndim
     stored = stored_cells(grid, sim.boundaries)
-    size = stored if layout is None else layout.padded_shape(stored)
-    counts = (1,) * ndim if layout is None else tuple(map(layout.parts, range(ndim)))
-    faces = [sim.boundaries.axis(axis)[0] for axis in range(ndim)]
-    wraps = tuple(isinstance(face, Periodic | Bloch) for face in faces)
-    for axis in range(ndim):
-        if wraps[axis] and size[axis] != stored[axis]:
-            raise ArgumentError(
-                f"`grid` along the periodic axis {parts.axes[axis]} must be a "
-                f"multiple of {counts[axis]}, the number of devices, but has "
-                f"{stored[axis]} cells."
-            )
     storage = jnp.dtype(sim.precision.storage)
     dtype = jnp.result_type(storage, jnp.complex64) if sim.complex_fields else storage
-    phases = tuple(
-        jnp.exp(1j * face.wavevector * grid.size(axis)).astype(dtype)
-        if isinstance(face, Bloch)
-        else None
-        for axis, face in enumerate(faces)
-    )
+    block = _build_block(sim, layout, stored, dtype)
+    size = tuple(map(mul, block.shape, block.parts))
     cast = partial(_cast, dtype=storage)
     axes = tuple(
-        cast(build_axis(grid, sim.boundaries, a, sim.dt, size[a], counts[a], parts.m))
-        for a in range(ndim)
+        cast(build_axis(grid, sim.boundaries, axis, sim.dt, cells, count, parts.m))
+        for axis, (cells, count) in enumerate(zip(size, block.parts, strict=True))
     )
     medium = cast(_padded(sim.medium, grid.shape, size))
     step_length = SPEED_OF_LIGHT * sim.dt
@@ -172,16 +156,13 @@ def outline(
         )
         for n in parts.electric
     }
-    names = (None,) * ndim if layout is None else layout.names[:ndim]
-    local = tuple(cells // count for cells, count in zip(size, counts, strict=True))
-    block = Block(local, names, counts, wraps, phases)
     setup = Setup(
         grid,
         parts,
         sim.medium,
         axes,
         sim.dt,
-        phases,
+        block.phase,
         sim.steps,
         sim.boundaries,
     )
@@ -211,6 +192,33 @@ def outline(
         str(dtype),
         str(sim.precision.accumulate),
     )
+
+
+def _build_block(
+    sim: Simulation, layout: Layout | None, stored: tuple[int, ...], dtype
+) -> Block:
+    """Cuts the grid over the devices of a layout, and tells how its ends meet."""
+    axes = range(sim.grid.ndim)
+    size = stored if layout is None else layout.padded_shape(stored)
+    counts = tuple(1 if layout is None else layout.parts(axis) for axis in axes)
+    names = tuple(None if layout is None else layout.names[axis] for axis in axes)
+    faces = [sim.boundaries.axis(axis)[0] for axis in axes]
+    wraps = tuple(isinstance(face, Periodic | Bloch) for face in faces)
+    for axis in axes:
+        if wraps[axis] and size[axis] != stored[axis]:
+            raise ArgumentError(
+                f"`grid` along the periodic axis {sim.components.axes[axis]} must be a "
+                f"multiple of {counts[axis]}, the number of devices, but has "
+                f"{stored[axis]} cells."
+            )
+    phases = tuple(
+        jnp.exp(1j * face.wavevector * sim.grid.size(axis)).astype(dtype)
+        if isinstance(face, Bloch)
+        else None
+        for axis, face in enumerate(faces)
+    )
+    local = tuple(cells // count for cells, count in zip(size, counts, strict=True))
+    return Block(local, names, counts, wraps, phases)
 
 
 def _extras(sim: Simulation, stored: tuple[int, ...], block: Block) -> tuple:

@@ -175,12 +175,11 @@ def run(
     if throw and outcome.status == Status.INTERRUPTED:
         raise_for(outcome.status, outcome.detail)
     particles = jax.tree.map(lambda x: x[:count], outcome.state.particles)
-    if kept is not None:
-        tracks = to_tracks(problem, particles, jnp.asarray(kept), variables)
-    else:
-        ends = problem.schedule.times[jnp.asarray([0, -1])]
+    records, ends = kept, None
+    if kept is None:
         records = jnp.stack([start, particles.y])
-        tracks = to_tracks(problem, particles, records, variables, ends)
+        ends = problem.schedule.times[jnp.asarray([0, -1])]
+    tracks = to_tracks(problem, particles, jnp.asarray(records), variables, ends)
     return RunResult(tracks, outcome)
 
 
