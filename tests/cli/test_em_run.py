@@ -208,6 +208,9 @@ def test_the_template_is_valid_and_runs_dry(tmp_path, capsys):
     assert main(["em", "config"]) == ExitCode.DONE
     assert capsys.readouterr().out == TEMPLATE
     assert main(["em", "config", "-o", str(path)]) == ExitCode.DONE
+    # Settings that someone may have changed are not written over.
+    assert main(["em", "config", "-o", str(path)]) == ExitCode.REFUSED
+    assert "must be a new file, but" in capsys.readouterr().err
     assert main(["em", "config", "--check", str(path)]) == ExitCode.DONE
     assert "valid settings" in capsys.readouterr().out
     line = ["em", "run", str(path), "--output-dir", str(tmp_path / "out"), "--dry-run"]

@@ -175,5 +175,5 @@ def test_the_old_file_is_not_overwritten(tmp_path, capsys):
     path.write_text("analysis_mode: static\n")
     code = main(["xpcs", "convert", str(path), "-o", str(path)])
     assert code == ExitCode.REFUSED
-    assert "`--output` must not be the old file" in capsys.readouterr().err
+    assert "`--output` must be a new file, but" in capsys.readouterr().err
     assert path.read_text() == "analysis_mode: static\n"

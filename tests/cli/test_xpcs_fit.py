@@ -273,6 +273,28 @@ def test_an_output_folder_that_cannot_be_written_is_said_first(tmp_path, capsys)
     assert "must be a folder to which files can be written" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["fit", "{run}", "--phi", "500", "600"], "must lie within -360 and 360, but"),
+        (["plot", "{run}", "--phi", "500", "600"], "must lie within -360 and 360, but"),
+        (["fit", "{run}", "--phi", "20", "21"], "(20 to 21 degrees), but has"),
+        (["plot", "{run}", "--phi", "20", "21"], "(20 to 21 degrees), but has"),
+        (["fit", "none.hdf"], "none.hdf"),
+        (["plot", "none.hdf"], "none.hdf"),
+        (["fit", "{empty}"], "must hold files '*.hdf', but has none."),
+    ],
+)
+def test_a_refused_command_leaves_no_folder(more, message, folder, tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    places = {"run": folder / "run1.hdf", "empty": tmp_path / "empty"}
+    words = [word.format(**places) for word in more]
+    line = ["xpcs", *words, "--output-dir", str(tmp_path / "a" / "b")]
+    assert main(line) == ExitCode.REFUSED
+    assert message in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
 def test_a_sampler_that_is_missing_is_said_first(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(_xpcs_sample, "find_spec", lambda name: None)
     code = static_fit(tmp_path / "none.hdf", tmp_path / "out", "--method", "nuts")

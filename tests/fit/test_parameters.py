@@ -103,6 +103,15 @@ ERRORS = {
 }
 
 
+def test_traced_bounds_are_refused():
+    def cost(high):
+        return least_squares(problem(bounds=(0.0, high))).cost
+
+    for transformed in (jax.jit(cost), jax.grad(cost)):
+        with pytest.raises(ArgumentError, match="`bounds` must be known"):
+            transformed(3.0)
+
+
 @pytest.mark.parametrize("message", ERRORS)
 def test_what_cannot_be_fitted_is_refused(message):
     with pytest.raises(ArgumentError, match=message):

@@ -7,7 +7,7 @@ from ._em_build import build
 from ._em_run import check_runnable
 from ._em_settings import read_settings
 from ._exit import ExitCode
-from ._template import write_template
+from ._output import write_template
 
 
 TEMPLATE = """\

@@ -4,7 +4,7 @@ import argparse
 
 from .._checks import ArgumentError
 from ._exit import ExitCode
-from ._template import write_template
+from ._output import write_template
 from ._track_settings import read_settings
 
 

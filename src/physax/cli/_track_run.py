@@ -13,7 +13,7 @@ import numpy as np
 from .. import plot
 from .._checks import ArgumentError
 from ..grid import Clamp
-from ..io import PhysaxFileError, check_writable
+from ..io import PhysaxFileError
 from ..io._netcdf_open import list_files
 from ..io._read_velocity import StoredField, read_velocity
 from ..io._snapshot_series import UnnamedComponentError
@@ -30,6 +30,7 @@ from ..particles import (
 )
 from ..runtime import compile_quickly
 from ._exit import ExitCode
+from ._output import output_folder
 from ._session import Talk, double_precision, limit_threads
 from ._track_seeds import place_seeds
 from ._track_settings import Settings, read_settings
@@ -45,29 +46,36 @@ def run_track(options: argparse.Namespace) -> ExitCode:
         settings = _settings(options)
         # All that can be refused without data comes first.
         files = list_files(settings.velocity.files or [])
-        output = check_writable(options.output_dir)
-        flow = _read(settings)
-        talk.say(_description(flow, files))
-        seeds = place_seeds(settings, flow)
-        plan = plan_times(settings.times, flow, settings.velocity.period)
-        talk.say(plan.sentence())
-        walls = []
-        if settings.coast == "strand" and flow.land is not None:
-            walls = [Coast(flow.land)]
-        found = track(
-            flow,
-            seeds,
-            plan.times,
-            steps=plan.steps,
-            solver=settings.solver,
-            boundary=walls,
-        )
-        summary = _summary(flow, found, plan)
-        written = _write(settings, output, flow, found, summary)
+        with output_folder(options.output_dir) as output:
+            summary, written = _run(settings, files, output, talk)
     talk.say(_table(summary))
     for path in written:
         talk.say(str(path))
     return ExitCode.DONE
+
+
+def _run(
+    settings: Settings, files: list[Path], output: Path, talk: Talk
+) -> tuple[dict[str, Any], list[Path]]:
+    """Follows the particles; returns what came of it, and the files written."""
+    flow = _read(settings)
+    talk.say(_description(flow, files))
+    seeds = place_seeds(settings, flow)
+    plan = plan_times(settings.times, flow, settings.velocity.period)
+    talk.say(plan.sentence())
+    walls = []
+    if settings.coast == "strand" and flow.land is not None:
+        walls = [Coast(flow.land)]
+    found = track(
+        flow,
+        seeds,
+        plan.times,
+        steps=plan.steps,
+        solver=settings.solver,
+        boundary=walls,
+    )
+    summary = _summary(flow, found, plan)
+    return summary, _write(settings, output, flow, found, summary)
 
 
 def _settings(options: argparse.Namespace) -> Settings:

@@ -3,7 +3,7 @@
 import argparse
 
 from ._exit import ExitCode
-from ._template import write_template
+from ._output import write_template
 from ._xpcs_settings import LAMINAR, read_settings
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import yaml
 
-from .._checks import ArgumentError
 from ..io import YamlNode, check_writable, read_yaml
 from ..io._whole_file import whole_file
 from ._exit import ExitCode
 from ._homodyne_keys import DROPPED, PARAMETERS, SCALINGS, USED
+from ._output import check_new
 from ._xpcs_settings import LAMINAR, STATIC, read_settings
 
 
@@ -26,8 +26,7 @@ def run_convert(options: argparse.Namespace) -> ExitCode:
     """Writes our form of an old file, and lists what has no counterpart."""
     root = read_yaml(options.old)
     path = Path(options.output)
-    if path.exists() and os.path.samefile(options.old, path):
-        raise ArgumentError("`--output` must not be the old file.")
+    check_new(path)
     check_writable(path.parent)
     old = _Old(root)
     text, notices = _converted(old)

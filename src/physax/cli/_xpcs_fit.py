@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
-from math import radians
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._checks import ArgumentError, PhysaxError
 from .._status import Status
-from ..io import check_writable, read_two_time, two_time_files
+from ..io import check_writable, two_time_files
 from ..runtime import (
     MemoryLimitError,
     Progress,
@@ -26,6 +25,7 @@ from ..runtime._progress import show_progress
 from ..runtime._signals import Interruption, catch_signals
 from ..xpcs import MODES, QualityReport, TwoTime, check_quality
 from ._exit import ExitCode
+from ._output import output_folder
 from ._session import Talk, double_precision, limit_threads
 from ._xpcs_job import Outcome, fit_data
 from ._xpcs_jobs import Job, Request, jobs_of
@@ -60,11 +60,14 @@ def run_fit(options: argparse.Namespace) -> ExitCode:
     compile_quickly()
     talk = Talk(options.verbose - options.quiet)
     # All that can be refused without data comes first.
-    output = check_writable(options.output_dir)
     if options.compile_cache is not None:
         enable_compile_cache(options.compile_cache)
     # Numbers of the settings are arrays, too.
-    with double_precision(), catch_signals() as interruption:
+    with (
+        output_folder(options.output_dir) as output,
+        double_precision(),
+        catch_signals() as interruption,
+    ):
         request = _request(options, output)
         for settings in request.settings.values():
             check_sampler(settings.fit.method)
@@ -274,16 +277,7 @@ class _Run:
         key = (job.file, job.q)
         if self.last is not None and self.last.key == key:
             return self.last
-        choice = self.request.settings[job.mode].data
-        ranges = choice.phi_ranges_degrees
-        data = read_two_time(
-            job.file,
-            q=job.q,
-            phi_ranges=ranges and [(radians(a), radians(b)) for a, b in ranges],
-            frames=choice.frames,
-            dt=choice.dt,
-            sigma=choice.sigma,
-        )
+        data = self.request.settings[job.mode].data.read(job.file, job.q)
         quality = check_quality(data)
         self.talk.say(f"{job.file}: {data.maps} maps of {data.frames} frames")
         self.talk.detail(str(quality))

@@ -1,15 +1,16 @@
 """The command `physax xpcs plot`."""
 
 import argparse
-from math import radians
 from pathlib import Path
 
-from ..io import PhysaxFileError, check_writable, read_two_time
+from ..io import PhysaxFileError, check_writable
 from ..xpcs import check_quality
 from ._exit import ExitCode
+from ._output import output_folder
 from ._session import Talk, double_precision, limit_threads
 from ._xpcs_figures import draw_data, draw_results
 from ._xpcs_results import FITTED, read_results
+from ._xpcs_settings import DataChoice
 
 
 def run_plot(options: argparse.Namespace) -> ExitCode:
@@ -42,14 +43,13 @@ def _results(folder: Path, options: argparse.Namespace) -> list[Path]:
 
 
 def _data(path: Path, options: argparse.Namespace) -> list[Path]:
-    output = check_writable(options.output_dir or path.parent / f"{path.stem}_figures")
-    ranges = options.phi
-    data = read_two_time(
-        path,
+    choice = DataChoice(
         q=options.q,
-        phi_ranges=ranges and [(radians(a), radians(b)) for a, b in ranges],
+        phi_ranges_degrees=options.phi and [tuple(pair) for pair in options.phi],
         frames=options.frames and tuple(options.frames),
         dt=options.dt,
     )
-    report = check_quality(data)
-    return draw_data(output, data, report, options.figures)
+    place = options.output_dir or path.parent / f"{path.stem}_figures"
+    with output_folder(place) as output:
+        data = choice.read(path, choice.q)
+        return draw_data(output, data, check_quality(data), options.figures)

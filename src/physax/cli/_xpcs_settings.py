@@ -3,11 +3,12 @@
 import argparse
 import dataclasses
 import math
+from pathlib import Path
 from typing import Any, Literal
 
 from .._checks import ArgumentError
-from ..io import YamlNode, construct, read_yaml
-from ..xpcs import AbstractScaling, Constant, Fourier, PerAngle, Shared
+from ..io import YamlNode, construct, read_two_time, read_yaml
+from ..xpcs import AbstractScaling, Constant, Fourier, PerAngle, Shared, TwoTime
 
 
 Range = tuple[float, float]
@@ -139,6 +140,25 @@ class DataChoice:
                 "`frames` must be the first and the last one, counted from 1, but are "
                 f"{list(self.frames)}."
             )
+        for low, high in self.phi_ranges_degrees or ():
+            if not max(abs(low), abs(high)) <= 360:
+                raise ArgumentError(
+                    "`phi_ranges_degrees` must lie within -360 and 360, but have "
+                    f"[{low:g}, {high:g}]."
+                )
+
+    def read(self, file: Path, q: float | None) -> TwoTime:
+        """Reads the data chosen from a file, at one wavevector."""
+        ranges = self.phi_ranges_degrees
+        return read_two_time(
+            file,
+            q=q,
+            phi_ranges=ranges
+            and [(math.radians(low), math.radians(high)) for low, high in ranges],
+            frames=self.frames,
+            dt=self.dt,
+            sigma=self.sigma,
+        )
 
 
 @dataclasses.dataclass(frozen=True)

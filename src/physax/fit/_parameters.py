@@ -189,6 +189,12 @@ def _bound_vector(bound, tree: PyTree, name: str, empty: float) -> np.ndarray:
             part,
         )
 
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(bound)):
+        raise ArgumentError(
+            f"`bounds` must be known, but the {name} one is traced by `jit`, `vmap` or "
+            "`grad`. Make the problem outside, or fit a parameter that the residual "
+            "scales to its bounds."
+        )
     try:
         full = jax.tree.map(spread, bound, tree, is_leaf=lambda x: x is None)
     except ValueError as error:

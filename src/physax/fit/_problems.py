@@ -131,8 +131,8 @@ class LeastSquares(AbstractProblem):
                 deviations.
 
         Raises:
-            ArgumentError: If a start value is outside its bounds, bounds are crossed,
-                a weight is negative or not finite, or there is nothing to fit.
+            ArgumentError: If a start value is outside its bounds, bounds are crossed or
+                traced, a weight is negative or not finite, or there is nothing to fit.
         """
         self.parameters = Parameters(start, bounds, fixed, ties).with_free()
         self.residual = residual

@@ -32,7 +32,7 @@ def two_time_files(
     )
     if not found:
         kinds = sorted({f"*{file.suffix}" for file in place.iterdir() if file.suffix})
-        there = ", ".join(kinds) if kinds else "none with a suffix"
+        there = ", ".join(kinds) if kinds else "none"
         raise PhysaxFileError(
             folder, f"It must hold files {pattern!r}, but has {there}."
         )

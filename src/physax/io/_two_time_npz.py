@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._checks import PhysaxError
 from ..runtime import check_memory
 from ._errors import PhysaxFileError
 from ._two_time_index import Index, MapPlace, check_times
@@ -82,7 +83,7 @@ def open_npz(path: str | os.PathLike) -> Iterator[zipfile.ZipFile]:
                     # damaged name would make an array that may be absent vanish.
                     archive.open(info).close()
                 yield archive
-        except PhysaxFileError:
+        except PhysaxError:
             raise
         except _UNREADABLE as error:
             raise PhysaxFileError(
