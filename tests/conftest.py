@@ -194,7 +194,17 @@ def pytest_collection_modifyitems(config, items):
     stress = config.getoption("--stress")
     slow = _slow(items)
     # A test that is named on the command line runs, slow or not.
-    named = any("::" in argument for argument in config.args)
+    ids = [argument.partition("::") for argument in config.args]
+    there = config.invocation_params.dir
+    asked = [((there / file).resolve(), name) for file, _, name in ids if name]
+
+    def named(item):
+        own = item.nodeid.partition("::")[2]
+        return any(
+            item.path == file
+            and (own == name or own.startswith((name + "[", name + "::")))
+            for file, name in asked
+        )
 
     def wanted(item):
         if Path(__file__).parent / "sharding" in item.path.parents:
@@ -207,7 +217,7 @@ def pytest_collection_modifyitems(config, items):
             and not (not x64 and "x64" in marks)
             and ("devices" in marks) == many
             and (stress or "stress" not in marks)
-            and (named or (item.nodeid in slow) == config.getoption("--slow"))
+            and (named(item) or (item.nodeid in slow) == config.getoption("--slow"))
         )
 
     kept, dropped = [], []

@@ -31,14 +31,20 @@ def run(grid, low, moment, polarisation, component):
     return sim, em.simulate(sim).monitors["all"]
 
 
-@pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
-def test_unfolded_half_is_the_whole(polarisation):
+ON_MIRROR = [
+    *(("Ez", "Ez", em.PMC()), ("Ez", "Hx", em.PMC()), ("Hz", "Ey", em.PMC())),
+    # These have no samples on the mirror, but half a cell to both sides.
+    *(("Ez", "Hy", em.PEC()), ("Hz", "Ex", em.PEC()), ("Hz", "Hz", em.PEC())),
+]
+
+
+@pytest.mark.parametrize(("polarisation", "component", "face"), ON_MIRROR)
+def test_unfolded_half_is_the_whole(polarisation, component, face):
     # A current on a mirror stands for itself and its image: the moment is the same.
-    component = polarisation if polarisation == "Ez" else "Ey"
     whole = Grid.uniform((60, 30), CELL, (-30 * CELL, -15 * CELL))
     half = Grid.uniform((30, 30), CELL, (0.0, -15 * CELL))
     _, expected = run(whole, em.CPML(8), 1.0, polarisation, component)
-    sim, found = run(half, em.PMC(), 1.0, polarisation, component)
+    sim, found = run(half, face, 1.0, polarisation, component)
     found = unfold(found, sim)
     for name, values in found.values.items():
         reference = expected.values[name]
@@ -53,6 +59,31 @@ def test_unfolded_half_is_the_whole(polarisation):
         assert np.allclose(x[keep], y[same], atol=1e-3 * CELL)
         # What is left are the reflections, of 1e-4, of two layers half a cell apart.
         assert error < 2e-3
+
+
+@pytest.mark.parametrize(("polarisation", "component", "face"), ON_MIRROR)
+def test_a_dipole_that_a_wall_cancels_is_refused(polarisation, component, face):
+    other = em.PEC() if isinstance(face, em.PMC) else em.PMC()
+    least = {"PEC": 1.0, "PMC": 0.5}[type(other).__name__] * CELL
+    pulse = em.GaussianPulse(FREQUENCY, FREQUENCY / 5)
+
+    def build(x):
+        return em.Simulation(
+            Grid.uniform((20, 20), CELL),
+            boundaries=em.Boundaries(x=other),
+            sources={"dipole": em.Dipole(component, (x, 10 * CELL), pulse)},
+            steps=1,
+            polarisation=polarisation,
+        )
+
+    for off in (0.0, 0.9 * least):
+        for x in (off, 20 * CELL - off):
+            with pytest.raises(
+                ArgumentError, match=f"{component} is zero on that wall"
+            ):
+                build(x)
+    build(least)
+    build(20 * CELL - least)
 
 
 def test_signs_are_those_of_images():

@@ -64,8 +64,7 @@ class EmissionMonitor(AbstractSpectralMonitor):
 
     The fields must have decayed when the run ends. All fields at the dipole count as
     its own: it must be the only source. Next to a mirror face it emits with its image;
-    on a mirror the figures are those of the whole scene if the component has samples
-    there.
+    on a mirror the figures are those of the whole scene.
 
     Attributes:
         dipole: The source, as given to the simulation, which compares both when it is

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from .._checks import ArgumentError, at_least, finite, positive
 from ..grid import Box
 from ..units import ETA_0, SPEED_OF_LIGHT
-from ._boundaries import PEC
+from ._boundaries import PEC, PMC
 from ._components import stagger
 from ._faces import Face, corrections, metric_at
 from ._frame import Frame, Point, as_point, check_point
@@ -98,9 +98,9 @@ class Dipole(AbstractSource):
             low = min(near, next_)
             gap = points[low + 1] - points[low] if next_ != near else 1.0
             share = float(min(abs(x - points[near]) / gap, 1.0))
-            if next_ == near or share < 1e-6:
+            if next_ == near or share < _ON:
                 spans.append((near, near + 1))
-                weights.append((1.0,))
+                weights.append((_part_inside(frame, axis, half, x),))
                 continue
             spans.append((low, low + 2))
             weights.append((1 - share, share) if low == near else (share, 1 - share))
@@ -109,22 +109,23 @@ class Dipole(AbstractSource):
         return DipolePlace(tuple(spans), tuple(weights))
 
     def _check_walls(self, frame: Frame, position: Point, what: str) -> None:
-        """Refuses a current along a PEC, which it would drive instead of the field."""
+        """Refuses a dipole at a wall on which its field is zero."""
         halves = frame.components.stagger(self.component)
         self._check_axis(frame, position, halves, what)
         for axis, half in enumerate(halves):
-            if half or self.component[0] == "H":
-                continue
-            nodes = frame.nodes[axis]
-            gaps = nodes[1] - nodes[0], nodes[-1] - nodes[-2]
-            away = position[axis] - nodes[0], nodes[-1] - position[axis]
-            for face, gap, distance in zip(frame.faces[axis], gaps, away, strict=True):
-                if face is PEC and distance < (1 - 1e-3) * gap:
+            for face, gap, distance in _walls(frame, axis, position[axis]):
+                # E along and H normal to a PEC have samples on it, the others of a PMC
+                # half a cell off.
+                if face is not (PMC if half else PEC):
+                    continue
+                least, told = (gap / 2, "half a cell") if half else (gap, "a cell")
+                if distance < (1 - 1e-3) * least:
                     raise ArgumentError(
-                        f"`position` of {what} must be at least a cell, {gap:g} m, off "
-                        f"the PEC along {frame.components.axes[axis]}, but is "
-                        f"{distance:g} m off: a current along a conductor radiates "
-                        "nothing."
+                        f"`position` of {what} must be at least {told}, {least:g} m, "
+                        f"off the {face.__name__} along "
+                        f"{frame.components.axes[axis]}, but is {distance:g} m off: "
+                        f"{self.component} is zero on that wall, which cancels the "
+                        "dipole."
                     )
 
     def _check_axis(self, frame: Frame, position: Point, halves, what: str) -> None:
@@ -163,6 +164,32 @@ class Dipole(AbstractSource):
             )
         zero = jnp.zeros((), density.dtype)
         return [Injection(self.component, place.box, -density, zero, self.pulse)]
+
+
+# What counts as on a sample or a wall, in cells.
+_ON = 1e-6
+
+
+def _walls(frame: Frame, axis: int, x: float) -> list[tuple[type, float, float]]:
+    """Lists both faces of an axis with the cell there and how far a place is off."""
+    nodes = frame.nodes[axis]
+    low, high = frame.faces[axis]
+    return [
+        (low, float(nodes[1] - nodes[0]), float(x - nodes[0])),
+        (high, float(nodes[-1] - nodes[-2]), float(nodes[-1] - x)),
+    ]
+
+
+def _part_inside(frame: Frame, axis: int, half: float, x: float) -> float:
+    """Returns which part of a dipole at one sample the grid holds.
+
+    On a mirror between two samples it is a half; the image of the sample is the other.
+    """
+    on_mirror = any(
+        face is PEC and distance < _ON * gap
+        for face, gap, distance in _walls(frame, axis, x)
+    )
+    return 0.5 if half and on_mirror else 1.0
 
 
 class LinePlace(NamedTuple):
