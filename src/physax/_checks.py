@@ -11,6 +11,7 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, ArrayLike, Bool, Num, PyTree
 
 
@@ -91,6 +92,8 @@ def check(
     if isinstance(good, jax.core.Tracer):
         return jnp.where(good, x, jnp.nan)
     if not bool(jnp.all(good)):
+        # Under `grad` the condition is known, and x once its derivative is left out.
+        x = lax.stop_gradient(x)
         worst = np.asarray(x)[~np.broadcast_to(np.asarray(good), np.shape(x))].flat[0]
         raise ArgumentError(f"{message}, but is {worst:g}.")
     return x
@@ -100,16 +103,28 @@ def real(
     x: ArrayLike | Sequence, name: str, remedy: str = "Take its real part."
 ) -> Num[Array, "..."]:
     """Returns `x` as an array, refusing complex numbers, which have no order."""
+    if x is None or isinstance(x, str):
+        raise ArgumentError(f"`{name}` must be a number, but is {x!r}.")
     x = as_array(x)
     if jnp.iscomplexobj(x):
         raise ArgumentError(f"`{name}` must be real, but has dtype {x.dtype}. {remedy}")
     return x
 
 
+def single(x: Num[Array, "..."], name: str) -> Num[Array, ""]:
+    """Returns `x`, refusing an array of several numbers."""
+    if x.shape != ():
+        raise ArgumentError(
+            f"`{name}` must be one number, but has shape {x.shape}. For several at "
+            "once build what holds it inside `jax.vmap`."
+        )
+    return x
+
+
 def finite(
     name: str, remedy: str = "Take its real part."
 ) -> Callable[[ArrayLike], Array]:
-    """Makes a field converter that checks for finite real numbers.
+    """Makes a field converter that checks for one finite real number.
 
     Args:
         name: Of the field.
@@ -117,7 +132,7 @@ def finite(
     """
 
     def convert(x):
-        x = real(x, name, remedy)
+        x = single(real(x, name, remedy), name)
         with at_once(x):
             return check(x, jnp.isfinite(x), f"`{name}` must be finite")
 

@@ -15,6 +15,7 @@ from physax.units import SPEED_OF_LIGHT
 
 CELL = 20e-9
 PULSE = em.GaussianPulse(2e14, 4e13)
+PORT = em.Port((0.3e-6, 0.26e-6), 0.1e-6, "+x", offset=4e-8)
 SHAPES = {1: (40,), 2: (30, 26), 3: (24, 22, 20)}
 
 
@@ -457,3 +458,38 @@ def test_every_refusal_is_a_value_error_and_a_physax_error():
     assert issubclass(ArgumentError, PhysaxError)
     assert issubclass(PrecisionError, TypeError)
     assert issubclass(MemoryLimitError, MemoryError)
+
+
+def test_places_must_be_known():
+    def place(x):
+        return build(sources={"in": em.Dipole("Ez", (x, 0.26e-6), PULSE)}).dt
+
+    with pytest.raises(ArgumentError, match="Positions and sizes.* is traced"):
+        jax.jit(place)(0.3e-6)
+    with pytest.raises(ArgumentError, match="Positions and sizes.* is traced"):
+        jax.grad(place)(0.3e-6)
+
+
+def test_a_run_from_the_host_is_not_traced():
+    def run(permittivity):
+        return em.run(build(medium=em.Medium(permittivity)), progress=False).result
+
+    with pytest.raises(ArgumentError, match="`sim` must be known.* call `simulate`"):
+        jax.jit(run)(2.0)
+
+
+def test_a_bad_value_is_told_in_derivatives():
+    with pytest.raises(ArgumentError, match="`radius` must be positive.* is 0"):
+        jax.grad(lambda r: em.Circle((0.0, 0.0), r).radius)(0.0)
+
+
+def test_whole_numbers_are_frequencies():
+    monitor = em.FluxMonitor("x", (0.3e-6,), (0.0,), 200_000_000_000_000)
+    assert float(monitor.frequencies[0]) == pytest.approx(2e14)
+    assert em.ModeMonitor(PORT, [2 * 10**14]).frequencies.shape == (1,)
+
+
+def test_wavelengths_of_metres_are_refused():
+    sim = build(boundaries=em.Boundaries.all(em.CPML(8)))
+    with pytest.raises(ArgumentError, match="`wavelengths` must be in met.* is 1.55"):
+        em.s_parameters(sim, {"a": PORT}, [1.55e-6, 1.55])

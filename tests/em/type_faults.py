@@ -10,12 +10,14 @@ import numpy as np
 
 from physax import em
 from physax.grid import Grid
+from physax.io import write_csv
 
 
 PULSE = em.GaussianPulse(2e14, 4e13)
 BOX = em.Box((0.0, 0.0), (1e-6, 1e-6))
 GLASS = em.Material(2.25)
 GRID = Grid.uniform((20, 20), 2e-8)
+PORT = em.Port((2e-7, 2e-7), 2e-7, "+x", offset=4e-8)
 DOT = em.Dipole("Ez", (2e-7, 2e-7), PULSE)
 EYE = em.FieldMonitor(("Ez",), (2e-7, 2e-7), (0.0, 0.0), 2e14)
 
@@ -52,6 +54,38 @@ FAULTS = {
     "size of a scene": (
         lambda: scene(size=1e-6),
         r"`size` must have one length in metres for each axis, .* but is 1e-06",
+    ),
+    "spacing of a scene": (
+        lambda: scene(spacing=(2e-8, 2e-8)),
+        r"`spacing` must be one positive and finite number, but is \(2e-08, 2e-08\)",
+    ),
+    "cells of a grid": (
+        lambda: Grid.centred((4.0, 4), 2e-8),
+        r"`shape` must be a tuple of whole numbers of cells, but is \(4\.0, 4\)",
+    ),
+    "one axis of a grid": (
+        lambda: Grid.uniform(4, 2e-8),
+        "`shape` must be a tuple of whole numbers of cells, but is 4",
+    ),
+    "moment": (
+        lambda: em.Dipole("Ez", (0.0, 0.0), PULSE, "a"),
+        "`moment` must be a number, but is 'a'",
+    ),
+    "moments": (
+        lambda: em.Dipole("Ez", (0.0, 0.0), PULSE, [1.0, 2.0]),
+        r"`moment` must be one number, but has shape \(2,\)",
+    ),
+    "pulses": (
+        lambda: em.GaussianPulse([2e14, 2.1e14], 1e13),
+        r"`frequency` must be one number, but has shape \(2,\)",
+    ),
+    "inputs": (
+        lambda: em.s_parameters(sim(), {"left": PORT}, 1e-6, inputs="left"),
+        r"`inputs` must be a list of names, but is the text 'left'\. Write \['left'\]",
+    ),
+    "another result as S-parameters": (
+        lambda: write_csv("a.csv", EYE),
+        "`sparameters` must be `em.SParameters`, but is FieldMonitor",
     ),
     "background of a scene": (
         lambda: scene(background=2.1),

@@ -143,6 +143,11 @@ def check_size(value: Point, frame: Frame, what: str) -> Point:
 
 def as_point(value) -> Point:
     """Converts a number, a list or an array to a tuple of floats."""
+    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(value)):
+        raise ArgumentError(
+            "Positions and sizes of sources, ports and monitors must be known before "
+            "compilation, but one is traced. Shapes of a medium may move instead."
+        )
     return tuple(float(v) for v in np.ravel(value))
 
 

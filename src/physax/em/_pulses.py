@@ -7,12 +7,12 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import as_array, at_once, check, finite, positive
+from .._checks import as_array, at_once, check, finite, positive, single
 from ._clock import Clock
 
 
 def _positive(name):
-    return lambda x: positive(x, name)
+    return lambda x: single(positive(x, name), name)
 
 
 class AbstractPulse(eqx.Module):

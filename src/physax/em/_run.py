@@ -5,6 +5,7 @@ from functools import partial
 
 import equinox as eqx
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
@@ -213,6 +214,11 @@ def run(
         RunError: With `throw`, if the fields diverged or a signal ended the run.
         CheckpointError: If a checkpoint cannot be written, or is of another problem.
     """
+    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(sim)):
+        raise ArgumentError(
+            "`sim` must be known, but is traced: `run` works from the host. Inside "
+            "`jit`, `vmap` and `grad` call `simulate`."
+        )
     check_sources(sim)
     _check_state(sim, layout)
     problem = _lengthless(sim)

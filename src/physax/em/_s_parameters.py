@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Complex, Float
 
-from .._checks import ArgumentError, positive, warn
-from ..grid import Box, Layout
+from .._checks import ArgumentError, as_array, check, positive, warn
+from ..grid import Box, Grid, Layout
 from ..units import SPEED_OF_LIGHT
 from ._adjoints import AbstractAdjoint
 from ._boxes import meet
@@ -169,6 +169,11 @@ def _checked_inputs(
             f"`sim` must have no sources, but has {sorted(sim.sources)}: the ports are "
             "excited one after the other."
         )
+    if isinstance(inputs, str):
+        raise ArgumentError(
+            f"`inputs` must be a list of names, but is the text {inputs!r}. Write "
+            f"[{inputs!r}]."
+        )
     names = tuple(ports) if inputs is None else tuple(inputs)
     if not names:
         raise ArgumentError("`inputs` must name at least one port, but is empty.")
@@ -193,13 +198,24 @@ def _checked_inputs(
     return names
 
 
-def _as_wavelengths(wavelengths) -> Float[Array, " wavelengths"]:
-    waves = positive(jnp.asarray(wavelengths), "wavelengths")
+# A scene is not so much smaller than the light in it: then the unit is wrong.
+_LARGEST = 1000
+
+
+def _as_wavelengths(wavelengths, grid: Grid) -> Float[Array, " wavelengths"]:
+    waves = positive(as_array(wavelengths), "wavelengths")
     if waves.ndim > 1 or waves.size == 0:
         raise ArgumentError(
             "`wavelengths` must be one number or a list of at least one, but has shape "
             f"{waves.shape}."
         )
+    longest = max(grid.size(axis) for axis in range(grid.ndim))
+    waves = check(
+        waves,
+        waves < _LARGEST * longest,
+        "`wavelengths` must be in metres and less than a thousand times the grid, "
+        f"{longest:.3g} m",
+    )
     return jnp.atleast_1d(waves)
 
 
@@ -258,7 +274,7 @@ def s_parameters(
                 "W/m, in 3-D in W."
             )
         power = 1.0
-    waves = _as_wavelengths(wavelengths)
+    waves = _as_wavelengths(wavelengths, sim.grid)
     frequencies = run_frequencies(
         waves, sim.dt, match_frequency_domain=match_frequency_domain
     )

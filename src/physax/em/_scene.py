@@ -90,9 +90,9 @@ def scene(
     index = max(map(partial(largest_index, waves), materials, places(structures)))
     if spacing is None:
         spacing = float(waves.min()) / index / _CELLS
-    if not (spacing > 0 and np.isfinite(spacing)):
+    if np.ndim(spacing) or not (spacing > 0 and np.isfinite(spacing)):
         raise ArgumentError(
-            f"`spacing` must be positive and finite, but is {spacing:g} m."
+            f"`spacing` must be one positive and finite number, but is {spacing} m."
         )
     # Whole numbers of cells should not become one more by rounding.
     cells = ceil(waves.max() / largest_index(waves, ground) / 2 / spacing - 1e-6)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from operator import index
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -73,6 +74,16 @@ def _per_axis(
     return entries
 
 
+def _as_shape(shape: Any) -> tuple[int, ...]:
+    """Returns numbers of cells as a tuple of integers."""
+    try:
+        return tuple(index(cells) for cells in shape)
+    except TypeError as error:
+        raise ArgumentError(
+            f"`shape` must be a tuple of whole numbers of cells, but is {shape!r}."
+        ) from error
+
+
 class Grid(eqx.Module):
     r"""A rectilinear grid of one to three axes, stored as cell widths and a low corner.
 
@@ -95,7 +106,7 @@ class Grid(eqx.Module):
     widths: tuple[Float[Array, "..."], ...] = eqx.field(converter=_checked_widths)
     origin: tuple[Float[Array, ""], ...] = eqx.field(converter=_checked_origin)
     shape: tuple[int, ...] = eqx.field(
-        static=True, converter=lambda shape: tuple(index(cells) for cells in shape)
+        static=True, converter=lambda shape: _as_shape(shape)
     )
 
     def __check_init__(self):
@@ -142,7 +153,7 @@ class Grid(eqx.Module):
             ArgumentError: If a spacing is not positive and finite, or the lengths do
                 not agree.
         """
-        ndim = len(shape)
+        ndim = len(_as_shape(shape))
         widths = tuple(_as_float(w) for w in _per_axis(spacing, "spacing", ndim))
         return cls(widths, _like(widths, _per_axis(origin, "origin", ndim)), shape)  # pyright: ignore[reportArgumentType]
 
@@ -165,6 +176,7 @@ class Grid(eqx.Module):
             ArgumentError: If a spacing is not positive and finite, or the lengths do
                 not agree.
         """
+        shape = _as_shape(shape)
         widths = tuple(_as_float(w) for w in _per_axis(spacing, "spacing", len(shape)))
         low = tuple(-cells / 2 * w for cells, w in zip(shape, widths, strict=True))
         return cls(widths, low, shape)  # pyright: ignore[reportArgumentType]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .._checks import ArgumentError
 from ..em import SParameters
 from ._errors import PhysaxFileError
 from ._s_matrix import s_parameters_of, text_of
@@ -29,8 +30,14 @@ def write_csv(path: str | os.PathLike, sparameters: SParameters) -> None:
         sparameters: The S-parameters.
 
     Raises:
+        ArgumentError: If it is another result.
         OSError: If the file cannot be written.
     """
+    if not isinstance(sparameters, SParameters):
+        raise ArgumentError(
+            "`sparameters` must be `em.SParameters`, but is "
+            f"{type(sparameters).__name__}, which `save_npz` takes."
+        )
     values = np.asarray(sparameters.values)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
