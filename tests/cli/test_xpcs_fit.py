@@ -278,6 +278,7 @@ def test_an_output_folder_that_cannot_be_written_is_said_first(tmp_path, capsys)
     [
         (["fit", "{run}", "--phi", "500", "600"], "must lie within -360 and 360, but"),
         (["plot", "{run}", "--phi", "500", "600"], "must lie within -360 and 360, but"),
+        (["fit", "{run}", "--phi", "5", "nan"], "must lie within -360 and 360, but"),
         (["fit", "{run}", "--phi", "20", "21"], "(20 to 21 degrees), but has"),
         (["plot", "{run}", "--phi", "20", "21"], "(20 to 21 degrees), but has"),
         (["fit", "none.hdf"], "none.hdf"),

@@ -489,6 +489,17 @@ def test_whole_numbers_are_frequencies():
     assert em.ModeMonitor(PORT, [2 * 10**14]).frequencies.shape == (1,)
 
 
+def test_s_parameters_are_compiled_and_derived():
+    def total(permittivity):
+        medium = em.Medium(permittivity)
+        sim = build(medium=medium, boundaries=em.Boundaries.all(em.CPML(8)))
+        return jnp.sum(em.s_parameters(sim, {"a": PORT}, 1e-6).power)
+
+    for transformed in (total, jax.grad(total)):
+        jax.eval_shape(transformed, 2.0)
+    jax.eval_shape(jax.vmap(total), jnp.full(2, 2.0))
+
+
 def test_wavelengths_of_metres_are_refused():
     sim = build(boundaries=em.Boundaries.all(em.CPML(8)))
     with pytest.raises(ArgumentError, match="`wavelengths` must be in met.* is 1.55"):

@@ -61,6 +61,37 @@ def test_unfolded_half_is_the_whole(polarisation, component, face):
         assert error < 2e-3
 
 
+@pytest.mark.f32
+@pytest.mark.parametrize("cells", [20, 80, 87, 94, 150])
+@pytest.mark.parametrize("low", [0.0, -1.0])
+def test_a_mirror_is_found_where_float32_puts_it(cells, low):
+    # One node of some is rounded to several 1e-6 cells from where it was asked for.
+    cell = 25 * NANO
+    place = (1 + low) * cells * cell
+    grid = Grid.uniform((cells, 20), cell, (low * cells * cell, 0.0))
+    pulse = em.GaussianPulse(FREQUENCY, FREQUENCY / 5)
+    sim = em.Simulation(
+        grid,
+        boundaries=em.Boundaries(x=(em.CPML(8), em.PEC())),
+        sources={"dipole": em.Dipole("Ex", (place, 10 * cell), pulse)},
+        steps=1,
+        polarisation="Hz",
+    )
+    assert sim.place("dipole").weights[0] == (0.5,)
+
+
+def test_the_wall_of_a_cylinder_is_no_mirror():
+    pulse = em.GaussianPulse(FREQUENCY, FREQUENCY / 5)
+    sim = em.Simulation(
+        Grid.uniform((20, 20), CELL),
+        boundaries=em.Boundaries(r=em.PEC(), z=em.CPML(8)),
+        sources={"dipole": em.Dipole("Er", (20 * CELL, 10 * CELL), pulse)},
+        cylindrical=em.Cylindrical(0),
+        steps=1,
+    )
+    assert sim.place("dipole").weights[0] == (1.0,)
+
+
 @pytest.mark.parametrize(("polarisation", "component", "face"), ON_MIRROR)
 def test_a_dipole_that_a_wall_cancels_is_refused(polarisation, component, face):
     other = em.PEC() if isinstance(face, em.PMC) else em.PMC()

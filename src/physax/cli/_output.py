@@ -1,8 +1,6 @@
 """Where the commands write: folders of results, and files of settings."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .._checks import ArgumentError
@@ -10,28 +8,22 @@ from ..io import check_writable
 from ..io._whole_file import whole_file
 
 
-@contextmanager
-def output_folder(folder: str | os.PathLike) -> Iterator[Path]:
-    """Makes a folder that can be written to; what stays empty in the block goes again.
+def check_place(folder: str | os.PathLike) -> Path:
+    """Finds out whether a folder can be written to or made, without making it.
 
     Args:
         folder: The folder.
 
-    Yields:
+    Returns:
         The folder.
 
     Raises:
-        PhysaxFileError: If it cannot be made, or no file can be written to it.
+        PhysaxFileError: If no file can be written to it, or to the one above it that
+            is there.
     """
     place = Path(folder)
-    new = [path for path in (place, *place.parents) if not path.exists()]
-    try:
-        yield check_writable(place)
-    finally:
-        for path in new:
-            # One that holds files stays.
-            with suppress(OSError):
-                path.rmdir()
+    check_writable(next(p for p in (place, *place.parents) if os.path.exists(p)))
+    return place
 
 
 def write_template(text: str, output: str | None) -> None:

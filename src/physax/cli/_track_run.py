@@ -13,7 +13,7 @@ import numpy as np
 from .. import plot
 from .._checks import ArgumentError
 from ..grid import Clamp
-from ..io import PhysaxFileError
+from ..io import PhysaxFileError, check_writable
 from ..io._netcdf_open import list_files
 from ..io._read_velocity import StoredField, read_velocity
 from ..io._snapshot_series import UnnamedComponentError
@@ -30,7 +30,7 @@ from ..particles import (
 )
 from ..runtime import compile_quickly
 from ._exit import ExitCode
-from ._output import output_folder
+from ._output import check_place
 from ._session import Talk, double_precision, limit_threads
 from ._track_seeds import place_seeds
 from ._track_settings import Settings, read_settings
@@ -46,8 +46,8 @@ def run_track(options: argparse.Namespace) -> ExitCode:
         settings = _settings(options)
         # All that can be refused without data comes first.
         files = list_files(settings.velocity.files or [])
-        with output_folder(options.output_dir) as output:
-            summary, written = _run(settings, files, output, talk)
+        output = check_place(options.output_dir)
+        summary, written = _run(settings, files, output, talk)
     talk.say(_table(summary))
     for path in written:
         talk.say(str(path))
@@ -66,6 +66,7 @@ def _run(
     walls = []
     if settings.coast == "strand" and flow.land is not None:
         walls = [Coast(flow.land)]
+    check_writable(output)
     found = track(
         flow,
         seeds,

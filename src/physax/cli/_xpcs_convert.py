@@ -27,9 +27,9 @@ def run_convert(options: argparse.Namespace) -> ExitCode:
     root = read_yaml(options.old)
     path = Path(options.output)
     check_new(path)
-    check_writable(path.parent)
     old = _Old(root)
     text, notices = _converted(old)
+    check_writable(path.parent)
     # Read before it takes its place: what is written here must be valid.
     draft = path.with_name(f".{path.name}.draft-{os.getpid()}")
     try:

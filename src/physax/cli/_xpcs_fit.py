@@ -25,7 +25,7 @@ from ..runtime._progress import show_progress
 from ..runtime._signals import Interruption, catch_signals
 from ..xpcs import MODES, QualityReport, TwoTime, check_quality
 from ._exit import ExitCode
-from ._output import output_folder
+from ._output import check_place
 from ._session import Talk, double_precision, limit_threads
 from ._xpcs_job import Outcome, fit_data
 from ._xpcs_jobs import Job, Request, jobs_of
@@ -60,15 +60,12 @@ def run_fit(options: argparse.Namespace) -> ExitCode:
     compile_quickly()
     talk = Talk(options.verbose - options.quiet)
     # All that can be refused without data comes first.
-    if options.compile_cache is not None:
-        enable_compile_cache(options.compile_cache)
+    output = check_place(options.output_dir)
     # Numbers of the settings are arrays, too.
-    with (
-        output_folder(options.output_dir) as output,
-        double_precision(),
-        catch_signals() as interruption,
-    ):
+    with double_precision(), catch_signals() as interruption:
         request = _request(options, output)
+        if options.compile_cache is not None:
+            enable_compile_cache(options.compile_cache)
         for settings in request.settings.values():
             check_sampler(settings.fit.method)
         return _Run(request, talk, interruption, options.figures).all()
@@ -289,8 +286,8 @@ class _Run:
     def fit(self, job: Job) -> Outcome:
         """Fits one model."""
         settings = self.request.settings[job.mode]
-        check_writable(job.folder)
         _, data, quality = self.read(job)
+        check_writable(job.folder)
         shown = self.talk.level >= 0
         return fit_data(data, quality, settings, job.folder / "checkpoints", shown)
 

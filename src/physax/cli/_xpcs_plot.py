@@ -6,7 +6,6 @@ from pathlib import Path
 from ..io import PhysaxFileError, check_writable
 from ..xpcs import check_quality
 from ._exit import ExitCode
-from ._output import output_folder
 from ._session import Talk, double_precision, limit_threads
 from ._xpcs_figures import draw_data, draw_results
 from ._xpcs_results import FITTED, read_results
@@ -50,6 +49,6 @@ def _data(path: Path, options: argparse.Namespace) -> list[Path]:
         dt=options.dt,
     )
     place = options.output_dir or path.parent / f"{path.stem}_figures"
-    with output_folder(place) as output:
-        data = choice.read(path, choice.q)
-        return draw_data(output, data, check_quality(data), options.figures)
+    data = choice.read(path, choice.q)
+    report = check_quality(data)
+    return draw_data(check_writable(place), data, report, options.figures)

@@ -141,7 +141,7 @@ class DataChoice:
                 f"{list(self.frames)}."
             )
         for low, high in self.phi_ranges_degrees or ():
-            if not max(abs(low), abs(high)) <= 360:
+            if not (abs(low) <= 360 and abs(high) <= 360):
                 raise ArgumentError(
                     "`phi_ranges_degrees` must lie within -360 and 360, but have "
                     f"[{low:g}, {high:g}]."

@@ -20,6 +20,7 @@ from ..xpcs import (
     simulate_two_time,
 )
 from ._exit import ExitCode
+from ._output import check_place
 from ._session import Talk, double_precision, limit_threads
 from ._xpcs_names import NAMES, names_of, with_values
 from ._xpcs_settings import (
@@ -52,7 +53,7 @@ def run_simulate(options: argparse.Namespace) -> ExitCode:
     limit_threads(options.threads)
     talk = Talk(options.verbose - options.quiet)
     path = Path(options.output)
-    check_writable(path.parent)
+    check_place(path.parent)
     if path.suffix not in (".hdf", ".h5", ".hdf5", ".npz"):
         raise ArgumentError(
             f"`--output` must end in .hdf, .h5, .hdf5 or .npz, but is {options.output}."
@@ -67,6 +68,7 @@ def run_simulate(options: argparse.Namespace) -> ExitCode:
         settings = _settings(options)
         data = _simulated(settings, options)
         layout = None if options.layout is None else _LAYOUTS[options.layout]()
+        check_writable(path.parent)
         write_two_time(path, data, layout=layout)
     talk.say(f"{path}: {data.maps} maps of {data.frames} frames")
     return ExitCode.DONE

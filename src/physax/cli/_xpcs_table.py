@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..io import PhysaxFileError
+from ..io import PhysaxFileError, check_writable
 from ..io._whole_file import whole_file
 from ._xpcs_names import NAMES
 from ._xpcs_results import plain
@@ -71,6 +71,7 @@ class ResultTable:
         if row["key"] != whole:
             self.rows.pop(whole, None)
         lines = [json.dumps(r, allow_nan=False) + "\n" for r in self.rows.values()]
+        check_writable(self.folder)
         with whole_file(self.folder / ROWS) as file:
             file.write("".join(lines).encode())
         with whole_file(self.folder / TABLE) as file:

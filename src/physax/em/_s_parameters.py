@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Complex, Float
 
-from .._checks import ArgumentError, as_array, check, positive, warn
+from .._checks import ArgumentError, as_array, at_once, check, positive, warn
 from ..grid import Box, Grid, Layout
 from ..units import SPEED_OF_LIGHT
 from ._adjoints import AbstractAdjoint
@@ -209,7 +209,8 @@ def _as_wavelengths(wavelengths, grid: Grid) -> Float[Array, " wavelengths"]:
             "`wavelengths` must be one number or a list of at least one, but has shape "
             f"{waves.shape}."
         )
-    longest = max(grid.size(axis) for axis in range(grid.ndim))
+    with at_once(grid.widths):
+        longest = max(float(grid.size(axis)) for axis in range(grid.ndim))
     waves = check(
         waves,
         waves < _LARGEST * longest,

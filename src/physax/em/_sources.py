@@ -71,7 +71,8 @@ class Dipole(AbstractSource):
             the pulse has the phase.
 
     Raises:
-        ArgumentError: If the moment is complex or not finite, or `pulse` is no pulse.
+        ArgumentError: If the moment is complex, not finite or not one number, or if
+            `pulse` is no pulse.
     """
 
     component: str = eqx.field(static=True)
@@ -119,7 +120,7 @@ class Dipole(AbstractSource):
                 if face is not (PMC if half else PEC):
                     continue
                 least, told = (gap / 2, "half a cell") if half else (gap, "a cell")
-                if distance < (1 - 1e-3) * least:
+                if distance < (1 - _AT) * least:
                     raise ArgumentError(
                         f"`position` of {what} must be at least {told}, {least:g} m, "
                         f"off the {face.__name__} along "
@@ -134,7 +135,7 @@ class Dipole(AbstractSource):
             return
         cell = frame.nodes[0][1] - frame.nodes[0][0]
         alive = self.component == "Ez" and frame.components.m == 0
-        if not alive and position[0] < (1 - 1e-3) * cell:
+        if not alive and position[0] < (1 - _AT) * cell:
             raise ArgumentError(
                 f"`position` of {what} must be at least a cell, {cell:g} m, off the "
                 f"axis, where {self.component} of m = {frame.components.m} drives "
@@ -166,8 +167,8 @@ class Dipole(AbstractSource):
         return [Injection(self.component, place.box, -density, zero, self.pulse)]
 
 
-# What counts as on a sample or a wall, in cells.
-_ON = 1e-6
+# What counts as on a sample or on a wall, in cells: nodes are rounded to float32.
+_ON, _AT = 1e-6, 1e-3
 
 
 def _walls(frame: Frame, axis: int, x: float) -> list[tuple[type, float, float]]:
@@ -184,9 +185,12 @@ def _part_inside(frame: Frame, axis: int, half: float, x: float) -> float:
     """Returns which part of a dipole at one sample the grid holds.
 
     On a mirror between two samples it is a half; the image of the sample is the other.
+    A cylinder's wall is no mirror.
     """
+    if frame.components.m is not None and axis == 0:
+        return 1.0
     on_mirror = any(
-        face is PEC and distance < _ON * gap
+        face is PEC and distance < _AT * gap
         for face, gap, distance in _walls(frame, axis, x)
     )
     return 0.5 if half and on_mirror else 1.0
