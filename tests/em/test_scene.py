@@ -155,7 +155,8 @@ def test_size_must_be_positive(bad):
 
 @pytest.mark.parametrize("bad", [0.0, -1e-8, float("nan")])
 def test_spacing_must_be_positive(bad):
-    with pytest.raises(ArgumentError, match="`spacing` must be one positive"):
+    told = "`spacing` must be one positive and finite number, but is"
+    with pytest.raises(ArgumentError, match=told):
         made(spacing=bad)
 
 

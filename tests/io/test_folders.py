@@ -23,7 +23,7 @@ def test_a_folder_without_such_files_says_what_it_has(tmp_path):
     with pytest.raises(PhysaxFileError, match=r"files '\*.hdf', but has \*.h5"):
         two_time_files(tmp_path)
     (tmp_path / "a.h5").unlink()
-    with pytest.raises(PhysaxFileError, match="but has none"):
+    with pytest.raises(PhysaxFileError, match=r"but has none\.$"):
         two_time_files(tmp_path)
 
 

@@ -105,9 +105,7 @@ class Grid(eqx.Module):
 
     widths: tuple[Float[Array, "..."], ...] = eqx.field(converter=_checked_widths)
     origin: tuple[Float[Array, ""], ...] = eqx.field(converter=_checked_origin)
-    shape: tuple[int, ...] = eqx.field(
-        static=True, converter=lambda shape: _as_shape(shape)
-    )
+    shape: tuple[int, ...] = eqx.field(static=True, converter=_as_shape)
 
     def __check_init__(self):
         if not 1 <= len(self.shape) <= len(AXES):
