@@ -54,15 +54,27 @@ def test_a_cell_that_one_shape_cuts_is_exact():
     assert area == pytest.approx(1.9**2 - math.pi * 0.25, rel=1e-12)
 
 
-def test_more_parts_leave_a_fainter_seam():
-    # Two boxes touch in the middle of a cell. A part that both cut by half misses a
-    # quarter; four parts of a cell have no cut one.
-    both = [em.Box.from_corners(0.113, 0.9), em.Box.from_corners(-0.9, 0.113)]
+def test_boxes_that_touch_leave_no_seam():
+    # In the middle of a cell, at any number of parts of it.
     grid = Grid.uniform((8,), 0.3, -1.2 + 0.113 - 0.05)
-    for parts, missing in ((1, 5 / 36), (2, 2 / 18)):
-        union = em.Union(both, parts)
-        found = em.fill_fraction(union, grid, (0.5,))
-        assert float(1 - found[4]) == pytest.approx(missing, abs=1e-9)
+    high, low = em.Box.from_corners(0.113, 0.9), em.Box.from_corners(-0.9, 0.113)
+    whole = em.Box.from_corners(-0.9, 0.9)
+    shapes = [
+        (em.Union((high, low), 1), whole),
+        (em.Union((high, low), 2), whole),
+        (em.Difference(whole, low, 1), high),
+        (em.repeat(low, (2,), [1.013]), em.Box.from_corners(-0.9, 1.126)),
+    ]
+    for shape, same in shapes:
+        found, exact = (em.fill_fraction(s, grid, (0.5,)) for s in (shape, same))
+        assert jnp.allclose(found, exact, atol=1e-12)
+    both = em.fill_fraction(high & low, grid, (0.5,))
+    assert float(jnp.max(both)) < 1e-12
+    assert jnp.allclose(
+        em.fill_fraction(high & whole, grid, (0.5,)),
+        em.fill_fraction(high, grid, (0.5,)),
+        atol=1e-12,
+    )
 
 
 def rotation(angle, axis):

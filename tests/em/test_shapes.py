@@ -149,6 +149,22 @@ def test_rectangle_polygon_is_the_box_also_along_cell_borders():
     assert jnp.max(jnp.abs(polygon - box)) < rounding()
 
 
+def test_polygon_far_beyond_the_grid_covers_what_it_does_on_a_larger_one():
+    # Slanted edges come in from below the first cell of either axis.
+    rng = np.random.default_rng(0)
+    small, large = Grid.centred((6, 6), 1.0), Grid.centred((60, 60), 1.0)
+    for _ in range(12):
+        angle, half = rng.uniform(0, 2 * np.pi), rng.uniform(3, 14, 2)
+        turn = np.array(
+            [[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]
+        )
+        signs = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
+        shape = Polygon((signs * half) @ turn + rng.uniform(-8, 8, 2))
+        found, whole = (fill_fraction(shape, g, (0.5, 0.5)) for g in (small, large))
+        inside = slice(27, 33)
+        assert jnp.allclose(found, whole[inside, inside], atol=1e-5)
+
+
 def test_polygon_beyond_the_grid_is_clipped():
     corners = np.array([[-9.0, -7.0], [9.0, -7.0], [9.0, 0.03], [-9.0, 0.03]]) * MICRO
     polygon = fill_fraction(Polygon(corners), PLANE, (0.5, 0.5))

@@ -114,6 +114,63 @@ def test_lossless_films_conserve_power(powers):
             assert sum(powers[name]) == pytest.approx(1, abs=1e-5)
 
 
+LAYERS = [*[(2.0, 0.125), (1.25, 0.2)] * 4, (2.0, 0.125)]
+"""Index and thickness in micrometres of the layers of a mirror for 1 um."""
+
+
+def reflected_by_a_mirror(frequencies, width, reach):
+    """Returns R of the mirror, each layer reaching a part of its thickness too far."""
+    x = -sum(d for _, d in LAYERS) / 2 * MICRO + 0.3 * width
+    half, structures = -x, []
+    for n, thick in LAYERS:
+        end = x + thick * MICRO * (1 + reach * (len(structures) < len(LAYERS) - 1))
+        box = em.Box.from_corners(x, end)
+        structures.append(em.Structure(box, em.Material(permittivity=n**2)))
+        x += thick * MICRO
+    cells = 2 * round((half + 0.8 * MICRO) / width)
+    grid = Grid.centred((cells,), width)
+    dt = 0.98 * width / SPEED_OF_LIGHT
+    pulse = em.GaussianPulse(np.mean(frequencies), np.ptp(frequencies) / 2)
+    wave = em.PlaneWave("+x", "Ez", (0.0,), (2 * half + 0.4 * MICRO,), pulse)
+
+    def flux(medium, place):
+        sim = em.Simulation(
+            grid,
+            medium,
+            em.Boundaries.all(em.CPML(round(0.3 * MICRO / width), reflection=1e-8)),
+            sources={"wave": wave},
+            monitors={"power": em.FluxMonitor("x", (place,), (0.0,), frequencies)},
+            steps=round(4e-13 / dt),
+            dt=dt,
+        )
+        return np.asarray(em.simulate(sim).monitors["power"].flux)
+
+    back = flux(em.rasterise(structures, grid), -half - 0.27 * MICRO)
+    return -back / flux(em.Medium(), half + 0.1 * MICRO)
+
+
+def test_layers_that_touch_inside_cells_are_of_second_order():
+    frequencies = SPEED_OF_LIGHT / MICRO * np.linspace(0.8, 1.2, 21)
+    exact = []
+    for frequency in frequencies:
+        total = np.eye(2)
+        for n, thick in LAYERS:
+            phase = 2 * np.pi * frequency * n * thick * MICRO / SPEED_OF_LIGHT
+            sine = 1j * np.sin(phase)
+            total = total @ [[np.cos(phase), -sine / n], [-n * sine, np.cos(phase)]]
+        (a, b), (c, d) = total
+        exact.append(abs((a + b - c - d) / (a + b + c + d)) ** 2)
+    errors = []
+    for width in (12.5e-9, 6.25e-9):
+        found = reflected_by_a_mirror(frequencies, width, 0.0)
+        over = reflected_by_a_mirror(frequencies, width, 0.5)
+        assert np.max(np.abs(found - over)) < 1e-4
+        errors.append(np.max(np.abs(found - exact)))
+    print(f"largest errors of R {errors}")
+    assert errors[1] < 5e-3
+    assert np.log2(errors[0] / errors[1]) > 1.8
+
+
 def complex_wavenumber(cells):
     """Returns k / k0 in a conductor of 1e4 S/m, `cells` to a vacuum wavelength."""
     wavelength, total = 1 * MICRO, 6 * cells

@@ -18,6 +18,7 @@ from ._components import Components
 from ._dispersion import Dispersion
 from ._overlap import control_volumes
 from ._sections import Cells, Cut
+from ._visible import visible
 
 
 Fields = dict[str, Array]
@@ -145,9 +146,11 @@ def _open_parts(
     for name in parts.names:
         part = jnp.full(grid.shape, start, grid.widths[0].dtype)
         cells = _edges_or_faces(grid, parts.stagger(name))
-        for shape, metal in painted:
-            inside = shape.covered(cells)
-            part = (1 - inside) * part + (0 if metal else inside)
+        if painted:
+            ground, seen = visible([shape.covered(cells) for shape, _ in painted])
+            part = ground * part
+            for (_, metal), inside in zip(painted, seen, strict=True):
+                part = part if metal else part + inside
         part = jnp.where(part < _NOTHING, 0, part)
         found[name] = jnp.where(part > 1 - _NOTHING, 1, part)
     return _with_room(found, grid, parts)

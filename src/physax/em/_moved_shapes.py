@@ -13,6 +13,7 @@ from ..grid import AXES
 from ._combinations import AbstractShape
 from ._overlap import Intervals
 from ._sections import Cells, Cut, place_of_cut, shape_of
+from ._visible import beneath
 
 
 def _shifted(cells: Cells, offset: Float[Array, ""]) -> Intervals | Cut:
@@ -186,7 +187,7 @@ class Turned(AbstractShape):
 
 
 class Repeated(AbstractShape):
-    """Copies of a shape. Where two cut the same cell they count as independent.
+    """Copies of a shape, which share cells as the shapes of a `Union` do.
 
     Attributes:
         shape: The shape.
@@ -198,15 +199,13 @@ class Repeated(AbstractShape):
 
     def covered(self, cells):
         @jax.checkpoint
-        def outside(offset):
+        def without(room, offset):
             moved = [_shifted(axis, offset[k]) for k, axis in enumerate(cells)]
-            return 1 - self.shape.covered(moved)
+            part = jnp.broadcast_to(self.shape.covered(moved), room.shape)
+            return beneath(part, room)[1], None
 
-        def add(product, offset):
-            return product * outside(offset), None
-
-        ones = jnp.ones(shape_of(cells), self.offsets.dtype)
-        return 1 - jax.lax.scan(add, ones, self.offsets)[0]
+        room = jnp.ones(shape_of(cells), self.offsets.dtype)
+        return 1 - jax.lax.scan(without, room, self.offsets)[0]
 
     def bounds(self):
         low, high = self.shape.bounds()

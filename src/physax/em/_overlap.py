@@ -271,6 +271,13 @@ class _CellCoordinate:
         off = jnp.round(place) - place
         return place + jax.lax.stop_gradient(jnp.where(jnp.abs(off) < tiny, off, 0))
 
+    def passed(self, scaled):
+        """Returns for each border whether a position is not below it."""
+        whole = jnp.arange(self.cells + 1, dtype=scaled.dtype)
+        tiny = 4 * jnp.finfo(scaled.dtype).eps * self.cells
+        # The first one, too, on which lies whatever is moved in from beyond.
+        return (self(scaled) >= whole) & (scaled > self.borders[0] - tiny)
+
 
 def _pieces(u: _CellCoordinate, v: _CellCoordinate, edge: Float[Array, "4"]):
     """Cuts an edge at the cell borders: cell, signed width and mean height of each."""
@@ -283,8 +290,8 @@ def _pieces(u: _CellCoordinate, v: _CellCoordinate, edge: Float[Array, "4"]):
     # move it by opposite amounts, which cancel in the same cell only.
     whole_u = jnp.arange(u.cells + 1, dtype=edge.dtype)
     whole_v = jnp.arange(v.cells + 1, dtype=edge.dtype)
-    before_u, after_u = u(start[0]) >= whole_u, u(stop[0]) >= whole_u
-    before_v, after_v = v(start[1]) >= whole_v, v(stop[1]) >= whole_v
+    before_u, after_u = u.passed(start[0]), u.passed(stop[0])
+    before_v, after_v = v.passed(start[1]), v.passed(stop[1])
     cut_u, cut_v = before_u != after_u, before_v != after_v
 
     def crossings(axis, coordinate, cut):

@@ -210,7 +210,7 @@ def repeat(
             entries left out at the end are 0.
 
     Returns:
-        All copies as one shape. Where two cut the same cell they count as independent.
+        All copies as one shape.
 
     Raises:
         ArgumentError: If an argument is out of its range.

@@ -1,6 +1,8 @@
 """Rasterisation: from shapes and materials to the medium that a simulation steps."""
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import add, mul
 from typing import Literal, NamedTuple, get_args
 
 import equinox as eqx
@@ -29,6 +31,7 @@ from ._overlap import Intervals, control_volumes
 from ._poles import AbstractPole
 from ._shapes import AbstractShape, Structure, painted
 from ._subpixel import polarised
+from ._visible import visible
 
 
 Averaging = Literal["volume", "polarised"]
@@ -105,7 +108,8 @@ def rasterise(
 
     Each structure covers a part f of the cell around a sample of a field component and
     replaces that part: $p \gets (1 - f)\,p + f\,p_i$ for permittivity, permeability
-    and the conductivities. Later structures overwrite earlier ones. Structures that end
+    and the conductivities. Later structures overwrite earlier ones; those that touch
+    inside a cell leave nothing of what is beneath them there. Structures that end
     at the border of the grid leave the cells there half filled: let them reach beyond
     it. Differentiable in shapes, materials and grid.
 
@@ -238,10 +242,7 @@ class _Canvas(NamedTuple):
         if any(self.metallic):
             mean = _around(fractions, values, self.metallic, others[0])
             return jnp.broadcast_to(mean, self.grid.shape)
-        painted = jnp.broadcast_to(values[0], self.grid.shape)
-        for part, value in zip(fractions, values[1:], strict=True):
-            painted = painted + part * (value - painted)
-        return painted
+        return jnp.broadcast_to(_painted(fractions, values), self.grid.shape)
 
     def metal(self, names: Sequence[str]) -> Metal:
         """Returns what perfect metal leaves open."""
@@ -282,10 +283,7 @@ class _Canvas(NamedTuple):
         fractions = self.fractions(component)
         if any(self.metallic):
             return _around(fractions, own, self.metallic, jnp.zeros(()))
-        part = own[0]
-        for fraction, here in zip(fractions, own[1:], strict=True):
-            part = part + fraction * (here - part)
-        return part
+        return _painted(fractions, own)
 
     def powers(self, names: Sequence[str]) -> tuple[Nonlinearity, ...]:
         """Returns nonlinear susceptibilities in the smallest box that holds them."""
@@ -301,6 +299,12 @@ class _Canvas(NamedTuple):
         return (Nonlinearity(box, **jax.tree.map(lambda x: x[cells_of(box)], whole)),)
 
 
+def _painted(fractions: Sequence[Array], values: Sequence[Array]) -> Array:
+    """Averages values by what is seen of the ground and of each shape."""
+    ground, seen = visible(fractions)
+    return reduce(add, map(mul, [ground, *seen], values))
+
+
 def _around(
     fractions: Sequence[Array],
     values: Sequence[Array],
@@ -308,12 +312,10 @@ def _around(
     inside: Array,
 ) -> Array:
     """Paints values and averages them over what metal leaves; `inside` in the metal."""
-    rest = [jnp.asarray(0.0 if metal else 1.0) for metal in metallic]
-    total, room = values[0] * rest[0], rest[0]
-    for part, value, one in zip(fractions, values[1:], rest[1:], strict=True):
-        # Products alone, so that next to nothing is as exact as all of it.
-        total = (1 - part) * total + part * value * one
-        room = (1 - part) * room + part * one
+    ground, seen = visible(fractions)
+    parts = zip([ground, *seen], values, metallic, strict=True)
+    rest = [(part, part * value) for part, value, metal in parts if not metal]
+    room, total = (reduce(add, each) for each in zip(*rest, strict=True))
     return jnp.where(room > 0, total / jnp.where(room > 0, room, 1), inside)
 
 

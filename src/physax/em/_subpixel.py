@@ -1,7 +1,8 @@
 """Permittivity at interfaces, averaged by what is continuous across them."""
 
 from collections.abc import Sequence
-from operator import itemgetter
+from functools import reduce
+from operator import add, itemgetter, mul
 
 import equinox as eqx
 import jax
@@ -18,6 +19,7 @@ from ._off_diagonal import PAIRS, OffDiagonal
 from ._overlap import Intervals, control_volumes, safe_sqrt
 from ._shapes import AbstractShape
 from ._tilt import allowed
+from ._visible import visible
 
 
 # Entries below this part of the largest are rounding.
@@ -95,10 +97,7 @@ def _inverses(
     traces = [jnp.stack([own[k][k] for k in range(3)]).mean() for own in tensors]
 
     def painted(parts: Sequence[Array], own: Sequence[Array]) -> Array:
-        total = own[0]
-        for part, value in zip(parts, own[1:], strict=True):
-            total = total + part * (value - total)
-        return total
+        return reduce(add, map(mul, parts, own))
 
     def one(cells) -> Tensor:
         def mean(offsets: Array):
@@ -106,7 +105,9 @@ def _inverses(
                 None if c is None else Intervals(c.position + x, c.below, c.above)
                 for c, x in zip(cells, offsets, strict=True)
             ]
-            parts = [lax.optimization_barrier(shape.covered(moved)) for shape in shapes]
+            found = [lax.optimization_barrier(shape.covered(moved)) for shape in shapes]
+            ground, seen = visible(found)
+            parts = [ground, *seen]
             return painted(parts, traces), parts
 
         # Gradients of the order of 1 keep float32 from overflow.

@@ -1,0 +1,104 @@
+"""What is seen of shapes that share cells, where later ones cover earlier ones."""
+
+from collections.abc import Sequence
+from functools import partial, reduce
+from operator import add, mul
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+
+def beneath(
+    part: Float[Array, "..."], room: Float[Array, "..."]
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    r"""Finds what is seen of a shape in the room that those above leave.
+
+    Parts $f$ and $g$ of a cell have $f g$ in common where their borders are
+    perpendicular, and where they are parallel $\min(f, g)$ or $\max(0, f + g - 1)$, as
+    both lie on the same side or on either. Between, these are weighed by the square of
+    the cosine of the borders. The normals are differences across cells, as D. L. Youngs
+    (in *Numerical Methods for Fluid Dynamics*, 1982) takes them for volumes of fluids,
+    shorter than 1 where something thinner than a cell has none.
+
+    Exact for planes that coincide and for borders along the grid; of two random planes
+    through the middle of a cell the common part errs by 0.04, where the product alone
+    errs by 0.09 (root mean square).
+
+    Args:
+        part: The part of each cell that the shape fills.
+        room: What the shapes above leave of each cell.
+
+    Returns:
+        What is seen of each cell of the shape, and the room that is left.
+    """
+    own, others = _slopes(part), _slopes(room)
+    lengths = jnp.maximum(_product(own, own), 1)
+    lengths *= jnp.maximum(_product(others, others), 1)
+    cosine = _product(own, others) / jnp.sqrt(lengths)
+    same, weight, free = cosine > 0, cosine**2, 1 - part
+
+    def blend(crossed: Array, along: Array, against: Array) -> Array:
+        return (1 - weight) * crossed + weight * jnp.where(same, along, against)
+
+    seen = blend(part * room, jnp.minimum(part, room), jnp.maximum(part + room - 1, 0))
+    # Not the difference, which would be rounded where next to nothing is left.
+    rest = blend(free * room, jnp.maximum(room - part, 0), jnp.minimum(free, room))
+    return seen, rest
+
+
+@jax.jit
+def visible(
+    fractions: Sequence[Float[Array, "..."]],
+) -> tuple[Float[Array, "..."], list[Float[Array, "..."]]]:
+    """Finds the parts of cells in which each of several shapes lies uppermost.
+
+    Args:
+        fractions: The part of each cell that each shape fills, from the lowest to the
+            uppermost.
+
+    Returns:
+        What is left of the ground beneath all shapes, and what is seen of each.
+    """
+    if not fractions:
+        return jnp.ones(()), []
+    if len(fractions) == 1:
+        return 1 - fractions[0], list(fractions)
+    parts = jnp.stack(jnp.broadcast_arrays(*fractions))
+
+    # A loop: in a chain of such steps XLA computes what is left again for each
+    # neighbour that reads it, of each shape.
+    @jax.checkpoint
+    def step(room: Array, part: Array) -> tuple[Array, Array]:
+        seen, rest = beneath(part, room)
+        return rest, seen
+
+    ground, seen = lax.scan(step, jnp.ones_like(parts[0]), parts, reverse=True)
+    return ground, list(seen)
+
+
+def outside(
+    part: Float[Array, "..."], other: Float[Array, "..."]
+) -> Float[Array, "..."]:
+    """Returns the part of each cell that neither of two shapes covers."""
+    return visible([part, other])[0]
+
+
+def _slopes(part: Array) -> list[Array]:
+    """Returns how a part changes across each cell along each axis, from -1 to 1."""
+    slopes = []
+    for axis, cells in enumerate(part.shape):
+        cut = partial(lax.slice_in_dim, part, axis=axis)
+        # Beyond the grid it goes on as straight as it can.
+        inner, last = min(1, cells - 1), max(cells - 2, 0)
+        low = 2 * cut(0, 1) - cut(inner, inner + 1)
+        high = 2 * cut(cells - 1, cells) - cut(last, last + 1)
+        after = jnp.concatenate([cut(1, cells), jnp.clip(high, 0, 1)], axis)
+        before = jnp.concatenate([jnp.clip(low, 0, 1), cut(0, cells - 1)], axis)
+        slopes.append(after - before)
+    return slopes
+
+
+def _product(one: list[Array], other: list[Array]) -> Array:
+    return reduce(add, map(mul, one, other))

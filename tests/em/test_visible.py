@@ -1,0 +1,105 @@
+"""What structures that share cells leave of each other."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax import em
+from physax.grid import Grid
+
+
+def glass(shape, permittivity):
+    return em.Structure(shape, em.Material(permittivity=permittivity))
+
+
+def half_plane(angle, offset, sign=1.0):
+    """Returns what lies beyond a line at an offset along its normal."""
+    along = np.array([-np.sin(angle), np.cos(angle)])
+    normal = sign * np.array([np.cos(angle), np.sin(angle)])
+    foot = offset * sign * normal
+    corners = [foot - 50 * along, foot + 50 * along]
+    corners += [corners[1] + 50 * normal, corners[0] + 50 * normal]
+    return em.Polygon([tuple(c) for c in corners])
+
+
+def test_layers_that_touch_leave_nothing_of_the_background():
+    # Ez lies at nodes, whose cells the borders cut at 0.2, 0.7 and 0.8.
+    grid = Grid.centred((12,), 1.0)
+    borders = [-4.3, -0.8, 2.2, np.inf]
+    layers = [
+        glass(em.Box.from_corners(low, high), value)
+        for low, high, value in zip(borders[:-1], borders[1:], (2, 3, 5), strict=True)
+    ]
+    found = em.rasterise(layers, grid).permittivity["Ez"]
+    exact = [1, 1, 1.8, 2, 2, 2.3, 3, 3, 3.6, 5, 5, 5]
+    assert jnp.allclose(found, jnp.asarray(exact), atol=1e-6)
+
+
+@pytest.mark.parametrize("averaging", ["volume", "polarised"])
+@pytest.mark.parametrize("angle", [0.0, 0.4, np.pi / 4])
+def test_half_planes_that_touch_are_one_interface(angle, averaging):
+    # Beside one that lies on the other, whole plane: the ground is of neither kind.
+    grid = Grid.centred((8, 8), 1.0)
+    everywhere = em.Box((0, 0), (60, 60))
+    shapes = (half_plane(angle, 0.3), half_plane(angle, 0.3, -1.0), everywhere)
+    high, low, whole = (
+        glass(s, e) for s, e in zip(shapes, (12.0, 2.0, 2.0), strict=True)
+    )
+    touching, over = (
+        em.rasterise(
+            pair, grid, em.Material(permittivity=30.0), ("Ez", "Hx", "Hy"), averaging
+        )
+        for pair in ((low, high), (whole, high))
+    )
+    # Of independent halves a quarter of the cell would stay background, and 7 remain.
+    # On a slope the normals are not of length 1 where a corner of the cell is cut.
+    error = jnp.abs(touching.permittivity["Ez"] - over.permittivity["Ez"])[1:-1, 1:-1]
+    assert float(jnp.max(error)) < (1e-5 if angle == 0 else 0.4)
+    assert float(jnp.mean(error)) < (1e-5 if angle == 0 else 0.02)
+
+
+def test_two_planes_have_in_common_what_samples_count():
+    # Each pair cuts the cell in the middle of nine; 0.094 were they independent.
+    rng = np.random.default_rng(3)
+    grid = Grid.centred((3, 3), 1.0)
+    points = (np.arange(64) + 0.5) / 64 - 0.5
+    points = np.stack(np.meshgrid(points, points, indexing="ij"))
+    errors = []
+    for _ in range(60):
+        angles, offsets = rng.uniform(0, 2 * np.pi, 2), rng.uniform(-0.4, 0.4, 2)
+        normals = np.stack([np.cos(angles), np.sin(angles)], 1)
+        inside = np.tensordot(normals, points, 1) > offsets[:, None, None]
+        planes = [half_plane(a, d) for a, d in zip(angles, offsets, strict=True)]
+        found = em.fill_fraction(em.Intersection(planes, 1), grid, (0.5, 0.5))[1, 1]
+        errors.append(float(found) - inside.all(0).mean())
+    print(f"root mean square {np.sqrt(np.mean(np.square(errors))):.3f}")
+    assert np.sqrt(np.mean(np.square(errors))) < 0.045
+
+
+@pytest.mark.parametrize("component", ["Ex", "Hz"])
+def test_blocks_of_metal_that_touch_leave_no_slit(component):
+    grid = Grid.centred((6, 6), 1.0)
+    blocks = [
+        em.Structure(em.Box.from_corners((-2.3, -9), (0.4, 9)), em.PEC()),
+        em.Structure(em.Box.from_corners((0.4, -9), (2.3, 9)), em.PEC()),
+    ]
+    one = [em.Structure(em.Box.from_corners((-2.3, -9), (2.3, 9)), em.PEC())]
+    found, exact = (
+        em.rasterise(s, grid, components=("Hz", "Ex", "Ey")).metal.open[component]
+        for s in (blocks, one)
+    )
+    assert jnp.allclose(found, exact, atol=1e-6)
+
+
+def test_layers_that_move_together_have_the_derivative_of_one_border():
+    grid = Grid.centred((6,), 1.0)
+
+    def mean(x):
+        layers = [
+            glass(em.Box.from_corners(-9.0, x), 2.0),
+            glass(em.Box.from_corners(x, 9.0), 5.0),
+        ]
+        return jnp.sum(em.rasterise(layers, grid).permittivity["Ez"])
+
+    assert float(jax.grad(mean)(0.2)) == pytest.approx(2.0 - 5.0, abs=1e-5)
