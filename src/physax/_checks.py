@@ -148,6 +148,16 @@ def whole(x: Any, name: str, least: int = 1) -> int:
     return int(x)
 
 
+def instance(value: Any, name: str, kind: type, remedy: str = "") -> Any:
+    """Returns `value`, refusing other kinds with what to write instead."""
+    if not isinstance(value, kind):
+        raise ArgumentError(
+            f"`{name}` must be a `{kind.__name__}`, but is a {type(value).__name__}. "
+            f"{remedy}".rstrip()
+        )
+    return value
+
+
 def by_name(given: Any, name: str, kind: type) -> dict[str, Any]:
     """Returns modules of one kind by their names, refusing lists and other kinds.
 

@@ -504,3 +504,21 @@ def test_wavelengths_of_metres_are_refused():
     sim = build(boundaries=em.Boundaries.all(em.CPML(8)))
     with pytest.raises(ArgumentError, match="`wavelengths` must be in met.* is 1.55"):
         em.s_parameters(sim, {"a": PORT}, [1.55e-6, 1.55])
+
+
+@pytest.mark.parametrize("band", [(1.4e-6, 1.6e-6), (190.0, 210.0)])
+def test_a_frequency_in_other_units_is_refused(band):
+    # A wavelength, or THz: the waves would be a million times the grid and more.
+    pulse = em.band_pulse(*band)
+    with pytest.raises(
+        ArgumentError, match="source 'in' must be at least .* THz nor a"
+    ):
+        build(sources=dipole(pulse=pulse))
+
+
+def test_a_pulse_that_has_not_come_is_told_where_fields_are_alive():
+    sim = build(
+        sources=dipole(pulse=em.GaussianPulse(2e14, 1e9)), monitors=probe(), steps=100
+    )
+    with pytest.warns(PhysaxWarning, match="not decayed .* before the middle of the p"):
+        em.simulate(sim)

@@ -148,6 +148,14 @@ def test_an_unknown_name_gets_hints():
         em.library("xyz")
 
 
+def test_the_permittivity_out_of_range_is_refused():
+    gold = em.library("Au")
+    with pytest.raises(
+        ArgumentError, match=r"`wavelengths` must lie .* for `material`"
+    ):
+        em.complex_permittivity(gold, 0.6e-6)
+
+
 def test_a_wavelength_out_of_range_is_refused():
     with pytest.raises(ArgumentError, match=r"0.24797 and 6.1992 µm for 'Au'.* 10 µm"):
         em.library("Au", wavelengths=[1 * MICRO, 10 * MICRO])

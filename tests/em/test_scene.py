@@ -7,6 +7,7 @@ import pytest
 
 from physax import em
 from physax._checks import ArgumentError
+from physax.runtime import MemoryLimitError
 from physax.units import SPEED_OF_LIGHT
 
 
@@ -151,6 +152,25 @@ def test_materials_of_the_library_have_a_range(make):
 def test_size_must_be_positive(bad):
     with pytest.raises(ArgumentError, match="`size` must be positive and finite, but"):
         em.scene([], (1e-6, bad), [1e-6], polarisation="Ez")
+
+
+@pytest.mark.parametrize("waves", [[200.0], [2e14], [1.5], [1550.0]])
+def test_wavelengths_in_other_units_are_refused(waves):
+    with pytest.raises(
+        ArgumentError, match=r"`wavelengths` must make the scene 0\.001"
+    ):
+        em.scene([], SIZES[2], waves, polarisation="Ez", spacing=5e-8)
+    with pytest.raises(ArgumentError, match="`wavelengths` must make the scene"):
+        em.graded_grid([], SIZES[2], waves)
+
+
+def test_what_fits_into_no_memory_is_refused_before_it_is_made():
+    with pytest.raises(ArgumentError, match="`size` must make the scene"):
+        em.scene([], (3.0, 2.0), [1.5e-6], polarisation="Ez")
+    with pytest.raises(
+        MemoryLimitError, match=r"`spacing` makes 400+\d+ x 300+\d+ cells"
+    ):
+        em.scene([], (4e-2, 3e-2), [1.5e-6], polarisation="Ez", spacing=1e-8)
 
 
 @pytest.mark.parametrize("bad", [0.0, -1e-8, float("nan")])

@@ -31,6 +31,38 @@ def scene(structures=(), size=(1e-6, 1e-6), **options):
 
 
 FAULTS = {
+    "number as medium": (
+        lambda: em.Simulation(GRID, 2.0, steps=1, polarisation="Ez"),
+        r"`medium` must be a `Medium`, but is a float\. Write `Medium\(2\.25\)`",
+    ),
+    "material as medium": (
+        lambda: em.Simulation(GRID, GLASS, steps=1, polarisation="Ez"),
+        "`medium` must be a `Medium`, but is a Material",
+    ),
+    "one face as boundaries": (
+        lambda: sim(boundaries=em.CPML(4)),
+        r"`boundaries` must be a `Boundaries`, .* Write `Boundaries.all\(CPML\(10\)\)",
+    ),
+    "shape as grid": (
+        lambda: em.rasterise([], (20, 20), components=("Ez", "Hx", "Hy")),
+        r"`grid` must be a `Grid`, but is a tuple\. Write `Grid.centred\(shape",
+    ),
+    "medium as simulation": (
+        lambda: em.simulate(em.Medium(2.0)),
+        "`sim` must be of the type Simulation, but is Medium",
+    ),
+    "folder as checkpoint": (
+        lambda: em.run(sim(), checkpoint="folder"),
+        r"`checkpoint` must be a `Checkpointing`, .* Write `Checkpointing\(folder\)`",
+    ),
+    "ports in a list": (
+        lambda: em.s_parameters(sim(), [PORT], [1.5e-6]),
+        r"`ports` must be a dict of ports by name, but is a list",
+    ),
+    "number as simulation": (
+        lambda: em.describe(3),
+        "`sim` must be a `Simulation`, but is a int",
+    ),
     "pulse": (
         lambda: em.Dipole("Ez", (0.0, 0.0), 2e14),
         r"`pulse` of a Dipole must be a pulse, but is 2\d+\.0\. Give the frequency to",

@@ -19,8 +19,10 @@ from physax.xpcs import (
     Shear,
     Static,
     TwoTime,
+    WhiteNoise,
     fit_two_time,
     fitted_two_time,
+    simulate_two_time,
     two_time,
     two_time_problem,
 )
@@ -263,3 +265,26 @@ def test_derivative_with_respect_to_the_data_is_that_of_differences():
     slope = (rate(size) - rate(-size)) / (2 * size)
     exact = jax.jvp(rate, (jnp.zeros(()),), (jnp.ones(()),))[1]
     assert np.isclose(exact, slope, rtol=1e-5)
+
+
+@pytest.mark.parametrize("start", [3e2, 5e4, 1e6])
+def test_diffusion_does_not_change_its_sign(start):
+    # Maps hold its size alone, and from far above a step leads across 0.
+    times = 0.1 * np.arange(30)
+    data = simulate_two_time(
+        Static(Diffusion(1e4, 0.0)),
+        times,
+        0.0054,
+        0.0,
+        contrast=0.3,
+        key=jax.random.key(1),
+        noise=WhiteNoise(1e-3),
+    )
+    found = fit_two_time(
+        data,
+        Static(Diffusion(start, 0.0)),
+        fixed=lambda m: m.diffusion.D_offset,
+        progress=False,
+    )
+    assert found.result.status == Status.CONVERGED
+    assert float(found.model.diffusion.D0) == pytest.approx(1e4, rel=1e-2)

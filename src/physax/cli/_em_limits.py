@@ -1,23 +1,17 @@
 """What settings of `physax em run` must keep so that a scene can be made of them."""
 
-import math
 from collections.abc import Sequence
 
-import jax.numpy as jnp
 import numpy as np
 
 from .. import em
 from .._checks import ArgumentError
+from ..em import _extent
 from ..em._graded_grid import reaches
-from ..runtime import check_memory
 
 
-# Wavelengths along the longest axis. Beyond them a number was meant in another unit.
-_SHORTEST, _LONGEST = 1e-3, 1e5
 # Of `em.scene`, per wavelength in the densest material.
 _CELLS = 20
-# Components of the fields in 1-D, 2-D and 3-D.
-_COMPONENTS = (2, 3, 6)
 # Steps are counted in 32 bits.
 _MOST_STEPS = np.iinfo(np.int32).max
 
@@ -33,19 +27,11 @@ def check_scale(size: Sequence[float], waves: np.ndarray, key: str = "") -> None
     Raises:
         ArgumentError: If numbers are in other units than meant, by all appearances.
     """
-    length, low, high = max(size), float(np.min(waves)), float(np.max(waves))
-    for wave, good, suspect in (
-        (high, length >= _SHORTEST * high, "wavelengths"),
-        (low, length <= _LONGEST * low, "size"),
-    ):
-        if not good:
-            raise ArgumentError(
-                f"`{key or suspect}` must make the scene {_SHORTEST:g} to "
-                f"{_LONGEST:g} wavelengths long, but it is {length / wave:.3g}: "
-                f"{length:.3g} m at a wavelength of {wave:.3g} m. Where a key has no "
-                "unit, numbers are in metres or Hz: write `size_um`, `wavelengths_um` "
-                "or `frequency_THz`."
-            )
+    remedy = (
+        "Where a key has no unit, numbers are in metres or Hz: write `size_um`, "
+        "`wavelengths_um` or `frequency_THz`."
+    )
+    _extent.check_scale(size, waves, key, remedy)
 
 
 def check_spacing(spacing: float | None, size: Sequence[float]) -> None:
@@ -113,13 +99,8 @@ def check_cells(
     for axis in range(len(size)):
         layers = () if faces is None else faces.axis(axis)
         shape[axis] += sum(one.cells for one in layers if isinstance(one, em.CPML))
-    bytes_each = _COMPONENTS[len(size) - 1] * jnp.result_type(float).itemsize
-    what = (
-        f"`{key}` makes {' x '.join(map(str, shape))} cells "
-        f"of {spacing:.3g} m. Lengths are in metres where a key has no unit, as "
-        "`size_um`. The scene"
-    )
-    check_memory(math.prod(shape) * bytes_each, what)
+    remedy = "Lengths are in metres where a key has no unit, as `size_um`."
+    _extent.check_fields(shape, spacing, key, remedy)
 
 
 def check_steps(steps: int, dt: float) -> None:

@@ -10,6 +10,7 @@ from jaxtyping import ArrayLike, Float
 from .._checks import ArgumentError, whole
 from ..grid import AXES, Grid
 from ._boundaries import PEC
+from ._extent import check_scale
 from ._frame import check_point
 from ._materials import Material
 from ._scene import check_size, largest_index, places
@@ -63,6 +64,7 @@ def graded_grid(
             outside of the grid.
     """
     size, waves = check_size(size, wavelengths)
+    check_scale(size, waves)
     _check_numbers(cells, ratio, layer)
     middle = check_point(
         (0.0,) * len(size) if centre is None else tuple(centre),

@@ -17,7 +17,7 @@ from .._checks import (
     positive,
     warn,
 )
-from ..units import EPSILON_0, MICRO
+from ..units import EPSILON_0, MICRO, SPEED_OF_LIGHT
 from ._poles import AbstractPole, as_poles, check_poles, susceptibility
 
 
@@ -176,7 +176,7 @@ def check_range(
         raise ArgumentError(
             f"`wavelengths` must lie between {valid[0] / MICRO:g} and "
             f"{valid[1] / MICRO:g} µm for {what}, but one is {bad[0] / MICRO:g} µm. "
-            "Fit a table of that range by `fit_material`."
+            "Are units right (metres, Hz)? Else fit a table by `fit_material`."
         )
 
 
@@ -196,8 +196,9 @@ def complex_permittivity(
         One number for each frequency; three where the material differs along the axes.
 
     Raises:
-        ArgumentError: If a frequency is not positive, `material` is perfect metal, or
-            its tensor has entries beside the diagonal.
+        ArgumentError: If a frequency is not positive or one at which `material` does
+            not hold (see `valid`), that is perfect metal, or its tensor has entries
+            beside the diagonal.
     """
     if not isinstance(material, Material):
         raise ArgumentError(
@@ -205,6 +206,9 @@ def complex_permittivity(
             "no permittivity, and materials are looked up by name with `library`."
         )
     f = positive(as_array(frequency), "frequency")
+    if material.valid is not None and not isinstance(f, jax.core.Tracer):
+        waves = np.atleast_1d(SPEED_OF_LIGHT / np.asarray(f))
+        check_range(waves, material.valid, "`material`")
     eps, sigma = material.permittivity, material.conductivity
     eps = _diagonal(eps) if eps.ndim == 2 else eps
     if eps.ndim or sigma.ndim:

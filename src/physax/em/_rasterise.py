@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, check
+from .._checks import ArgumentError, check, instance
 from ..grid import AXES, Box, Grid
 from ._boundaries import PEC
 from ._boxes import cells_of
@@ -65,6 +65,7 @@ def fill_fraction(
         ArgumentError: If `stagger` has another length than the grid has axes or an
             entry other than 0 and 0.5, or the shape needs an axis the grid lacks.
     """
+    instance(grid, "grid", Grid, "Write `Grid.centred(shape, spacing)`.")
     if len(stagger) != grid.ndim:
         raise ArgumentError(
             f"`stagger` must have one entry per axis ({grid.ndim}), but has "
@@ -147,6 +148,7 @@ def rasterise(
             known, they are NaN), or where perfect metal meets tensors, powers of the
             field or a grid of r and z.
     """
+    instance(grid, "grid", Grid, "Write `Grid.centred(shape, spacing)`.")
     if averaging not in get_args(Averaging):
         raise ArgumentError(
             f"`averaging` must be one of {get_args(Averaging)}, but is {averaging!r}."

@@ -47,6 +47,8 @@ _TINY = 1e-30
 # Below the first number of cells per wavelength the answer means nothing, below the
 # second it is rough: the phase velocity of a plane wave is wrong by 1 - 4 %.
 _REFUSE, _WARN = 4, 10
+# Wavelengths along the longest axis: with fewer, the number was no frequency in Hz.
+_LEAST_WAVES = 1e-6
 
 
 def _polarised(
@@ -143,10 +145,28 @@ def check_cells(
         if isinstance(frequency, jax.core.Tracer):
             continue
         highest = float(np.max(np.asarray(frequency)))
+        _judge_span(grid, np.asarray(frequency), told)
         square = _polarised(_largest(electric), medium, grid, highest, rough=rough)
         square = square * _largest(magnetic)
         index, cell = _worst(grid, np.asarray(np.sqrt(np.maximum(square, _TINY))))
         judge_cells("grid", index, cell, highest, told, rough=rough)
+
+
+def _judge_span(grid: Grid, frequency: np.ndarray, told: str) -> None:
+    """Refuses what is no frequency of a wave on the grid, as wavelengths are none."""
+    some = frequency[frequency > 0]
+    longest = max(float(np.sum(np.broadcast_to(w, n))) for w, n in _axes(grid))
+    if some.size and longest < _LEAST_WAVES * SPEED_OF_LIGHT / np.min(some):
+        least = _LEAST_WAVES * SPEED_OF_LIGHT / longest
+        raise ArgumentError(
+            f"{told[0].upper()}{told[1:]} must be at least {least:.3g} Hz, at which "
+            f"the grid spans {_LEAST_WAVES:g} wavelengths, but is {np.min(some):.6g} "
+            "Hz. Is it in Hz, and neither in THz nor a wavelength?"
+        )
+
+
+def _axes(grid: Grid):
+    return zip(map(np.asarray, grid.widths), grid.shape, strict=True)
 
 
 # Measured: in a section of a thousandth of a wavelength an index is good to 2e-3, in

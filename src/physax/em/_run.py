@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance
 from .._loop import iterate
 from .._status import Status, raise_for
 from ..grid import Layout
@@ -214,6 +214,11 @@ def run(
         RunError: With `throw`, if the fields diverged or a signal ended the run.
         CheckpointError: If a checkpoint cannot be written, or is of another problem.
     """
+    instance(sim, "sim", Simulation)
+    if checkpoint is not None:
+        instance(
+            checkpoint, "checkpoint", Checkpointing, "Write `Checkpointing(folder)`."
+        )
     if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(sim)):
         raise ArgumentError(
             "`sim` must be known, but is traced: `run` works from the host. Inside "

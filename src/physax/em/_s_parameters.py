@@ -11,7 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Complex, Float
 
-from .._checks import ArgumentError, as_array, at_once, check, positive, warn
+from .._checks import (
+    ArgumentError,
+    as_array,
+    at_once,
+    by_name,
+    check,
+    positive,
+    warn,
+)
 from ..grid import Box, Grid, Layout
 from ..units import SPEED_OF_LIGHT
 from ._adjoints import AbstractAdjoint
@@ -162,7 +170,7 @@ def _checked_inputs(
     sim: Simulation, ports: Mapping[str, Port], inputs: Sequence[str] | None
 ) -> tuple[str, ...]:
     """Returns the names of the ports to excite, after checking what they need."""
-    if not ports:
+    if not by_name(ports, "ports", Port):
         raise ArgumentError("`ports` must name at least one port, but is empty.")
     if sim.sources:
         raise ArgumentError(

@@ -9,13 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
-from .._checks import ArgumentError, by_name
+from .._checks import ArgumentError, by_name, instance
 from ..grid import Grid
 from ..units import SPEED_OF_LIGHT
 from ._boundaries import PEC, Boundaries
 from ._boxes import size_of
 from ._components import components
 from ._cpml import CPML
+from ._extent import check_fields, check_scale
 from ._frame import check_point
 from ._limits import largest_step
 from ._materials import Material, check_range
@@ -83,8 +84,10 @@ def scene(
 
     Raises:
         ArgumentError: If a number is out of range or the parts do not fit.
+        MemoryLimitError: If the fields do not fit into memory.
     """
     size, waves = check_size(size, wavelengths)
+    check_scale(size, waves)
     structures, ground = painted(structures, background)
     materials = [ground, *(one.material for one in structures)]
     index = max(map(partial(largest_index, waves), materials, places(structures)))
@@ -163,6 +166,7 @@ def _grid(
         inner = max(1, round(length / spacing))
         shape.append(inner + low + high)
         origin.append(x - (inner / 2 + low) * spacing)
+    check_fields(shape, spacing)
     return Grid.uniform(shape, spacing, origin)
 
 
@@ -206,7 +210,7 @@ def describe(sim: Simulation) -> str:
     Returns:
         Grid, resolution, time step, duration, faces, sources, monitors and memory.
     """
-    grid = sim.grid
+    grid = instance(sim, "sim", Simulation).grid
     lengths = " x ".join(f"{float(grid.size(a)) * 1e6:.4g}" for a in range(grid.ndim))
     widths = ", ".join(
         f"{float(jnp.min(w)) * 1e9:.4g}"

@@ -73,7 +73,8 @@ def simulate(
         MemoryLimitError: If the state does not fit into memory.
     """
     if adjoint is None:
-        adjoint = Checkpointed() if sim.medium.nonlinearities else LinearTape()
+        nonlinear = isinstance(sim, Simulation) and sim.medium.nonlinearities
+        adjoint = Checkpointed() if nonlinear else LinearTape()
     check_types(sim, adjoint, until)
     check_sources(sim)
     check_memory(
@@ -168,19 +169,23 @@ def warn_of(sim: Simulation, result: Result) -> None:
                 "port, or ask for a lower mode.",
             )
     residual = np.asarray(result.residual)
-    if np.any(residual > _ALIVE):
-        warn(
+    alive = bool(np.any(residual > _ALIVE))
+    told = []
+    if alive:
+        told.append(
             "The fields had not decayed when the run ended: "
             f"{np.nanmax(residual):.1e} of the largest energy was left, so the spectra "
-            f"of {spectral} are cut off. Take more `steps`.",
+            f"of {spectral} are cut off. Take more `steps`."
         )
-    elif np.all(residual <= _ALIVE) and (late := _late_pulse(sim)):
+    if (alive or np.all(residual <= _ALIVE)) and (late := _late_pulse(sim)):
         name, band, end = late
-        warn(
+        told.append(
             f"The run ends after {end:.3g} s, before the middle of the pulse of source "
             f"{name!r} with a bandwidth of {band:.3g} Hz, so the spectra of {spectral} "
-            "lack the rest. Take more `steps`, or a larger `bandwidth`.",
+            "lack the rest. Take more `steps`, or a larger `bandwidth`."
         )
+    if told:
+        warn(" ".join(told))
 
 
 def _late_pulse(sim: Simulation) -> tuple[str, float, float] | None:

@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Num
 
-from .._checks import ArgumentError, by_name, positive, warn
+from .._checks import ArgumentError, by_name, instance, positive, warn
 from ..grid import Grid
 from ..runtime import Precision
 from ._apodised import check_windows
@@ -114,11 +114,17 @@ class Simulation(eqx.Module):
         Raises:
             ArgumentError: If a value is out of range or the parts do not fit.
         """
-        self.grid = grid
-        self.medium = Medium() if medium is None else medium
+        self.grid = instance(grid, "grid", Grid)
+        if medium is None:
+            medium = Medium()
+        self.medium = instance(
+            medium, "medium", Medium, "Write `Medium(2.25)`, or `rasterise` shapes."
+        )
         if boundaries is None:
             boundaries = Boundaries(r=None if cylindrical is None else PEC())
-        self.boundaries = boundaries
+        self.boundaries = instance(
+            boundaries, "boundaries", Boundaries, "Write `Boundaries.all(CPML(10))`."
+        )
         self.sources = by_name(sources, "sources", AbstractSource)
         self.monitors = by_name(monitors, "monitors", AbstractMonitor)
         self.polarisation = polarisation

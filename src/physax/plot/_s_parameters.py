@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance
 from ..em import SParameters
 from ._canvas import new_axes
 from ._curves import label_wavelengths, style_grid
@@ -41,6 +41,7 @@ def s_parameters(
     Raises:
         ArgumentError: If a pair does not exist.
     """
+    instance(sparameters, "sparameters", SParameters)
     if pairs is None:
         pairs = [(o, i) for i in sparameters.inputs for o in sparameters.ports]
     for one in (sparameters, sparameters if reference is None else reference):

@@ -8,7 +8,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance
 from ..em import CPML, PEC, PMC, Simulation
 from ..grid import AXES
 from ._canvas import Unit, add_colour_bar, new_axes, readable_unit
@@ -54,6 +54,7 @@ def simulation(
     Raises:
         ArgumentError: If the plane or the component does not exist.
     """
+    instance(sim, "sim", Simulation, "Of a result `plot.field` draws the field.")
     if sim.grid.ndim == 1:
         if plane is not None:
             raise ArgumentError(f"`plane` must be None in 1-D, but is {plane}.")

@@ -22,8 +22,10 @@ from ..fit import (
     projected_cost,
 )
 from ._correlation import AbstractCorrelation, LaminarFlow
+from ._known import known
 from ._scaling import AbstractScaling, Constant, PerAngle
 from ._tiles import Tiles, at_pairs, is_pair
+from ._transport import Diffusion
 from ._two_time import TwoTime
 
 
@@ -133,7 +135,8 @@ def two_time_problem(
         data: The maps.
         model: Where to start. Its numbers are the parameters, but for the gap.
         scaling: How maps share contrast and offset; by default `PerAngle()`.
-        bounds: Lower and upper ones, each a model like `model` or None.
+        bounds: Lower and upper ones, each a model like `model` or None: no upper ones,
+            and from below 0 for `D0` and a shear rate that do not start below it.
         fixed: Picks parameters that stay, besides the gap.
         ties: Parameters that follow from others.
         contrast_bounds: Lower and upper bound of the contrasts.
@@ -148,7 +151,10 @@ def two_time_problem(
             the angles.
     """
     scaling = PerAngle() if scaling is None else scaling
-    parameters = Parameters(model, bounds, _held(model, fixed), ties).with_free()
+    low, high = bounds
+    low = _rates_from_zero(model) if low is None else low
+    held = _held(model, fixed)
+    parameters = Parameters(model, (low, high), held, ties).with_free()
     mixing = scaling.mixing(data.phi)
     tiles = Tiles(data.frames)
     whole = data.sigma.ndim == 3
@@ -188,6 +194,24 @@ def two_time_problem(
         linear_names=names,
         absolute_sigma=absolute_sigma,
     )
+
+
+def _rates_from_zero(model: AbstractCorrelation) -> AbstractCorrelation:
+    """Returns lower bounds that keep rates which start from 0 on from changing sign.
+
+    Maps hold the size of the diffusion and the square of the shear: both signs fit.
+    """
+    rates = []
+    if isinstance(getattr(model, "diffusion", None), Diffusion):
+        rates.append(lambda m: m.diffusion.D0)
+    if isinstance(model, LaminarFlow):
+        rates.append(lambda m: m.shear.rate)
+    low = jax.tree.map(lambda x: np.full(jnp.shape(x), -np.inf), model)
+    for rate in rates:
+        start = rate(model)
+        if known(start) and np.all(np.asarray(start) >= 0):
+            low = eqx.tree_at(rate, low, np.zeros(jnp.shape(start)))
+    return low
 
 
 def _finite(c2: Array) -> Array | np.ndarray:

@@ -1,0 +1,71 @@
+"""What the lengths of a scene must be for the waves in it, and for the memory."""
+
+import math
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+
+from .._checks import ArgumentError
+from ..runtime import check_memory
+
+
+# Wavelengths along the longest axis. Beyond them a number was meant in another unit.
+_SHORTEST, _LONGEST = 1e-3, 1e5
+# Components of the fields in 1-D, 2-D and 3-D.
+_COMPONENTS = (2, 3, 6)
+
+
+def check_scale(
+    size: Sequence[float],
+    waves: np.ndarray,
+    key: str = "",
+    remedy: str = "All are in metres: write `1.5e-6`, not `1.5`.",
+) -> None:
+    """Refuses a scene that is far longer or far shorter than the waves in it.
+
+    Args:
+        size: Lengths of the scene in metres.
+        waves: Wavelengths in metres.
+        key: What gives them; the wavelengths, or the size, if empty.
+        remedy: What to do, for the message.
+
+    Raises:
+        ArgumentError: If numbers are in other units than meant, by all appearances.
+    """
+    length, low, high = max(size), float(np.min(waves)), float(np.max(waves))
+    for wave, good, suspect in (
+        (high, length >= _SHORTEST * high, "wavelengths"),
+        (low, length <= _LONGEST * low, "size"),
+    ):
+        if not good:
+            raise ArgumentError(
+                f"`{key or suspect}` must make the scene {_SHORTEST:g} to "
+                f"{_LONGEST:g} wavelengths long, but it is {length / wave:.3g}: "
+                f"{length:.3g} m at a wavelength of {wave:.3g} m. {remedy}"
+            )
+
+
+def check_fields(
+    shape: Sequence[int],
+    spacing: float,
+    key: str = "spacing",
+    remedy: str = "Lengths are in metres.",
+) -> None:
+    """Refuses a grid whose fields do not fit into memory, before anything is made.
+
+    Args:
+        shape: How many cells it has along each axis.
+        spacing: Their width in metres, for the message.
+        key: What makes so many.
+        remedy: What to do, for the message.
+
+    Raises:
+        MemoryLimitError: If there is less memory than the fields alone need.
+    """
+    bytes_each = _COMPONENTS[len(shape) - 1] * jnp.result_type(float).itemsize
+    what = (
+        f"`{key}` makes {' x '.join(map(str, shape))} cells of {spacing:.3g} m. "
+        f"{remedy} The scene"
+    )
+    check_memory(math.prod(map(int, shape)) * bytes_each, what)
