@@ -239,6 +239,21 @@ def test_a_port_smaller_than_its_mode_is_warned_of(straight):
         em.s_parameters(guide(), small, WAVE, inputs=["left"])
 
 
+@pytest.mark.parametrize(
+    ("turned", "message"),
+    [
+        ("right", "passes port 'right' along its `direction`"),
+        ("left", "Nothing of the power of port 'left' leaves any port"),
+    ],
+)
+def test_a_port_that_points_out_of_the_device_is_warned_of(turned, message):
+    given = ports()
+    way = "-x" if turned == "left" else "+x"
+    given[turned] = em.Port(at(42, 30), 36 * CELL, way, offset=4 * CELL)
+    with pytest.warns(PhysaxWarning, match=message):
+        em.s_parameters(guide(), given, WAVE, inputs=["left"])
+
+
 def test_frequency_of_a_frequency_domain_solver():
     from physax.em._s_parameters import run_frequencies
 

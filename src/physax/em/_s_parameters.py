@@ -27,7 +27,7 @@ from ._boxes import meet
 from ._cut_off import check_modes, check_travels
 from ._frame import build_frame
 from ._march import Decay
-from ._mode_monitor import ModeMonitor
+from ._mode_monitor import ModeAmplitudes, ModeMonitor
 from ._port_plane import port_plane
 from ._ports import Port, check_loss, port_line
 from ._pulses import AbstractPulse, band_pulse
@@ -101,6 +101,34 @@ def _review_modes(result: Result, ports: Mapping[str, Port]) -> None:
             )
 
 
+def _review_directions(driven: str, seen: dict[str, ModeAmplitudes]) -> None:
+    """Warns of ports that seem to point out of the device, as far as they are known."""
+    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(seen)):
+        return
+    power = {
+        name: [np.abs(np.asarray(a)) ** 2 for a in (found.incoming, found.outgoing)]
+        for name, found in seen.items()
+    }
+    given = power[driven][0]
+    turned = [
+        name
+        for name, (inward, outward) in power.items()
+        if name != driven and np.all(inward > np.maximum(given / 2, 100 * outward))
+    ]
+    if turned:
+        warn(
+            f"Most of the power of port {driven!r} passes port {turned[0]!r} along its "
+            "`direction`, which should be the way into the device. Turn it round.",
+        )
+    elif np.all(sum(outward for _, outward in power.values()) < _NOTHING * given):
+        warn(
+            f"Nothing of the power of port {driven!r} leaves any port. Does its "
+            "`direction` point into the device?",
+        )
+
+
+# Of the power: what layers reflect, and no device is made for.
+_NOTHING = 1e-5
 # About the power that the edge of the port cuts off, and by which S is wrong.
 _RIM = 1e-3
 
@@ -314,6 +342,7 @@ def s_parameters(
         if not results:
             _review_modes(result, ports)
         seen = {port: result.monitors[f"port {port}"] for port in ports}
+        _review_directions(name, seen)
         columns.append(
             jnp.stack([seen[p].outgoing / seen[name].incoming for p in ports], axis=-1)
         )
