@@ -156,9 +156,7 @@ def test_size_must_be_positive(bad):
 
 @pytest.mark.parametrize("waves", [[200.0], [2e14], [1.5], [1550.0]])
 def test_wavelengths_in_other_units_are_refused(waves):
-    with pytest.raises(
-        ArgumentError, match=r"`wavelengths` must make the scene 0\.001"
-    ):
+    with pytest.raises(ArgumentError, match=r"`wavelengths` must make the scene 1e-05"):
         em.scene([], SIZES[2], waves, polarisation="Ez", spacing=5e-8)
     with pytest.raises(ArgumentError, match="`wavelengths` must make the scene"):
         em.graded_grid([], SIZES[2], waves)

@@ -10,6 +10,8 @@ from ..em import _extent
 from ..em._graded_grid import reaches
 
 
+# Wavelengths along the longest axis: files tell units, and are of devices.
+_SHORTEST, _LONGEST = 1e-3, 1e5
 # Of `em.scene`, per wavelength in the densest material.
 _CELLS = 20
 # Steps are counted in 32 bits.
@@ -31,7 +33,7 @@ def check_scale(size: Sequence[float], waves: np.ndarray, key: str = "") -> None
         "Where a key has no unit, numbers are in metres or Hz: write `size_um`, "
         "`wavelengths_um` or `frequency_THz`."
     )
-    _extent.check_scale(size, waves, key, remedy)
+    _extent.check_scale(size, waves, key, remedy, (_SHORTEST, _LONGEST))
 
 
 def check_spacing(spacing: float | None, size: Sequence[float]) -> None:

@@ -125,8 +125,8 @@ class Union(AbstractShape):
     """What any of several shapes covers.
 
     Exact where only one shape is cut by a part of a cell, and where two are whose
-    borders are parallel or perpendicular: shapes that touch leave no seam. Where others
-    cross, that part errs by some 0.1.
+    borders are parallel or perpendicular: shapes that touch leave no seam but at their
+    ends. Where others cross, that part errs by some 0.1.
 
     Attributes:
         shapes: The shapes.

@@ -11,7 +11,7 @@ from ..runtime import check_memory
 
 
 # Wavelengths along the longest axis. Beyond them a number was meant in another unit.
-_SHORTEST, _LONGEST = 1e-3, 1e5
+_SHORTEST, _LONGEST = 1e-5, 1e6
 # Components of the fields in 1-D, 2-D and 3-D.
 _COMPONENTS = (2, 3, 6)
 
@@ -20,7 +20,8 @@ def check_scale(
     size: Sequence[float],
     waves: np.ndarray,
     key: str = "",
-    remedy: str = "All are in metres: write `1.5e-6`, not `1.5`.",
+    remedy: str = "Are all in metres, as `1.5e-6`? `Simulation` has no such limit.",
+    limits: tuple[float, float] = (_SHORTEST, _LONGEST),
 ) -> None:
     """Refuses a scene that is far longer or far shorter than the waves in it.
 
@@ -29,19 +30,21 @@ def check_scale(
         waves: Wavelengths in metres.
         key: What gives them; the wavelengths, or the size, if empty.
         remedy: What to do, for the message.
+        limits: Wavelengths along the longest axis, the fewest and the most.
 
     Raises:
         ArgumentError: If numbers are in other units than meant, by all appearances.
     """
     length, low, high = max(size), float(np.min(waves)), float(np.max(waves))
+    fewest, most = limits
     for wave, good, suspect in (
-        (high, length >= _SHORTEST * high, "wavelengths"),
-        (low, length <= _LONGEST * low, "size"),
+        (high, length >= fewest * high, "wavelengths"),
+        (low, length <= most * low, "size"),
     ):
         if not good:
             raise ArgumentError(
-                f"`{key or suspect}` must make the scene {_SHORTEST:g} to "
-                f"{_LONGEST:g} wavelengths long, but it is {length / wave:.3g}: "
+                f"`{key or suspect}` must make the scene {fewest:g} to "
+                f"{most:g} wavelengths long, but it is {length / wave:.3g}: "
                 f"{length:.3g} m at a wavelength of {wave:.3g} m. {remedy}"
             )
 

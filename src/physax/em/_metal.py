@@ -147,7 +147,9 @@ def _open_parts(
         part = jnp.full(grid.shape, start, grid.widths[0].dtype)
         cells = _edges_or_faces(grid, parts.stagger(name))
         if painted:
-            ground, seen = visible([shape.covered(cells) for shape, _ in painted])
+            covered = [shape.covered(cells) for shape, _ in painted]
+            thin = [isinstance(one, Cut) for one in cells[: grid.ndim]]
+            ground, seen = visible(covered, tuple(np.flatnonzero(thin).tolist()))
             part = ground * part
             for (_, metal), inside in zip(painted, seen, strict=True):
                 part = part if metal else part + inside

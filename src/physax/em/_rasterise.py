@@ -223,14 +223,15 @@ class _Canvas(NamedTuple):
     metallic: Sequence[bool]
     known: dict[str, list[Array]]
 
-    def fractions(self, component: str) -> list[Array]:
-        """Returns the part of each cell around a component that each shape covers."""
+    def parts(self, component: str) -> list[Array]:
+        """Returns what is seen of the ground and of each shape around a component."""
         # The shapes once for each set of sample points, and only where needed.
         if component not in self.known:
             stagger = staggered(component, self.axes)
-            self.known[component] = [
-                fill_fraction(shape, self.grid, stagger) for shape in self.shapes
-            ]
+            ground, seen = visible(
+                [fill_fraction(shape, self.grid, stagger) for shape in self.shapes]
+            )
+            self.known[component] = [ground, *seen]
         return self.known[component]
 
     def painted(self, name: str, component: str) -> Array:
@@ -240,11 +241,11 @@ class _Canvas(NamedTuple):
         others = [value for value, metal in pairs if not metal] or values[:1]
         if _all_equal(others):
             return others[0]
-        fractions = self.fractions(component)
+        parts = self.parts(component)
         if any(self.metallic):
-            mean = _around(fractions, values, self.metallic, others[0])
+            mean = _around(parts, values, self.metallic, others[0])
             return jnp.broadcast_to(mean, self.grid.shape)
-        return jnp.broadcast_to(_painted(fractions, values), self.grid.shape)
+        return jnp.broadcast_to(reduce(add, map(mul, parts, values)), self.grid.shape)
 
     def metal(self, names: Sequence[str]) -> Metal:
         """Returns what perfect metal leaves open."""
@@ -282,10 +283,10 @@ class _Canvas(NamedTuple):
     def filled(self, poles: tuple[AbstractPole, ...], component: str) -> Array:
         """Returns the part of each cell that holds a material with these poles."""
         own = [jnp.asarray(float(m.poles is poles)) for m in self.materials]
-        fractions = self.fractions(component)
+        parts = self.parts(component)
         if any(self.metallic):
-            return _around(fractions, own, self.metallic, jnp.zeros(()))
-        return _painted(fractions, own)
+            return _around(parts, own, self.metallic, jnp.zeros(()))
+        return reduce(add, map(mul, parts, own))
 
     def powers(self, names: Sequence[str]) -> tuple[Nonlinearity, ...]:
         """Returns nonlinear susceptibilities in the smallest box that holds them."""
@@ -301,23 +302,16 @@ class _Canvas(NamedTuple):
         return (Nonlinearity(box, **jax.tree.map(lambda x: x[cells_of(box)], whole)),)
 
 
-def _painted(fractions: Sequence[Array], values: Sequence[Array]) -> Array:
-    """Averages values by what is seen of the ground and of each shape."""
-    ground, seen = visible(fractions)
-    return reduce(add, map(mul, [ground, *seen], values))
-
-
 def _around(
-    fractions: Sequence[Array],
+    parts: Sequence[Array],
     values: Sequence[Array],
     metallic: Sequence[bool],
     inside: Array,
 ) -> Array:
     """Paints values and averages them over what metal leaves; `inside` in the metal."""
-    ground, seen = visible(fractions)
-    parts = zip([ground, *seen], values, metallic, strict=True)
-    rest = [(part, part * value) for part, value, metal in parts if not metal]
-    room, total = (reduce(add, each) for each in zip(*rest, strict=True))
+    each = zip(parts, values, metallic, strict=True)
+    rest = [(part, part * value) for part, value, metal in each if not metal]
+    room, total = (reduce(add, both) for both in zip(*rest, strict=True))
     return jnp.where(room > 0, total / jnp.where(room > 0, room, 1), inside)
 
 

@@ -48,7 +48,7 @@ _TINY = 1e-30
 # second it is rough: the phase velocity of a plane wave is wrong by 1 - 4 %.
 _REFUSE, _WARN = 4, 10
 # Wavelengths along the longest axis: with fewer, the number was no frequency in Hz.
-_LEAST_WAVES = 1e-6
+_LEAST_WAVES = 1e-9
 
 
 def _polarised(

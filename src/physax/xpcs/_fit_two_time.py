@@ -88,8 +88,8 @@ def fit_two_time(
         model: Where to start. Its numbers are the parameters, but for the gap.
         scaling: How maps share contrast and offset; by default `PerAngle()`.
         bounds: Lower and upper ones, each a model like `model` or None: no upper ones,
-            and from below 0 for `D0` and a shear rate that do not start below it, of
-            which maps do not tell the sign.
+            and from below 0 for `D0` and a shear rate that start from 0 on, where
+            their offset is held at 0: maps do not tell the sign.
         fixed: Picks parameters that stay, besides the gap:
             `lambda m: m.diffusion.alpha`.
         ties: Parameters that follow from others.

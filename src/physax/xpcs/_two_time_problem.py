@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import equinox as eqx
@@ -22,10 +23,10 @@ from ..fit import (
     projected_cost,
 )
 from ._correlation import AbstractCorrelation, LaminarFlow
-from ._known import known
+from ._known import known, on_host
 from ._scaling import AbstractScaling, Constant, PerAngle
 from ._tiles import Tiles, at_pairs, is_pair
-from ._transport import Diffusion
+from ._transport import Diffusion, Shear
 from ._two_time import TwoTime
 
 
@@ -136,7 +137,8 @@ def two_time_problem(
         model: Where to start. Its numbers are the parameters, but for the gap.
         scaling: How maps share contrast and offset; by default `PerAngle()`.
         bounds: Lower and upper ones, each a model like `model` or None: no upper ones,
-            and from below 0 for `D0` and a shear rate that do not start below it.
+            and from below 0 for `D0` and a shear rate that start from 0 on, where
+            their offset is held at 0.
         fixed: Picks parameters that stay, besides the gap.
         ties: Parameters that follow from others.
         contrast_bounds: Lower and upper bound of the contrasts.
@@ -151,10 +153,11 @@ def two_time_problem(
             the angles.
     """
     scaling = PerAngle() if scaling is None else scaling
-    low, high = bounds
-    low = _rates_from_zero(model) if low is None else low
     held = _held(model, fixed)
-    parameters = Parameters(model, (low, high), held, ties).with_free()
+    parameters = Parameters(model, bounds, held, ties).with_free()
+    if bounds[0] is None and not parameters.ties:
+        low = _rates_from_zero(model, parameters.names)
+        parameters = Parameters(model, (low, bounds[1]), held).with_free()
     mixing = scaling.mixing(data.phi)
     tiles = Tiles(data.frames)
     whole = data.sigma.ndim == 3
@@ -196,21 +199,26 @@ def two_time_problem(
     )
 
 
-def _rates_from_zero(model: AbstractCorrelation) -> AbstractCorrelation:
-    """Returns lower bounds that keep rates which start from 0 on from changing sign.
+def _rates_from_zero(
+    model: AbstractCorrelation, free: Sequence[str]
+) -> AbstractCorrelation:
+    """Returns lower bounds that keep rates from changing sign, where both signs fit.
 
-    Maps hold the size of the diffusion and the square of the shear: both signs fit.
+    Maps hold the size of the diffusion and the square of the shear. With an offset
+    beside them the sign of the other part counts.
     """
-    rates = []
-    if isinstance(getattr(model, "diffusion", None), Diffusion):
-        rates.append(lambda m: m.diffusion.D0)
-    if isinstance(model, LaminarFlow):
-        rates.append(lambda m: m.shear.rate)
     low = jax.tree.map(lambda x: np.full(jnp.shape(x), -np.inf), model)
-    for rate in rates:
-        start = rate(model)
-        if known(start) and np.all(np.asarray(start) >= 0):
-            low = eqx.tree_at(rate, low, np.zeros(jnp.shape(start)))
+    for part, rate, offset in (
+        ("diffusion", "D0", "D_offset"),
+        ("shear", "rate", "offset"),
+    ):
+        law = getattr(model, part, None)
+        if not isinstance(law, Diffusion | Shear) or f"{part}.{offset}" in free:
+            continue
+        start, other = on_host(getattr(law, rate), getattr(law, offset))
+        if known(start, other) and np.all((start >= 0) & (other == 0)):
+            where = attrgetter(f"{part}.{rate}")
+            low = eqx.tree_at(where, low, np.zeros(jnp.shape(start)))
     return low
 
 
