@@ -110,7 +110,8 @@ def rasterise(
     Each structure covers a part f of the cell around a sample of a field component and
     replaces that part: $p \gets (1 - f)\,p + f\,p_i$ for permittivity, permeability
     and the conductivities. Later structures overwrite earlier ones; those that touch
-    inside a cell leave nothing of what is beneath them there. Structures that end
+    inside a cell leave nothing of what is beneath them there, but for cells next to
+    where both end. Structures that end
     at the border of the grid leave the cells there half filled: let them reach beyond
     it. Differentiable in shapes, materials and grid.
 
