@@ -70,9 +70,13 @@ def visible(
     """
     if not fractions:
         return jnp.ones(()), []
-    if len(fractions) == 1:
-        return 1 - fractions[0], list(fractions)
-    parts = jnp.stack(jnp.broadcast_arrays(*fractions))
+    *lower, top = jnp.broadcast_arrays(*fractions)
+    room = 1 - top
+    if not lower:
+        return room, [top]
+    if len(lower) == 1:
+        seen, ground = beneath(lower[0], room, thin)
+        return ground, [seen, top]
 
     # A loop: in a chain of such steps XLA computes what is left again for each
     # neighbour that reads it, of each shape.
@@ -81,8 +85,8 @@ def visible(
         seen, rest = beneath(part, room, thin)
         return rest, seen
 
-    ground, seen = lax.scan(step, jnp.ones_like(parts[0]), parts, reverse=True)
-    return ground, list(seen)
+    ground, seen = lax.scan(step, room, jnp.stack(lower), reverse=True)
+    return ground, [*seen, top]
 
 
 def outside(
