@@ -2,8 +2,8 @@
 
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from numbers import Integral
 from typing import Any
 
@@ -39,25 +39,64 @@ def warn(message: str, category: type[Warning] = PhysaxWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+@contextmanager
+def written_for_jax(name: str) -> Iterator[None]:
+    """Explains what a function of the user cannot do while it is traced.
+
+    Args:
+        name: What the user calls it.
+
+    Raises:
+        ArgumentError: If it hands a traced value to NumPy, or decides by one.
+    """
+    try:
+        yield
+    except jax.errors.TracerArrayConversionError as error:
+        raise ArgumentError(
+            f"`{name}` must be written with `jax.numpy`, but hands its arguments to "
+            "NumPy: replace `np.` in it by `jnp.`."
+        ) from error
+    except jax.errors.TracerBoolConversionError as error:
+        raise ArgumentError(
+            f"`{name}` must be one formula for all values, but decides by its "
+            "arguments: replace `if`, `and` and the like in it by `jnp.where`."
+        ) from error
+
+
+def traced(x: PyTree) -> bool:
+    """Whether any value in a tree is not known while a function is traced."""
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(x))
+
+
 def at_once(x: PyTree[ArrayLike]) -> AbstractContextManager:
     """Returns a context in which arithmetic on a known `x` is done now, even in `jit`.
 
     What is built from constants inside a traced function then stays known, and can be
     checked and placed on the host.
     """
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(x)):
+    if traced(x):
         return nullcontext()
     return jax.ensure_compile_time_eval()
 
 
-def as_array(x: ArrayLike | Sequence) -> Num[Array, "..."]:
+def refuse_text(x: Any, name: str) -> None:
+    """Refuses text, which NumPy would read as a number, and nothing at all."""
+    for leaf in jax.tree.leaves(x, is_leaf=lambda one: one is None):
+        text = isinstance(leaf, np.ndarray) and leaf.dtype.kind in "SU"
+        if leaf is None or text or isinstance(leaf, (str, bytes)):
+            what = "numbers" if np.ndim(x) else "a number"
+            raise ArgumentError(f"`{name}` must be {what}, but is {x!r}.")
+
+
+def as_array(x: ArrayLike | Sequence, name: str = "value") -> Num[Array, "..."]:
     """Returns `x` as an array of definite dtype, integers as floating point.
 
     A Python number gets the default precision without JAX's weak type, under which
     1.0 and `jnp.float32(1.0)` would compile twice. An integer such as `2 * 10**14` Hz
     would not fit into JAX's default of 32 bits. Lists and tuples of numbers count as
-    arrays.
+    arrays. Text is refused, under the `name` that the caller gives the argument.
     """
+    refuse_text(x, name)
     if isinstance(x, (list, tuple)):
         known = not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(x))
         x = np.asarray(x) if known else jnp.asarray(x)
@@ -103,9 +142,7 @@ def real(
     x: ArrayLike | Sequence, name: str, remedy: str = "Take its real part."
 ) -> Num[Array, "..."]:
     """Returns `x` as an array, refusing complex numbers, which have no order."""
-    if x is None or isinstance(x, str):
-        raise ArgumentError(f"`{name}` must be a number, but is {x!r}.")
-    x = as_array(x)
+    x = as_array(x, name)
     if jnp.iscomplexobj(x):
         raise ArgumentError(f"`{name}` must be real, but has dtype {x.dtype}. {remedy}")
     return x
@@ -180,7 +217,7 @@ def by_name(given: Any, name: str, kind: type) -> dict[str, Any]:
     return dict(given)
 
 
-def positive(x: Num[ArrayLike, "*shape"], name: str) -> Num[Array, "*shape"]:
+def positive(x: ArrayLike | Sequence, name: str) -> Num[Array, "..."]:
     """Returns `x` as an array, checking that every entry is positive."""
     x = real(x, name)
     with at_once(x):

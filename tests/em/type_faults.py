@@ -139,6 +139,34 @@ FAULTS = {
         lambda: em.repeat(BOX, 2, [(1e-6,)]),
         r"`counts` must have one integer for each vector .* such as \(2,\), but is 2",
     ),
+    "text in a size": (
+        lambda: em.Box((0.0, 0.0), ("1", 1e-6)),
+        r"`size` must be numbers, but is \('1', 1e-06\)",
+    ),
+    "text as radius": (
+        lambda: em.Circle((0.0, 0.0), "1e-6"),
+        "`radius` must be a number, but is '1e-6'",
+    ),
+    "text as corners": (
+        lambda: em.Polygon(np.array([["0", "0"], ["1", "0"], ["1", "1"]])),
+        r"`vertices` must be numbers, but is array\(",
+    ),
+    "text in a pole": (
+        lambda: em.Drude("1e15", 1e13),
+        "`frequency` must be a number, but is '1e15'",
+    ),
+    "text as the width of a port": (
+        lambda: em.Port((0.0, 0.0), "1e-6", "+x"),
+        "`width` must be a number, but is '1e-6'",
+    ),
+    "text as spacing": (
+        lambda: Grid.uniform((4, 4), "1e-8"),
+        "`spacing` must be a number, but is '1e-8'",
+    ),
+    "text in the wavelengths of a scene": (
+        lambda: em.scene([], (1e-6, 1e-6), ["1.5"], polarisation="Ez"),
+        r"`wavelengths` must be numbers, but is \['1.5'\]",
+    ),
     "permittivity of metal": (
         lambda: em.complex_permittivity(em.PEC(), 2e14),
         r"`material` must be a `Material`, but is PEC\(\)\. Perfect metal has no perm",

@@ -25,6 +25,7 @@ REFUSED = {
     r"`f` must return an array of the shape of `ydata`, \(200,\), .* \(200, 1\)": {
         "f": lambda x, a, b: (a * jnp.exp(-b * x))[:, None]
     },
+    "`f` must be one formula": {"f": lambda x, a, b: a * x if b > 0 else b * x},
     "`f` must be written with `jax.numpy`": {"f": lambda x, a, b: a * np.exp(-b * x)},
     r"`bounds` must be a pair, .* list \[0, 1, 2\]": {"bounds": [0, 1, 2]},
     r"`bounds` must be numbers, or one for each of 3 parameters": {

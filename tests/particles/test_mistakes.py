@@ -94,7 +94,17 @@ def test_a_number_of_devices_is_no_mesh_in_a_run_either():
         inspect.unwrap(run)(rotation, SEEDS, TIMES, mesh=4, progress=False)
 
 
+def in_numpy(t, x):
+    return np.array([-x[1], x[0]])
+
+
+def by_branches(t, x):
+    return x if x[0] > 0 else -x
+
+
 REFUSED = [
+    ({"velocity": in_numpy}, "`in_numpy` must be written with `jax.numpy`"),
+    ({"velocity": by_branches}, "`by_branches` must be one formula .* by `jnp.where`"),
     ({"velocity": GriddedField}, "`velocity` must be a field.*Did you forget to call"),
     ({"diffusivity": np.ones(3), "key": KEY}, r"`diffusivity` must .*2 .*shape \(3,\)"),
     ({"diffusivity": of_three, "key": KEY}, r"What `diffusivity` returns .*\(3,\)"),

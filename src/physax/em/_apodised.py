@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 
 import equinox as eqx
-import jax.core
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array, positive, warn
+from .._checks import ArgumentError, as_array, positive, traced, warn
 from ._clock import Clock
 from ._flux import FluxMonitor
 from ._monitors import AbstractMonitor, FieldMonitor
@@ -90,7 +89,7 @@ def check_windows(
         if not isinstance(monitor, Apodised):
             continue
         times = (monitor.centre, monitor.width, dt)
-        if any(isinstance(time, jax.core.Tracer) for time in times):
+        if traced(times):
             continue
         centre, width, step = map(float, times)
         end = steps * step

@@ -4,11 +4,10 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.core
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, finite, warn
+from .._checks import ArgumentError, finite, traced, warn
 from ..grid import Grid
 from ._components import AXES, CYLINDRICAL_AXES
 from ._cpml import CPML
@@ -192,11 +191,7 @@ def _alike(one: Face, other: Face | None) -> bool:
     if jax.tree.structure(one) != jax.tree.structure(other):
         return False
     pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
-    return all(
-        any(isinstance(x, jax.core.Tracer) for x in pair)
-        or bool(np.all(np.equal(*pair)))
-        for pair in pairs
-    )
+    return all(traced(pair) or bool(np.all(np.equal(*pair))) for pair in pairs)
 
 
 def layer_cells(boundaries: Boundaries, axis: int) -> tuple[int, int]:

@@ -161,7 +161,7 @@ def cross_section_modes(
     _check_arguments(grid, medium, count, boundaries)
     frequency = check_section(grid, medium, one_frequency(frequency))
     numbers = {"radius": radius, "target": target, "spacing": spacing, "dt": dt}
-    numbers = {k: as_array(v) for k, v in numbers.items() if v is not None}
+    numbers = {k: as_array(v, k) for k, v in numbers.items() if v is not None}
     for name in {"target", "spacing", "dt"} & set(numbers):
         numbers[name] = positive(numbers[name], name)
     if "dt" in numbers:

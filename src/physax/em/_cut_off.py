@@ -5,11 +5,10 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.core
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, traced
 from ..units import SPEED_OF_LIGHT
 from ._frame import build_frame
 from ._port_plane import PortPlane, plane_modes, port_plane
@@ -75,7 +74,7 @@ def check_modes(
         ArgumentError: Names the mode and the frequency.
     """
     known = (sim.grid, sim.medium, sim.dt, frequencies)
-    if not ports or any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(known)):
+    if not ports or traced(known):
         return
     sim = eqx.tree_at(lambda s: (s.sources, s.monitors), sim, ({}, {}))
     frame = build_frame(sim.grid, sim.boundaries, sim.components)

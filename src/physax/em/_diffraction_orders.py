@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from operator import index
 
 import equinox as eqx
-import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Complex, Float, Int
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, traced
 from ..units import ETA_0, FEMTO, SPEED_OF_LIGHT
 from ._components import AXES
 from ._currents import in_one_medium
@@ -183,7 +181,7 @@ def _bounds(
     """Returns the largest order along each axis."""
     if orders is None:
         known = (near.frequencies, near.permittivity, *near.periods, *near.wavevectors)
-        if any(isinstance(x, jax.core.Tracer) for x in known):
+        if traced(known):
             raise ArgumentError(
                 "`orders` must be given under `jit`: for each axis across the face the "
                 "largest number, such as (3,)."

@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, as_array, traced
 from ..grid import Block, Box
 from ._boxes import as_box, in_block, over_cuts, size_of, to_wall
 from ._poles import (
@@ -30,7 +30,7 @@ def _fraction(value: Any) -> Fraction:
     """Converts fractions, refusing what would amplify."""
 
     def one(value, where=""):
-        value = as_array(value)
+        value = as_array(value, "fraction")
         if not jnp.issubdtype(value.dtype, jnp.floating):
             raise ArgumentError(
                 f"`fraction`{where} must be real, but has dtype {value.dtype}."
@@ -108,7 +108,7 @@ class Dispersion(eqx.Module):
 
 def metallic(one: Dispersion) -> bool:
     """Whether the permittivity is below 0 at some frequency, as far as is known."""
-    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(one.poles)):
+    if traced(one.poles):
         return False
     with jax.ensure_compile_time_eval():
         scales = [float(pole.scale()) for pole in one.poles]

@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Complex, Float
 
-from .._checks import ArgumentError, check, warn
+from .._checks import ArgumentError, check, traced, warn
 from ..units import EPSILON_0, ETA_0, FEMTO, MU_0, SPEED_OF_LIGHT
 from ._clock import Clock
 from ._medium import Property
@@ -252,8 +252,7 @@ def _alike(dipole: Dipole, source: AbstractSource) -> bool:
     """Whether a source is the dipole, as far as both are known."""
     ours, theirs = jax.tree.flatten(dipole), jax.tree.flatten(source)
     return ours[1] == theirs[1] and all(
-        any(isinstance(x, jax.core.Tracer) for x in pair)
-        or np.array_equal(np.asarray(pair[0]), np.asarray(pair[1]))
+        traced(pair) or np.array_equal(np.asarray(pair[0]), np.asarray(pair[1]))
         for pair in zip(ours[0], theirs[0], strict=True)
     )
 
@@ -265,7 +264,7 @@ def _check_band(
 ) -> None:
     """Warns of frequencies that no source emits."""
     pulses = [source.pulse for source in sources.values()]
-    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(pulses)):
+    if traced(pulses):
         return
     if isinstance(frequencies, jax.core.Tracer) or not pulses:
         return

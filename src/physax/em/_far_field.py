@@ -76,7 +76,7 @@ def direction(
 
 def _radians(angle: Num[ArrayLike, "..."], name: str) -> Num[Array, "..."]:
     """Returns angles as an array, refusing those that must be degrees."""
-    angle = as_array(angle)
+    angle = as_array(angle, name)
     with at_once(angle):
         # NaN goes on.
         good = ~(jnp.abs(angle) > 4 * np.pi)
@@ -149,7 +149,7 @@ def far_field(near: NearField, directions: Num[ArrayLike, "..."]) -> FarField:
             a vector is longer or shorter than 1 by more than a thousandth.
     """
     near = projectable(near)
-    vectors = as_array(directions)
+    vectors = as_array(directions, "directions")
     if vectors.shape[-1:] != (near.ndim,):
         raise ArgumentError(
             f"`directions` must have {near.ndim} components along the last axis, but "

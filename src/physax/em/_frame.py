@@ -2,10 +2,9 @@
 
 from typing import NamedTuple
 
-import jax.core
 import numpy as np
 
-from .._checks import ArgumentError, warn
+from .._checks import ArgumentError, refuse_text, traced, warn
 from ..grid import Box, Grid
 from ._boundaries import Boundaries, layer_cells
 from ._components import Components
@@ -141,13 +140,14 @@ def check_size(value: Point, frame: Frame, what: str) -> Point:
     return values
 
 
-def as_point(value) -> Point:
+def as_point(value, name: str = "position or size") -> Point:
     """Converts a number, a list or an array to a tuple of floats."""
-    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(value)):
+    if traced(value):
         raise ArgumentError(
             "Positions and sizes of sources, ports and monitors must be known before "
             "compilation, but one is traced. Shapes of a medium may move instead."
         )
+    refuse_text(value, name)
     return tuple(float(v) for v in np.ravel(value))
 
 
@@ -166,7 +166,7 @@ def build_frame(grid: Grid, boundaries: Boundaries, components: Components) -> F
         ArgumentError: If the grid is traced: where things lie must be known before the
             program is compiled.
     """
-    if any(isinstance(v, jax.core.Tracer) for v in (*grid.widths, *grid.origin)):
+    if traced((*grid.widths, *grid.origin)):
         raise ArgumentError(
             "`grid` must be known before compilation, but is traced. Build the "
             "`Simulation` outside `jit` and replace its traced leaves inside."

@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array
 
-from .._checks import ArgumentError, check
+from .._checks import ArgumentError, check, traced
 from .._loop import iterate
 from ..grid import Layout
 from ._adjoints import AbstractAdjoint, refuse_powers
@@ -150,7 +150,7 @@ def _equal(one: Array, other: Array) -> bool:
         return True
     if one.shape != other.shape:
         return False
-    known = not any(isinstance(x, jax.core.Tracer) for x in (one, other))
+    known = not traced((one, other))
     return known and bool(np.all(np.asarray(one) == np.asarray(other)))
 
 

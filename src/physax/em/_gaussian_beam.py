@@ -19,6 +19,7 @@ from .._checks import (
     between,
     check,
     positive,
+    traced,
     warn,
 )
 from ..grid import Box
@@ -320,7 +321,7 @@ def check_beams(
         known = (beam, setup)
         with at_once(known):
             _one_medium(place, setup, f"source {name!r}")
-            if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(known)):
+            if traced(known):
                 continue
             lost = _cut_off(beam, place, setup)
         if lost > _RIM:

@@ -3,11 +3,10 @@
 import math
 from collections.abc import Iterable, Sequence
 
-import jax.core
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
-from .._checks import ArgumentError, whole
+from .._checks import ArgumentError, traced, whole
 from ..grid import AXES, Grid
 from ._boundaries import PEC
 from ._extent import check_scale
@@ -120,7 +119,7 @@ def _check_numbers(cells: float | int, ratio: float | int, layer: int):
 
 def _bounds(structure: Structure) -> tuple[np.ndarray, np.ndarray]:
     low, high = structure.shape.bounds()
-    if isinstance(low, jax.core.Tracer) or isinstance(high, jax.core.Tracer):
+    if traced((low, high)):
         raise ArgumentError(
             "The shapes of `structures` must be known when the grid is made, but one "
             "is traced. Make the grid outside of `jit` and `grad`."

@@ -15,7 +15,7 @@ import jax.core
 import numpy as np
 from jaxtyping import ArrayLike, Num
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, refuse_text
 from ..units import MICRO
 from ._materials import Material, check_range
 from ._poles import Drude, Lorentz
@@ -122,6 +122,7 @@ def _check_range(name: str, entry: LibraryEntry, wavelengths: Any) -> None:
             "`wavelengths` must be known when the material is looked up, but they are "
             "traced. Look it up outside of the traced function."
         )
+    refuse_text(wavelengths, "wavelengths")
     waves = np.asarray(wavelengths, float)
     check_range(waves, (entry.shortest, entry.longest), f"{name!r} ({entry.source})")
 

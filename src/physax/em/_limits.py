@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, traced
 from ..grid import Box, Grid
 from ..units import SPEED_OF_LIGHT
 from ._apodised import Apodised
@@ -88,7 +88,7 @@ def check_step(dt: Array, limit: Array) -> None:
     Raises:
         ArgumentError: If it is above.
     """
-    if isinstance(dt, jax.core.Tracer) or isinstance(limit, jax.core.Tracer):
+    if traced((dt, limit)):
         return
     # A relative slack of a few roundings: the limit itself is stable.
     if float(dt) > float(limit) * (1 + 4 * float(jnp.finfo(dt.dtype).eps)):

@@ -36,7 +36,7 @@ def _values(
         # A constant must stay one under `jit` too: then `rasterise` can see that a
         # property is the same everywhere and store no array for it.
         with jax.ensure_compile_time_eval():
-            x = as_array(x)
+            x = as_array(x, name)
             if jnp.issubdtype(x.dtype, jnp.integer):
                 x = x.astype(float)
     if not jnp.issubdtype(x.dtype, jnp.floating):
@@ -205,7 +205,7 @@ def complex_permittivity(
             f"`material` must be a `Material`, but is {material!r}. Perfect metal has "
             "no permittivity, and materials are looked up by name with `library`."
         )
-    f = positive(as_array(frequency), "frequency")
+    f = positive(frequency, "frequency")
     if material.valid is not None and not isinstance(f, jax.core.Tracer):
         waves = np.atleast_1d(SPEED_OF_LIGHT / np.asarray(f))
         check_range(waves, material.valid, "`material`")

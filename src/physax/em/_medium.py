@@ -26,7 +26,7 @@ def _checked(name: str, *, positive: bool):
     """Makes a converter that refuses bad values with the index of the first."""
 
     def convert_one(value, where):
-        value = as_array(value)
+        value = as_array(value, name)
         if not jnp.issubdtype(value.dtype, jnp.inexact):
             value = value.astype(float)
         if jnp.iscomplexobj(value):

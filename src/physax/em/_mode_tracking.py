@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 from scipy.optimize import linear_sum_assignment
 
-from .._checks import ArgumentError, positive
+from .._checks import ArgumentError, positive, traced
 from ..units import ETA_0
 from ._cross_section import CrossSectionModes
 
@@ -62,7 +62,7 @@ def mode_overlap(
 def _check_places(one: CrossSectionModes, other: CrossSectionModes) -> None:
     """Refuses modes whose samples lie at different places, where they are known."""
     both = one.coordinates["Hz"], other.coordinates["Hz"]
-    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(both)):
+    if traced(both):
         return
     for axis, here, there in zip("xy", *both, strict=True):
         apart = np.abs(np.asarray(here) - np.asarray(there))

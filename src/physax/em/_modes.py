@@ -1,13 +1,11 @@
 """Modes of a slab on the same Yee points as the simulation that uses them."""
 
 import equinox as eqx
-import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, traced
 from ..units import ETA_0, SPEED_OF_LIGHT
 from ._boundaries import PEC, Periodic
 from ._eigenpair import eigenpair
@@ -153,7 +151,7 @@ def check_line(arrays: dict[str, ArrayLike]) -> int:
 def _check_scale(line: dict[str, Array], widths: Array, frequency: Array) -> None:
     """Refuses, where it is known, a frequency that does not fit the line."""
     values = (*line.values(), widths, frequency)
-    if any(isinstance(value, jax.core.Tracer) for value in values):
+    if traced(values):
         return
     own, along, across = map(np.asarray, line.values())
     cells = np.asarray(widths)

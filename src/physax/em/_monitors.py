@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Complex, Float, Int
 
-from .._checks import ArgumentError, as_array, positive
+from .._checks import ArgumentError, positive
 from ..grid import AXES, Box
 from ._clock import Clock
 from ._frame import Frame, Point, as_point, check_point, check_size
@@ -68,7 +68,7 @@ class AbstractMonitor(eqx.Module):
 
 def as_frequencies(values) -> Float[Array, " freqs"]:
     """Returns frequencies as a list of positive numbers in Hz."""
-    values = positive(as_array(values), "frequencies")
+    values = positive(values, "frequencies")
     if values.ndim > 1 or values.size == 0:
         raise ArgumentError(
             "`frequencies` must be one number or a list of at least one, but has shape "

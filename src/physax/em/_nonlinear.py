@@ -22,7 +22,7 @@ def _susceptibility(name: str) -> Callable[[Any], Susceptibility]:
     """Makes a converter that refuses what is not real and finite."""
 
     def one(value, where=""):
-        value = as_array(value)
+        value = as_array(value, name)
         value = (
             value if jnp.issubdtype(value.dtype, jnp.inexact) else value.astype(float)
         )
@@ -108,4 +108,4 @@ def kerr_susceptibility(
         The susceptibility for a wave of one polarisation (Boyd, section 4.1).
     """
     scale = 4 / 3 * EPSILON_0 * SPEED_OF_LIGHT
-    return scale * as_array(index) ** 2 * as_array(n2)
+    return scale * as_array(index, "index") ** 2 * as_array(n2, "n2")

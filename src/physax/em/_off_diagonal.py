@@ -23,7 +23,7 @@ def _entries(value: Any) -> dict[str, Array]:
         )
     found = {}
     for key, given in value.items():
-        entry = as_array(given)
+        entry = as_array(given, "inverse")
         if not jnp.issubdtype(entry.dtype, jnp.floating):
             raise ArgumentError(
                 f"`inverse`[{key!r}] must be real, but has dtype {entry.dtype}."

@@ -2,13 +2,12 @@
 
 import equinox as eqx
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 from scipy.linalg import toeplitz
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, traced
 from ._monitors import SpectralFields, as_frequencies
 from ._time_monitors import TimeSeries
 
@@ -64,7 +63,7 @@ def pade(
             finite, or a frequency is above half its sampling rate.
     """
     leaves = jax.tree.leaves((series, frequencies))
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+    if traced(leaves):
         raise ArgumentError(
             "`series` must be known, but is traced: call `pade` outside of `jit`."
         )

@@ -186,7 +186,7 @@ def scale(
     Raises:
         ArgumentError: If an argument is out of its range.
     """
-    factors = as_floats(factors)
+    factors = as_floats(factors, "factors")
     if factors.shape not in ((), (3,)):
         raise ArgumentError(
             f"`factors` must be one number or three, but has shape {factors.shape}."

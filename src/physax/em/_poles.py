@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Complex, Float, Num
 
-from .._checks import ArgumentError, as_array, at_once, check
+from .._checks import ArgumentError, as_array, at_once, check, single, traced
 
 
 TAU = 2 * np.pi
@@ -72,7 +72,7 @@ def _real(
 
     def convert(x):
         with at_once(x):
-            x = as_array(x)
+            x = as_array(x, name)
             if x.shape != () or jnp.iscomplexobj(x):
                 raise ArgumentError(
                     f"`{name}` must be one real number, but has shape {x.shape} and "
@@ -107,7 +107,7 @@ class Lorentz(AbstractPole):
     damping: Float[Array, ""] = eqx.field(converter=_real("damping", 0.0), default=0.0)
 
     def susceptibility(self, frequency):
-        f, f0 = as_array(frequency), self.frequency
+        f, f0 = as_array(frequency, "frequency"), self.frequency
         # In units of the resonance: squares of frequencies overflow float32.
         x, loss = f / f0, self.damping / f0
         return self.strength / (1 - x**2 - 1j * x * loss)
@@ -144,7 +144,7 @@ class Drude(AbstractPole):
     damping: Float[Array, ""] = eqx.field(converter=_real("damping", 0.0), default=0.0)
 
     def susceptibility(self, frequency):
-        x = as_array(frequency) / self.frequency
+        x = as_array(frequency, "frequency") / self.frequency
         return -1 / (x * (x + 1j * self.damping / self.frequency))
 
     def rates(self, dt):
@@ -177,7 +177,8 @@ class Debye(AbstractPole):
     time: Float[Array, ""] = eqx.field(converter=_real("time", 0.0, above=True))
 
     def susceptibility(self, frequency):
-        return self.strength / (1 - 1j * TAU * as_array(frequency) * self.time)
+        f = as_array(frequency, "frequency")
+        return self.strength / (1 - 1j * TAU * f * self.time)
 
     def rates(self, dt):
         del dt
@@ -191,11 +192,7 @@ class Debye(AbstractPole):
 def _complex(name: str) -> Callable[[ArrayLike], Array]:
     def convert(x):
         with at_once(x):
-            x = as_array(x)
-            if x.shape != ():
-                raise ArgumentError(
-                    f"`{name}` must be one number, but has shape {x.shape}."
-                )
+            x = single(as_array(x, name), name)
             if not jnp.iscomplexobj(x):
                 x = x.astype(jnp.result_type(x, jnp.complex64))
             return check(x, jnp.isfinite(x), f"`{name}` must be finite")
@@ -235,7 +232,7 @@ class PoleResidue(AbstractPole):
             )
 
     def susceptibility(self, frequency):
-        iw = 1j * TAU * as_array(frequency)
+        iw = 1j * TAU * as_array(frequency, "frequency")
         pair = [(self.pole, self.residue), (self.pole.conj(), self.residue.conj())]
         return -sum(c / (iw + a) for a, c in pair)
 
@@ -331,7 +328,7 @@ def susceptibility(
     Returns:
         A complex number for each frequency.
     """
-    f = as_array(frequency)
+    f = as_array(frequency, "frequency")
     total = jnp.zeros(f.shape, jnp.result_type(f, jnp.complex64))
     for pole in poles:
         total = total + pole.susceptibility(f)
@@ -364,9 +361,7 @@ def check_poles(poles: Sequence[AbstractPole]) -> None:
     Raises:
         ArgumentError: Tells the frequency at which the loss is most negative.
     """
-    if not poles or any(
-        isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(poles)
-    ):
+    if not poles or traced(poles):
         return
     with jax.ensure_compile_time_eval():
         scales = np.asarray([float(pole.scale()) for pole in poles])

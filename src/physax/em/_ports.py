@@ -20,7 +20,8 @@ from ._setup import Setup
 
 
 def _as_width(value) -> float | Point:
-    return as_point(value) if np.ndim(value) else float(value)
+    point = as_point(value, "width")
+    return point if np.ndim(value) else point[0]
 
 
 class Port(eqx.Module):

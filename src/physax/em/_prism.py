@@ -5,12 +5,11 @@ from collections.abc import Sequence
 
 import equinox as eqx
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, check
+from .._checks import ArgumentError, check, traced
 from ..grid import AXES
 from ._combinations import AbstractShape
 from ._outlines import check_outlines, following, in_outlines
@@ -92,7 +91,7 @@ class Prism(AbstractShape):
         check_outline_counts(self.outlines, self.vertices.shape[0])
         check_ends(self.low, self.high)
         numbers = (self.vertices, self.low, self.high, self.sidewall, self.drawn_at)
-        if not any(isinstance(x, jax.core.Tracer) for x in numbers):
+        if not traced(numbers):
             self._check_sections()
 
     def _check_sections(self):

@@ -5,12 +5,11 @@ from itertools import product
 
 import equinox as eqx
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Complex, Float, Num
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, as_array, traced
 from ..units import SPEED_OF_LIGHT
 from ._components import AXES, components
 from ._currents import WALLS, Currents, projectable, surface_currents, wavenumber
@@ -70,7 +69,7 @@ def project_fields(near: NearField, points: Num[ArrayLike, "..."]) -> ProjectedF
         ArgumentError: As `far_field`.
     """
     near = projectable(near)
-    places = as_array(points)
+    places = as_array(points, "points")
     if places.shape[-1:] != (near.ndim,):
         raise ArgumentError(
             f"`points` must have {near.ndim} coordinates along the last axis, but have "
@@ -82,7 +81,7 @@ def project_fields(near: NearField, points: Num[ArrayLike, "..."]) -> ProjectedF
 def _known_phase(near: NearField, points: ArrayLike) -> Array | None:
     """Returns wavenumber times distance from 0, modulo a turn, or `None` if traced."""
     medium = near.frequencies, near.permittivity, near.permeability
-    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((medium, points))):
+    if traced((medium, points)):
         return None
     frequencies, eps, mu = (np.asarray(x, np.float64) for x in medium)
     places = np.asarray(points, np.float64).reshape(-1, near.ndim)

@@ -9,7 +9,7 @@ import jax.core
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array, positive, warn
+from .._checks import ArgumentError, positive, traced, warn
 from ..grid import Grid
 from ..units import SPEED_OF_LIGHT
 from ._boxes import cells_of
@@ -139,7 +139,7 @@ def check_cells(
     electric, magnetic = _entries(medium.permittivity), _entries(medium.permeability)
     poles = jax.tree.leaves(medium.dispersions)
     parts = (*electric, *magnetic, *grid.widths, *poles)
-    if any(isinstance(part, jax.core.Tracer) for part in parts):
+    if traced(parts):
         return
     for told, frequency in frequencies.items():
         if isinstance(frequency, jax.core.Tracer):
@@ -179,7 +179,7 @@ LEAST_SPAN = 1e-3
 
 def one_frequency(value: Any) -> Float[Array, ""]:
     """Returns a frequency as an array, refusing several and one not positive."""
-    frequency = positive(as_array(value), "frequency")
+    frequency = positive(value, "frequency")
     if frequency.ndim:
         raise ArgumentError(
             "`frequency` must be one number, but has shape "
@@ -230,7 +230,7 @@ def check_section(
 
     @jax.custom_jvp
     def checked(frequency):
-        if not any(isinstance(x, jax.core.Tracer) for x in (frequency, *grid.widths)):
+        if not traced((frequency, *grid.widths)):
             check_span("grid", _longest(grid), float(frequency))
             whole = medium.merged(grid.shape)
             told = {"`frequency`": frequency}

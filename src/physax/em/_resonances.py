@@ -4,12 +4,10 @@ import math
 from collections.abc import Sequence
 
 import equinox as eqx
-import jax
-import jax.core
 import numpy as np
 from jaxtyping import ArrayLike, Complex, Float, Inexact, Num
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, traced
 from .._status import RunError, Status
 from ..units import NANO, SPEED_OF_LIGHT, TERA
 from ._matrix_pencil import STOP, Modes, modes_in_band
@@ -171,7 +169,7 @@ def _genuine(modes: Modes, count: int, tolerance: float) -> np.ndarray:
 
 def _record(signal, dt) -> _Record:
     """Returns samples as columns in double precision, with their times."""
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(signal)):
+    if traced(signal):
         raise ArgumentError(
             "`signal` must be known, but is traced: call `resonances` outside of `jit`."
         )

@@ -5,12 +5,11 @@ from functools import partial
 
 import equinox as eqx
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from .._checks import ArgumentError, instance
+from .._checks import ArgumentError, instance, traced
 from .._loop import iterate
 from .._status import Status, raise_for
 from ..grid import Layout
@@ -219,7 +218,7 @@ def run(
         instance(
             checkpoint, "checkpoint", Checkpointing, "Write `Checkpointing(folder)`."
         )
-    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(sim)):
+    if traced(sim):
         raise ArgumentError(
             "`sim` must be known, but is traced: `run` works from the host. Inside "
             "`jit`, `vmap` and `grad` call `simulate`."

@@ -11,15 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Complex, Float
 
-from .._checks import (
-    ArgumentError,
-    as_array,
-    at_once,
-    by_name,
-    check,
-    positive,
-    warn,
-)
+from .._checks import ArgumentError, at_once, by_name, check, positive, traced, warn
 from ..grid import Box, Grid, Layout
 from ..units import SPEED_OF_LIGHT
 from ._adjoints import AbstractAdjoint
@@ -63,9 +55,7 @@ def _check_places(
                 f"Ports {one!r} and {other!r} must not overlap, but take the samples "
                 f"{here} and {there}. Move one, or make their `width` smaller."
             )
-    if isinstance(lowest, jax.core.Tracer) or any(
-        isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(sim.medium)
-    ):
+    if isinstance(lowest, jax.core.Tracer) or traced(sim.medium):
         return
     names = sim.components.electric
     for name, box in boxes.items():
@@ -103,7 +93,7 @@ def _review_modes(result: Result, ports: Mapping[str, Port]) -> None:
 
 def _review_directions(driven: str, seen: dict[str, ModeAmplitudes]) -> None:
     """Warns of ports that seem to point out of the device, as far as they are known."""
-    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(seen)):
+    if traced(seen):
         return
     power = {
         name: [np.abs(np.asarray(a)) ** 2 for a in (found.incoming, found.outgoing)]
@@ -239,7 +229,7 @@ _LARGEST = 1000
 
 
 def _as_wavelengths(wavelengths, grid: Grid) -> Float[Array, " wavelengths"]:
-    waves = positive(as_array(wavelengths), "wavelengths")
+    waves = positive(wavelengths, "wavelengths")
     if waves.ndim > 1 or waves.size == 0:
         raise ArgumentError(
             "`wavelengths` must be one number or a list of at least one, but has shape "

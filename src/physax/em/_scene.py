@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
-from .._checks import ArgumentError, by_name, instance
+from .._checks import ArgumentError, by_name, instance, refuse_text
 from ..grid import Grid
 from ..units import SPEED_OF_LIGHT
 from ._boundaries import PEC, Boundaries
@@ -140,6 +140,8 @@ def check_size(
             "`size` must have one length in metres for each axis, such as (1e-6, "
             f"2e-6), but is {size!r}."
         )
+    refuse_text(size, "size")
+    refuse_text(wavelengths, "wavelengths")
     size = [float(length) for length in size]
     if not 1 <= len(size) <= 3:
         raise ArgumentError(f"`size` must have 1 to 3 entries, but has {len(size)}.")

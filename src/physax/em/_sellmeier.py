@@ -52,7 +52,7 @@ def sellmeier(
 
 def _listed(x: ArrayLike | Sequence, name: str) -> Array:
     """Returns numbers as a list of real ones."""
-    x = as_array(x)
+    x = as_array(x, name)
     if x.ndim != 1 or jnp.iscomplexobj(x):
         raise ArgumentError(
             f"`{name}` must be a list of real numbers, but has shape {x.shape} and "

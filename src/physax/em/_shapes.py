@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -22,8 +23,8 @@ from ._shape_fields import (
     around,
     around_prism,
     as_centre,
-    as_floats,
     as_length,
+    as_number,
     as_point,
     as_vertices,
     check_axis,
@@ -195,8 +196,12 @@ class Polygon(AbstractShape):
 
     vertices: Float[Array, "vertices 2"] = eqx.field(converter=as_vertices)
     axis: str = eqx.field(static=True, default="z")
-    low: Float[Array, ""] = eqx.field(converter=as_floats, default=-math.inf)
-    high: Float[Array, ""] = eqx.field(converter=as_floats, default=math.inf)
+    low: Float[Array, ""] = eqx.field(
+        converter=partial(as_number, name="low"), default=-math.inf
+    )
+    high: Float[Array, ""] = eqx.field(
+        converter=partial(as_number, name="high"), default=math.inf
+    )
     outlines: tuple[int, ...] | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):

@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from .._checks import ArgumentError, warn
+from .._checks import ArgumentError, traced, warn
 from .._status import Status
 from ..grid import Layout
 from ..runtime import check_memory
@@ -201,18 +201,14 @@ def _late_pulse(sim: Simulation) -> tuple[str, float, float] | None:
         Name of the source, its bandwidth in Hz and the length of the run in seconds.
     """
     # A gradient leaves the residual concrete, but not what it is taken by.
-    if _is_traced(sim.dt):
+    if traced(sim.dt):
         return None
     end = float(sim.steps * np.min(np.asarray(sim.dt)))
     for name, source in sim.sources.items():
-        if not isinstance(source.pulse, GaussianPulse) or _is_traced(source.pulse):
+        if not isinstance(source.pulse, GaussianPulse) or traced(source.pulse):
             continue
         # On the host, as above.
         pulse = jax.tree.map(np.asarray, source.pulse)
         if np.max(pulse.duration()) > 2 * end:
             return name, float(np.min(pulse.bandwidth)), end
     return None
-
-
-def _is_traced(tree) -> bool:
-    return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))

@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Num
 
-from .._checks import ArgumentError, by_name, instance, positive, warn
+from .._checks import ArgumentError, by_name, instance, positive, traced, warn
 from ..grid import Grid
 from ..runtime import Precision
 from ._apodised import check_windows
@@ -336,7 +336,7 @@ def _warn_of_metal_in_layers(
     """
     for number, one in enumerate(medium.dispersions):
         # A traced shape has the box of the whole grid, wherever it lies.
-        if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(one.fraction)):
+        if traced(one.fraction):
             continue
         inside = True
         for axis, (low, high) in enumerate(one.box):

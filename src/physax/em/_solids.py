@@ -5,12 +5,11 @@ from collections.abc import Sequence
 
 import equinox as eqx
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, check
+from .._checks import ArgumentError, check, traced
 from ..grid import AXES
 from ._combinations import AbstractShape
 from ._outlines import across_of
@@ -27,7 +26,7 @@ from ._shape_fields import (
 
 
 def _radii(x: ArrayLike | Sequence) -> Float[Array, "3"]:
-    x = as_floats(x)
+    x = as_floats(x, "radii")
     if x.shape != (3,):
         raise ArgumentError(f"`radii` must have shape (3,), but has shape {x.shape}.")
     good = (x > 0) & jnp.isfinite(x)
@@ -35,7 +34,7 @@ def _radii(x: ArrayLike | Sequence) -> Float[Array, "3"]:
 
 
 def _two_radii(x: ArrayLike | Sequence) -> Float[Array, "2"]:
-    x = as_floats(x)
+    x = as_floats(x, "radii")
     if x.shape != (2,):
         raise ArgumentError(f"`radii` must have shape (2,), but has shape {x.shape}.")
     x = check(x, (x >= 0) & jnp.isfinite(x), "`radii` must be finite and at least 0")
@@ -136,8 +135,8 @@ class Ring(AbstractShape):
 
     def __check_init__(self):
         check_axis(self.axis)
-        traced = any(isinstance(x, jax.core.Tracer) for x in (self.radius, self.width))
-        if not traced and np.any(np.asarray(self.width) > 2 * np.asarray(self.radius)):
+        known = not traced((self.radius, self.width))
+        if known and np.any(np.asarray(self.width) > 2 * np.asarray(self.radius)):
             raise ArgumentError(
                 f"`width` must be at most twice `radius` ({float(self.radius):g}), but "
                 f"is {float(self.width):g}."

@@ -18,7 +18,7 @@ from ._shape_fields import as_floats
 
 
 def _vertices(x: ArrayLike | Sequence) -> Float[Array, "vertices 3"]:
-    x = as_floats(x)
+    x = as_floats(x, "vertices")
     if x.ndim != 2 or x.shape[1] != 3:
         raise ArgumentError(
             f"`vertices` must have shape (n, 3), but has shape {x.shape}."

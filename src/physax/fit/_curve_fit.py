@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike, Num
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, written_for_jax
 from ..runtime import require_x64
 from ._fit_result import FitResult
 from ._least_squares import least_squares
@@ -190,13 +190,8 @@ def _check_bound_shapes(bounds, count: int) -> None:
 
 
 def _check_model(f: Callable, xdata, start, ydata) -> None:
-    try:
+    with written_for_jax("f"):
         found = eqx.filter_eval_shape(f, xdata, *start)
-    except jax.errors.TracerArrayConversionError as error:
-        raise ArgumentError(
-            "`f` must be written with `jax.numpy`, but hands its arguments to NumPy: "
-            "replace `np.` in it by `jnp.`."
-        ) from error
     if found.shape not in ((), ydata.shape):
         raise ArgumentError(
             f"`f` must return an array of the shape of `ydata`, {ydata.shape}, but "

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, traced
 from .._status import RunError, Status
 from ..runtime import Checkpointing, Progress, require_x64
 from ._driven import fit_blocks
@@ -186,7 +186,7 @@ def _in_memory(
         data, count = spread(problem.data, mesh)
         problem = eqx.tree_at(lambda p: p.data, problem, data)
     options = {"mesh": mesh, "count": count}
-    if not _differentiated(problem):
+    if not traced(problem):
         # First the program that adds up squares, which is nearly always enough.
         search, result = _fit_in_memory(problem, method, chunk, None, False, **options)
         if not isinstance(search.factored, jax.core.Tracer):
@@ -266,11 +266,6 @@ def report(problem: AbstractProblem, method: TrustRegion, search: Search) -> Fit
 
 
 _compiled_report = eqx.filter_jit(report)
-
-
-def _differentiated(problem) -> bool:
-    """Tells whether some transformation follows the data."""
-    return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(problem))
 
 
 def _fit_block_by_block(

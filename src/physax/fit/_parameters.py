@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import ArgumentError, as_array, at_once
+from .._checks import ArgumentError, as_array, at_once, traced
 
 
 class Tie(eqx.Module):
@@ -129,7 +129,7 @@ def to_vector(tree: PyTree) -> Float[Array, " all"]:
     leaves = [x for x in jax.tree.leaves(tree) if eqx.is_inexact_array(x)]
     if not leaves:
         return jnp.zeros((0,))
-    if not any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+    if not traced(leaves):
         # On the host: not a program for each size.
         return jnp.asarray(np.concatenate([np.ravel(leaf) for leaf in leaves]))
     return jnp.concatenate([jnp.ravel(leaf) for leaf in leaves])
@@ -189,7 +189,7 @@ def _bound_vector(bound, tree: PyTree, name: str, empty: float) -> np.ndarray:
             part,
         )
 
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(bound)):
+    if traced(bound):
         raise ArgumentError(
             f"`bounds` must be known, but the {name} one is traced by `jit`, `vmap` or "
             "`grad`. Make the problem outside, or fit a parameter that the residual "

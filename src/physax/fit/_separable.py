@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
-from .._checks import ArgumentError, at_once
+from .._checks import ArgumentError, at_once, traced
 from ._eliminate import (
     Mixing,
     Parts,
@@ -117,7 +117,7 @@ class AbstractSeparable(AbstractProblem):
         if self.coefficients is not None:
             return False
         limits = (self.low, self.high)
-        if any(isinstance(limit, jax.core.Tracer) for limit in limits):
+        if traced(limits):
             return True
         return any(np.isfinite(np.asarray(limit)).any() for limit in limits)
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, as_array, at_once
+from .._checks import ArgumentError, as_array, at_once, refuse_text
 
 
 AXES = ("x", "y", "z")
@@ -65,6 +65,7 @@ def _per_axis(
     value: ArrayLike | Sequence[ArrayLike], name: str, ndim: int
 ) -> tuple[ArrayLike, ...]:
     """Returns one entry per axis from a scalar or from a sequence of `ndim`."""
+    refuse_text(value, name)
     entries = tuple(value) if isinstance(value, Sequence) else (value,) * ndim
     if len(entries) != ndim:
         raise ArgumentError(

@@ -7,12 +7,11 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, traced
 from .._loop import divisor_near, iterate
 from ._fields import AbstractField
 from ._gridded import GriddedField
@@ -212,7 +211,7 @@ def _encloses_traced_field(motion: AbstractMotion) -> bool:
     functions = [x for x in jax.tree.leaves(motion) if isinstance(x, FunctionType)]
     cells = [cell.cell_contents for f in functions for cell in f.__closure__ or ()]
     fields = [x for x in cells if isinstance(x, AbstractField)]
-    return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(fields))
+    return traced(fields)
 
 
 def _is_none(x: Any) -> bool:

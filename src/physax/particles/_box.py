@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array, between
+from .._checks import ArgumentError, as_array, between, traced
 from ._boundaries import AbstractBoundary, Passage, Turn, end
 from ._inlets import AbstractPlacement, Uniform
 from ._state import Particles, bounded, code, select
@@ -192,7 +191,7 @@ class Box(AbstractBoundary):
                 f"{positions.shape[1]}."
             )
         given = (self.low, self.high, positions)
-        if any(isinstance(x, jax.core.Tracer) for x in given):
+        if traced(given):
             inside = (positions >= self.low) & (positions <= self.high)
             return jnp.where(jnp.all(inside, 1, keepdims=True), positions, jnp.nan)
         host = np.asarray(positions)
@@ -377,7 +376,7 @@ def _one_side(rule: AbstractFace, at, beyond, wall, flip):
 
 
 def _check_corners(low: Array, high: Array) -> None:
-    if isinstance(low, jax.core.Tracer) or isinstance(high, jax.core.Tracer):
+    if traced((low, high)):
         return
     wrong = np.flatnonzero(~(np.asarray(high) > np.asarray(low)))
     if wrong.size:

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, Num, PyTree
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, as_array, written_for_jax
 from ._instances import forgotten
 from ._status import ParticleStatus
 
@@ -88,7 +88,8 @@ class Everywhere(AbstractField):
         return ()
 
     def look(self, t, x, memory):
-        value = jnp.asarray(self.function(t, x))
+        with written_for_jax(getattr(self.function, "__name__", "function")):
+            value = jnp.asarray(self.function(t, x))
         if not jnp.iscomplexobj(value):
             value = value.astype(x.dtype)
         return Look(value, memory, jnp.asarray(int(ParticleStatus.ALIVE)))

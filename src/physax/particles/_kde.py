@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 
 import equinox as eqx
-import jax.core
 import jax.numpy as jnp
 import jax.scipy as jsp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, at_once, check
+from .._checks import ArgumentError, at_once, check, traced
 from ..grid import AXES
 from ._bins import as_points, as_weights, in_place
 from ._pair_sums import check_places, pair_sums
@@ -201,8 +200,8 @@ def check_ends(ends: Mapping[str, tuple[float, float]], name: str, ndim: int) ->
                 f"`{name}` must name axes of the points, {AXES[:ndim]}, but has "
                 f"{axis!r}."
             )
-        traced = any(isinstance(end, jax.core.Tracer) for end in (low, high))
-        if not traced and not (low < high and np.isfinite(high - low)):
+        known = not traced((low, high))
+        if known and not (low < high and np.isfinite(high - low)):
             raise ArgumentError(
                 f"`{name}` must give the low and the high end of {axis}, but gives "
                 f"({low:g}, {high:g})."

@@ -10,7 +10,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, as_array, traced
 from ._adjoints import AbstractAdjoint, Checkpointed
 from ._boundaries import AbstractBoundary
 from ._box import AbstractFace
@@ -178,7 +178,7 @@ def check_span(span: tuple[Any, Any], schedule: Schedule) -> None:
     Raises:
         ArgumentError: If the steps reach beyond the data.
     """
-    if any(isinstance(x, jax.core.Tracer) for x in (*span, schedule.times)):
+    if traced((*span, schedule.times)):
         return
     low, high = (float(x) for x in span)
     times = np.asarray(schedule.times)

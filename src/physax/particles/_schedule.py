@@ -6,13 +6,11 @@ from operator import index
 from typing import Any
 
 import equinox as eqx
-import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
-from .._checks import ArgumentError, as_array, check
+from .._checks import ArgumentError, as_array, check, traced
 from ._numbers import check_numbers
 
 
@@ -100,7 +98,7 @@ def plan_steps(
             raise ArgumentError(
                 f"`dt` must be one number, but has shape {np.shape(dt)}."
             )
-    known = not any(isinstance(x, jax.core.Tracer) for x in (times, dt))
+    known = not traced((times, dt))
     array = as_array(times)
     if array.ndim != 1 or array.size < 2:
         raise ArgumentError(

@@ -5,13 +5,12 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, ArrayLike, Bool, Float, Key, Num
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, traced
 from ..runtime import check_memory
 from ._adjoints import AbstractAdjoint
 from ._boundaries import AbstractBoundary
@@ -147,7 +146,7 @@ def _left_at_once(particles: Particles) -> Bool[Array, ""]:
 
 def _refuse_seeds_outside(problem, particles: Particles, seeds, release) -> None:
     """Refuses seeds that lay outside the data, after a run."""
-    known = not any(isinstance(x, jax.core.Tracer) for x in (particles.status, seeds))
+    known = not traced((particles.status, seeds))
     # Particles that left in their first step ended when they began, too.
     if known and _left_at_once(particles):
         numbers = jnp.arange(seeds.shape[0], dtype=jnp.int32)

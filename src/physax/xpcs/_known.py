@@ -3,12 +3,11 @@
 from typing import Any
 
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Num
 
-from .._checks import check
+from .._checks import check, traced
 
 
 def known(*values: Any) -> bool:
@@ -17,7 +16,7 @@ def known(*values: Any) -> bool:
     Args:
         values: Arrays, or `None`.
     """
-    return not any(isinstance(x, jax.core.Tracer) for x in values)
+    return not traced(values)
 
 
 def on_host(*values: Any) -> tuple[Any, ...]:
