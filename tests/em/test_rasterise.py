@@ -131,6 +131,48 @@ def test_gradient_in_position_size_and_material():
         assert gradient[k] == pytest.approx(float(slope), rel=1e-6)
 
 
+def discs_and_boxes(places):
+    """Paints two kinds of shapes in turn, some over others."""
+    structures = [
+        Structure(
+            Circle(place, 0.3 * MICRO) if k % 2 else Box(place, 0.4 * MICRO),
+            Material(2.0 + k),
+        )
+        for k, place in enumerate(places * MICRO)
+    ]
+    return rasterise(structures, GRID, components=EZ).permittivity["Ez"]
+
+
+@pytest.mark.slow(after=1)
+@pytest.mark.parametrize("averaging", ["volume", "polarised"])
+def test_shapes_of_one_kind_are_compiled_once(averaging):
+    def lines(count):
+        def run(radii):
+            discs = [Structure(Circle((0, 0), radius), SILICON) for radius in radii]
+            medium = rasterise(discs, GRID, None, EZ, averaging)
+            return jnp.sum(medium.permittivity["Ez"])
+
+        radii = jnp.linspace(0.9, 0.3, count) * MICRO
+        return jax.jit(jax.grad(run)).lower(radii).compile().as_text().count("\n")
+
+    few, many = lines(4), lines(12)
+    # Without the loop each takes some 4000.
+    assert many - few < 8 * 200
+
+
+def test_shapes_in_a_loop_are_those_alone():
+    places = jax.random.uniform(jax.random.key(2), (7, 2), minval=-0.8, maxval=0.8)
+    known, traced = discs_and_boxes(places), jax.jit(discs_and_boxes)(places)
+    assert jnp.allclose(traced, known, atol=1e-12)
+
+    weight = jax.random.normal(jax.random.key(1), GRID.shape)
+    total = lambda places: jnp.sum(weight * discs_and_boxes(places))  # noqa: E731
+    way = jax.random.normal(jax.random.key(3), places.shape)
+    slope = (total(places + 1e-6 * way) - total(places - 1e-6 * way)) / 2e-6
+    gradient = jax.jit(jax.grad(total))(places)
+    assert jnp.vdot(gradient, way) == pytest.approx(float(slope), rel=1e-6)
+
+
 def test_vmap_over_designs():
     def run(r):
         disc = Structure(Circle((0, 0), r), SILICON)

@@ -7,9 +7,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, whole
+from .._checks import ArgumentError, traced, whole
 from ._overlap import Intervals
 from ._sections import Cells, is_line, shape_of
 from ._visible import outside
@@ -53,6 +54,37 @@ class AbstractShape(eqx.Module):
 
     def __sub__(self, other: "AbstractShape") -> "Difference":
         return Difference(self, other)
+
+
+def covered_by_each(
+    shapes: Sequence[AbstractShape], cells: Sequence[Cells]
+) -> list[Float[Array, "..."]]:
+    """Returns the fraction of each cell that each of several shapes covers.
+
+    Under `jit` shapes of one kind go through a loop, which is compiled once, not once
+    for each.
+    """
+    kinds: dict[Any, list[int]] = {}
+    for i, shape in enumerate(shapes):
+        leaves, kind = jax.tree.flatten(shape)
+        kind = kind, *((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
+        kinds.setdefault(kind, []).append(i)
+    found = {}
+    for same in kinds.values():
+        alike = [shapes[i] for i in same]
+        if len(alike) == 1 or not traced((alike, cells)):
+            parts = [_covered(shape, cells) for shape in alike]
+        else:
+            stacked = jax.tree.map(lambda *x: jnp.stack(x), *alike)
+            in_turn = jax.checkpoint(lambda shape: shape.covered(cells))
+            parts = lax.map(in_turn, stacked)
+        found |= dict(zip(same, parts, strict=True))
+    return [found[i] for i in range(len(shapes))]
+
+
+@eqx.filter_jit
+def _covered(shape: AbstractShape, cells: Sequence[Cells]) -> Array:
+    return shape.covered(cells)
 
 
 def _shapes(shapes: Sequence[AbstractShape]) -> tuple[AbstractShape, ...]:

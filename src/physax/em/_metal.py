@@ -13,7 +13,7 @@ from .._checks import ArgumentError, as_array
 from ..grid import Box, Grid
 from ..units import SPEED_OF_LIGHT
 from ._boxes import cells_of
-from ._combinations import AbstractShape
+from ._combinations import AbstractShape, covered_by_each
 from ._components import Components
 from ._dispersion import Dispersion
 from ._overlap import control_volumes
@@ -39,7 +39,7 @@ _NOTHING = 1e-4
 def _parts(value: Mapping[str, Array]) -> Fields:
     found = {}
     for name, part in value.items():
-        part = as_array(part)
+        part = as_array(part, name)
         if not isinstance(part, jax.core.Tracer):
             host = np.asarray(part)
             low = host.min() if name[0] == "E" else np.nextafter(host.min(), -1)
@@ -147,7 +147,7 @@ def _open_parts(
         part = jnp.full(grid.shape, start, grid.widths[0].dtype)
         cells = _edges_or_faces(grid, parts.stagger(name))
         if painted:
-            covered = [shape.covered(cells) for shape, _ in painted]
+            covered = covered_by_each([shape for shape, _ in painted], cells)
             thin = [isinstance(one, Cut) for one in cells[: grid.ndim]]
             ground, seen = visible(covered, tuple(np.flatnonzero(thin).tolist()))
             part = ground * part

@@ -5,17 +5,17 @@ from functools import reduce
 from operator import add, mul
 from typing import Literal, NamedTuple, get_args
 
-import equinox as eqx
 import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, check, instance
+from .._checks import ArgumentError, check, instance, traced
 from ..grid import AXES, Box, Grid
 from ._boundaries import PEC
 from ._boxes import cells_of
+from ._combinations import covered_by_each
 from ._components import (
     CYLINDRICAL_AXES,
     CYLINDRICAL_NAMES,
@@ -27,7 +27,7 @@ from ._materials import Material
 from ._medium import Medium, Property
 from ._metal import Metal, outside
 from ._nonlinear import Nonlinearity
-from ._overlap import Intervals, control_volumes
+from ._overlap import control_volumes
 from ._poles import AbstractPole
 from ._shapes import AbstractShape, Structure, painted
 from ._subpixel import polarised
@@ -35,11 +35,6 @@ from ._visible import visible
 
 
 Averaging = Literal["volume", "polarised"]
-
-
-@eqx.filter_jit
-def _covered(shape: AbstractShape, cells: list[Intervals | None]) -> Array:
-    return shape.covered(cells)
 
 
 def fill_fraction(
@@ -71,7 +66,7 @@ def fill_fraction(
             f"`stagger` must have one entry per axis ({grid.ndim}), but has "
             f"{len(stagger)}."
         )
-    covered = _covered(shape, control_volumes(grid, stagger))
+    [covered] = covered_by_each([shape], control_volumes(grid, stagger))
     return jnp.broadcast_to(covered, grid.shape)
 
 
@@ -229,9 +224,8 @@ class _Canvas(NamedTuple):
         # The shapes once for each set of sample points, and only where needed.
         if component not in self.known:
             stagger = staggered(component, self.axes)
-            ground, seen = visible(
-                [fill_fraction(shape, self.grid, stagger) for shape in self.shapes]
-            )
+            cells = control_volumes(self.grid, stagger)
+            ground, seen = visible(covered_by_each(self.shapes, cells))
             self.known[component] = [ground, *seen]
         return self.known[component]
 
@@ -335,7 +329,7 @@ def _uncoupled(value: Array, electric: Sequence[str]) -> Array:
 
 def _smallest_box(values: Sequence[Array], shape: tuple[int, ...]) -> Box | None:
     """Returns the box around what is not zero, or the whole grid if that is traced."""
-    if any(isinstance(value, jax.core.Tracer) for value in values):
+    if traced(values):
         return tuple((0, cells) for cells in shape)
     here = np.any([np.asarray(value) != 0 for value in values], axis=0)
     if not here.any():

@@ -6,15 +6,15 @@ from operator import add, itemgetter, mul
 
 import equinox as eqx
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array
 
-from .._checks import check
+from .._checks import check, traced
 from ..grid import AXES, Box, Grid
 from ._boxes import as_box, cells_of, check_inside
+from ._combinations import covered_by_each
 from ._off_diagonal import PAIRS, OffDiagonal
 from ._overlap import Intervals, control_volumes, safe_sqrt
 from ._shapes import AbstractShape
@@ -105,8 +105,8 @@ def _inverses(
                 None if c is None else Intervals(c.position + x, c.below, c.above)
                 for c, x in zip(cells, offsets, strict=True)
             ]
-            found = [lax.optimization_barrier(shape.covered(moved)) for shape in shapes]
-            ground, seen = visible(found)
+            found = covered_by_each(shapes, moved)
+            ground, seen = visible(lax.optimization_barrier(found))
             parts = [ground, *seen]
             return painted(parts, traces), parts
 
@@ -249,7 +249,7 @@ def _smallest(
 ) -> tuple[Box | None, dict[str, Array]]:
     """Returns the smallest box that holds entries and their neighbours, and both."""
     whole = tuple((0, cells) for cells in shape)
-    if any(isinstance(one, jax.core.Tracer) for one in entries.values()):
+    if traced(entries):
         return whole, entries
     host = {pair: np.asarray(entry) for pair, entry in entries.items()}
     least = _NOISE * max(np.max(np.abs(one)) for one in host.values())
