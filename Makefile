@@ -13,10 +13,12 @@ CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.jax_cache \
 # Tests of one file stay together as long as each worker has some: they share fixtures.
 PYTEST := $(CACHE) $(PY) -m pytest -q --dist worksteal
 # Most of the time of the tests goes to the compiler; what they show does not depend on
-# how far it goes. These run longer than they compile, in float32; there eight devices
-# and one differ by their order of operations, which is looser without optimisation.
+# how far it goes. Slow ones of these run longer than they compile, in float32; there
+# eight devices and one differ by their order of operations, which is looser without
+# optimisation.
 LONG := tests/validation $(addprefix tests/examples/test_,guided_designs.py lenses.py mode_converter.py)
-QUICK := XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0"
+QUICK := XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0 \
+	--xla_llvm_disable_expensive_passes=true --xla_cpu_parallel_codegen_split_count=1"
 DOUBLE := $(QUICK) JAX_ENABLE_X64=1
 
 .DEFAULT_GOAL := help
@@ -61,20 +63,20 @@ $(STAMP): pyproject.toml constraints/py311.txt constraints/py313.txt
 demo: $(STAMP)
 	$(PY) -m examples.demo
 
-# Both halves of the tests: $(1) is empty or --slow.
+# Both halves of the tests: $(1) is empty or --slow, $(2) what another session runs.
 define sessions
-	$(QUICK) $(PYTEST) $(1) -n $(WORKERS) --own-cores $(addprefix --ignore=,$(LONG))
-	$(PYTEST) $(1) -n $(WORKERS) $(LONG)
+	$(QUICK) $(PYTEST) $(1) -n $(WORKERS) --own-cores $(addprefix --ignore=,$(2))
 	$(DOUBLE) $(PYTEST) $(1) -n $(WORKERS) --own-cores
 	$(PYTEST) $(1) --devices -n $(WORKERS)
 	$(DOUBLE) $(PYTEST) $(1) --devices -n $(WORKERS)
 endef
 
 test: $(STAMP)
-	$(call sessions,)
+	$(call sessions,,)
 
 test-slow: $(STAMP)
-	$(call sessions,--slow)
+	$(call sessions,--slow,$(LONG))
+	$(PYTEST) --slow -n $(WORKERS) $(LONG)
 
 # One after the other, also under -j: the tests already use every core.
 check: $(STAMP)

@@ -8,6 +8,7 @@ second half (--slow) of tests that take longer.
 
 import gc
 import os
+import re
 import socket
 import sys
 from collections import Counter
@@ -28,6 +29,7 @@ DEVICES = 8
 ONE_PRECISION = {
     "f32": [
         "cli",
+        "design",
         "docs",
         "graph",
         "grid/test_block.py",
@@ -36,23 +38,24 @@ ONE_PRECISION = {
         "grid/test_grid.py",
         "grid/test_layout.py",
         "io",
-        "particles/test_run.py",
+        "particles/test_ends.py",
         "particles/test_seeding.py",
         "particles/test_track_arguments.py",
         "plot",
         "runtime",
         "test_benchmarks.py",
-        "test_import.py",
-        "test_layers.py",
-        "test_source_rules.py",
         "test_status.py",
-        "test_wheel.py",
+        "xpcs/test_correlation.py",
+        "xpcs/test_frames.py",
+        "xpcs/test_positions.py",
         "em/test_explain.py",
         "em/test_materials.py",
         "em/test_medium.py",
         "em/test_faults.py",
         "em/test_run.py",
+        "em/test_recompile.py",
         "em/test_s_parameters.py",
+        "em/test_section_faults.py",
         "em/test_scene.py",
         "em/test_transforms.py",
     ],
@@ -63,11 +66,10 @@ ONE_PRECISION = {
         "test_loop.py",
         "particles/test_box.py",
         "particles/test_density.py",
-        "particles/test_diffrax.py",
         "particles/test_forces.py",
         "particles/test_ftle.py",
         "particles/test_land.py",
-        "particles/test_mistakes.py",
+        "particles/test_mesh_field.py",
         "particles/test_obstacles.py",
         "particles/test_point_cloud.py",
         "particles/test_sph.py",
@@ -75,6 +77,7 @@ ONE_PRECISION = {
         "particles/test_statistics.py",
         "grid/test_difference.py",
         "grid/test_sampling.py",
+        "em/test_compensation.py",
         "em/test_cross_section.py",
         "em/test_diffraction_orders.py",
         "em/test_emission.py",
@@ -97,6 +100,8 @@ ONE_PRECISION = {
         "em/test_shapes.py",
         "em/test_solids.py",
         "em/test_sources.py",
+        "em/test_subpixel.py",
+        "em/test_visible.py",
         "em/test_adjoints.py",
         "em/test_apodised.py",
         "em/test_convergence.py",
@@ -172,6 +177,9 @@ def pytest_ignore_collect(collection_path, config):
     if config.getoption("--slow") and "mark.slow" not in text:
         return True
     here = _precision()
+    other = "x64" if here == "f32" else "f32"
+    if re.search(rf"^pytestmark = .*\bmark\.{other}\b", text, re.MULTILINE):
+        return True
     elsewhere = _marks_of_place(collection_path) - {here}
     return True if elsewhere and f"mark.{here}" not in text else None
 
