@@ -78,12 +78,10 @@ test-slow: $(STAMP)
 	$(call sessions,--slow,$(LONG))
 	$(PYTEST) --slow -n $(WORKERS) $(LONG)
 
-# One after the other, also under -j: the tests already use every core.
+# One after the other, also under -j, where each uses every core.
 check: $(STAMP)
-	$(MAKE) lint
-	$(MAKE) types
+	$(MAKE) -j $(WORKERS) lint types docs
 	$(MAKE) test
-	$(MAKE) docs
 	$(PY) -m examples.demo --small
 
 bench: $(STAMP)

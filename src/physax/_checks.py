@@ -4,7 +4,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from numbers import Integral
+from numbers import Integral, Number
 from typing import Any
 
 import jax
@@ -47,7 +47,7 @@ def written_for_jax(name: str) -> Iterator[None]:
         name: What the user calls it.
 
     Raises:
-        ArgumentError: If it hands a traced value to NumPy, or decides by one.
+        ArgumentError: If it hands a traced value to NumPy or Python, or decides by one.
     """
     try:
         yield
@@ -58,8 +58,16 @@ def written_for_jax(name: str) -> Iterator[None]:
         ) from error
     except jax.errors.TracerBoolConversionError as error:
         raise ArgumentError(
-            f"`{name}` must be one formula for all values, but decides by its "
-            "arguments: replace `if`, `and` and the like in it by `jnp.where`."
+            f"`{name}` must be one formula for all values, but decides by one: replace "
+            "`if`, `and` and the like in it by `jnp.where`."
+        ) from error
+    except (
+        jax.errors.ConcretizationTypeError,
+        jax.errors.TracerIntegerConversionError,
+    ) as error:
+        raise ArgumentError(
+            f"`{name}` must be written with `jax.numpy`, but makes a Python number of "
+            "a value: replace `math.`, `float`, `int` and `.item()` in it."
         ) from error
 
 
@@ -80,12 +88,22 @@ def at_once(x: PyTree[ArrayLike]) -> AbstractContextManager:
 
 
 def refuse_text(x: Any, name: str) -> None:
-    """Refuses text, which NumPy would read as a number, and nothing at all."""
-    for leaf in jax.tree.leaves(x, is_leaf=lambda one: one is None):
-        text = isinstance(leaf, np.ndarray) and leaf.dtype.kind in "SU"
-        if leaf is None or text or isinstance(leaf, (str, bytes)):
-            what = "numbers" if np.ndim(x) else "a number"
-            raise ArgumentError(f"`{name}` must be {what}, but is {x!r}.")
+    """Refuses text, which NumPy would read as a number, and `None`."""
+    if any(map(_is_text, jax.tree.leaves(x, is_leaf=lambda one: one is None))):
+        what = "a number" if x is None or isinstance(x, (str, bytes)) else "numbers"
+        raise ArgumentError(f"`{name}` must be {what}, but is {x!r}.")
+
+
+_TEXT = (str, bytes, bytearray, type(None))
+
+
+def _is_text(x: Any) -> bool:
+    if isinstance(x, (jax.Array, Number, *_TEXT)):
+        return isinstance(x, _TEXT)
+    host = np.asarray(x)
+    if host.dtype.kind == "O":
+        return any(isinstance(one, _TEXT) for one in host.ravel())
+    return host.dtype.kind in "SUT"
 
 
 def as_array(x: ArrayLike | Sequence, name: str = "value") -> Num[Array, "..."]:

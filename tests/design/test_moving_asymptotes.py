@@ -14,7 +14,7 @@ METHODS = [MovingAsymptotes(), MovingAsymptotes(conservative=10)]
 optimise_quietly = lambda *args, **kwargs: optimise(*args, progress=False, **kwargs)  # noqa: E731
 
 # Float32 rounds objectives and constraints to 1e-7 of their size.
-DIGITS = 1e-5 if jnp.result_type(float) == jnp.float64 else 1e-4
+DIGITS = 1e-4
 
 
 @pytest.mark.parametrize("method", METHODS)

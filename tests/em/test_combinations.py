@@ -45,6 +45,14 @@ def test_combinations_are_those_of_counted_points(shape, inside):
     assert np.sqrt(np.mean(error**2)) < 0.008
 
 
+def test_a_chain_of_one_kind_is_one_combination():
+    # Each level would divide the cells again.
+    assert len((BOX | BALL | BOX | BALL).shapes) == 4
+    assert len((BOX & BALL & BOX).shapes) == 3
+    assert len((em.Union([BOX, BALL], parts=3) | BOX).shapes) == 2
+    assert len(((BOX & BALL) | BOX).shapes) == 2
+
+
 def test_a_cell_that_one_shape_cuts_is_exact():
     apart = em.Union((em.Circle((-0.8, 0.0), 0.5), em.Circle((0.7, 0.0), 0.4)))
     area = float(jnp.sum(covered(apart, ndim=2))) * SPACING**2

@@ -1,11 +1,23 @@
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from physax._checks import ArgumentError
-from physax.em import Box, Circle, Material, Structure, fill_fraction, rasterise
+from physax.em import (
+    AbstractShape,
+    Box,
+    Circle,
+    Material,
+    Structure,
+    Union,
+    fill_fraction,
+    rasterise,
+)
 from physax.grid import Grid
+from physax.runtime import no_recompile
 from physax.units import MICRO, NANO
 
 
@@ -143,13 +155,27 @@ def discs_and_boxes(places):
     return rasterise(structures, GRID, components=EZ).permittivity["Ez"]
 
 
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("averaging", ["volume", "polarised"])
-def test_shapes_of_one_kind_are_compiled_once(averaging):
+def one_by_one(discs):
+    return [Structure(disc, SILICON) for disc in discs]
+
+
+def as_one(discs):
+    return [Structure(Box(0.1 * MICRO, 0.9 * MICRO) - Union(discs), SILICON)]
+
+
+@pytest.mark.parametrize(
+    ("paint", "averaging"),
+    [
+        (one_by_one, "volume"),
+        pytest.param(one_by_one, "polarised", marks=pytest.mark.slow),
+        (as_one, "volume"),
+    ],
+)
+def test_shapes_of_one_kind_are_compiled_once(paint, averaging):
     def lines(count):
         def run(radii):
-            discs = [Structure(Circle((0, 0), radius), SILICON) for radius in radii]
-            medium = rasterise(discs, GRID, None, EZ, averaging)
+            structures = paint([Circle((0, 0), radius) for radius in radii])
+            medium = rasterise(structures, GRID, None, EZ, averaging)
             return jnp.sum(medium.permittivity["Ez"])
 
         radii = jnp.linspace(0.9, 0.3, count) * MICRO
@@ -171,6 +197,57 @@ def test_shapes_in_a_loop_are_those_alone():
     slope = (total(places + 1e-6 * way) - total(places - 1e-6 * way)) / 2e-6
     gradient = jax.jit(jax.grad(total))(places)
     assert jnp.vdot(gradient, way) == pytest.approx(float(slope), rel=1e-6)
+
+
+def test_gradients_without_jit_compile_once():
+    total = lambda places: jnp.sum(discs_and_boxes(places) ** 2)  # noqa: E731
+    gradient = jax.grad(total)
+    places = jax.random.uniform(jax.random.key(4), (5, 2))
+    # Two, so that what only a second call compiles is compiled as well.
+    seen = [gradient(places), gradient(places / 2)]
+    with no_recompile():
+        seen.append(gradient(places / 3))
+    assert all(jnp.any(one != 0) for one in seen)
+
+
+@pytest.mark.parametrize("kinds", ["48", "84", "448", "884", "848"])
+def test_shapes_of_two_precisions_share_cells(kinds):
+    discs = [
+        Circle(jnp.zeros(2, f"f{kind}"), jnp.asarray(5e-7, f"f{kind}"))
+        for kind in kinds
+    ]
+    medium = rasterise([Structure(disc, GLASS) for disc in discs], GRID, None, EZ)
+    assert medium.permittivity["Ez"].dtype == float
+
+
+class Halves(AbstractShape):
+    """A user's shape, with attributes that are no arrays."""
+
+    place: jax.Array
+    upper: bool
+    of: Callable
+
+    def covered(self, cells):
+        part = self.of((cells[0].position - self.place) * 1e9)
+        return part if self.upper is True else 1 - part
+
+    def bounds(self):
+        return -jnp.full(3, jnp.inf), jnp.full(3, jnp.inf)
+
+
+@pytest.mark.parametrize("averaging", ["volume", "polarised"])
+def test_shapes_of_users_may_hold_anything(averaging):
+    def painted(place):
+        shapes = [Halves(place, upper, jax.nn.sigmoid) for upper in (True, False, True)]
+        structures = [Structure(s, Material(2.0 + k)) for k, s in enumerate(shapes)]
+        return rasterise(structures, GRID, None, EZ, averaging).permittivity["Ez"]
+
+    known, traced = painted(jnp.zeros(())), jax.jit(painted)(jnp.zeros(()))
+    assert jnp.allclose(known, traced, atol=1e-12)
+    x = GRID.coordinates(0, 0.0)
+    far = jnp.abs(x) > 0.1 * MICRO
+    expected = jnp.where(x > 0, 4.0, 3.0)[:, None]
+    assert jnp.allclose(known[far], jnp.broadcast_to(expected, known.shape)[far])
 
 
 def test_vmap_over_designs():

@@ -106,6 +106,7 @@ def test_layers_that_move_together_have_the_derivative_of_one_border():
     assert float(jax.grad(mean)(0.2)) == pytest.approx(2.0 - 5.0, abs=1e-5)
 
 
+@pytest.mark.f32
 @pytest.mark.parametrize("angle", [0.1, 0.7, 1.1, 1.3])
 def test_rounding_leaves_no_negative_part(angle):
     # Borders that coincide on a slope; less than nothing of a metal would amplify.

@@ -1,6 +1,7 @@
 """Mistakes that users make: what they are told, and what numbers that fail leave."""
 
 import inspect
+import math
 
 import equinox as eqx
 import jax
@@ -102,9 +103,15 @@ def by_branches(t, x):
     return x if x[0] > 0 else -x
 
 
+def by_math(t, x):
+    return math.sin(x[0]) * x
+
+
 REFUSED = [
-    ({"velocity": in_numpy}, "`in_numpy` must be written with `jax.numpy`"),
-    ({"velocity": by_branches}, "`by_branches` must be one formula .* by `jnp.where`"),
+    ({"velocity": in_numpy}, "`velocity` must be written with `jax.numpy`"),
+    ({"velocity": by_math}, "`velocity` must .* makes a Python number"),
+    ({"diffusivity": by_math, "key": KEY}, "`diffusivity` must .* a Python number"),
+    ({"velocity": by_branches}, "`velocity` must be one formula .* by `jnp.where`"),
     ({"velocity": GriddedField}, "`velocity` must be a field.*Did you forget to call"),
     ({"diffusivity": np.ones(3), "key": KEY}, r"`diffusivity` must .*2 .*shape \(3,\)"),
     ({"diffusivity": of_three, "key": KEY}, r"What `diffusivity` returns .*\(3,\)"),

@@ -1,8 +1,8 @@
 """What a shape is, and the union, intersection and difference of shapes."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from .._checks import ArgumentError, traced, whole
 from ._overlap import Intervals
 from ._sections import Cells, is_line, shape_of
-from ._visible import outside
+from ._visible import beneath, outside, visible
 
 
 class AbstractShape(eqx.Module):
@@ -47,13 +47,49 @@ class AbstractShape(eqx.Module):
         """
 
     def __or__(self, other: "AbstractShape") -> "Union":
-        return Union((self, other))
+        return Union((*_members(self, Union), other))
 
     def __and__(self, other: "AbstractShape") -> "Intersection":
-        return Intersection((self, other))
+        return Intersection((*_members(self, Intersection), other))
 
     def __sub__(self, other: "AbstractShape") -> "Difference":
         return Difference(self, other)
+
+
+class Alike(NamedTuple):
+    """Shapes of one kind, which differ in the values of their arrays alone.
+
+    Attributes:
+        numbers: Which they are of all shapes.
+        arrays: The arrays of each.
+        rest: What they have in common.
+    """
+
+    numbers: list[int]
+    arrays: list[AbstractShape]
+    rest: AbstractShape
+
+    def stacked(self) -> AbstractShape:
+        """Returns the arrays of all along a new leading axis."""
+        return jax.tree.map(lambda *x: jnp.stack(x), *self.arrays)
+
+
+def kinds_of(shapes: Sequence[AbstractShape]) -> list[Alike]:
+    """Groups shapes by kind, those that are traced for themselves."""
+    kinds: dict[Any, Alike] = {}
+    for i, shape in enumerate(shapes):
+        arrays, rest = eqx.partition(shape, eqx.is_array)
+        leaves, tree = jax.tree.flatten(arrays)
+        forms = [(leaf.shape, leaf.dtype) for leaf in leaves]
+        common, outline = jax.tree.flatten(rest)
+        # True is 1 as a key, but no number.
+        common = [(type(leaf), leaf) for leaf in common]
+        # Without arrays there is nothing to tell two of them apart in a loop.
+        key = (tree, *forms, outline, *common, traced(leaves) if leaves else i)
+        alike = kinds.setdefault(key, Alike([], [], rest))
+        alike.numbers.append(i)
+        alike.arrays.append(arrays)
+    return list(kinds.values())
 
 
 def covered_by_each(
@@ -61,30 +97,35 @@ def covered_by_each(
 ) -> list[Float[Array, "..."]]:
     """Returns the fraction of each cell that each of several shapes covers.
 
-    Under `jit` shapes of one kind go through a loop, which is compiled once, not once
-    for each.
+    Under `jit` or a derivative shapes of one kind go through a loop, which is compiled
+    once, not once for each.
     """
-    kinds: dict[Any, list[int]] = {}
-    for i, shape in enumerate(shapes):
-        leaves, kind = jax.tree.flatten(shape)
-        kind = kind, *((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
-        kinds.setdefault(kind, []).append(i)
     found = {}
-    for same in kinds.values():
-        alike = [shapes[i] for i in same]
-        if len(alike) == 1 or not traced((alike, cells)):
-            parts = [_covered(shape, cells) for shape in alike]
+    # Under `jit` every new array is traced.
+    new = jnp.zeros(())
+    for alike in kinds_of(shapes):
+        if len(alike.numbers) == 1 or not traced((alike.arrays, cells, new)):
+            parts = [_covered(shapes[i], cells) for i in alike.numbers]
         else:
-            stacked = jax.tree.map(lambda *x: jnp.stack(x), *alike)
-            in_turn = jax.checkpoint(lambda shape: shape.covered(cells))
-            parts = lax.map(in_turn, stacked)
-        found |= dict(zip(same, parts, strict=True))
+            parts = _covered_in_turn(alike.stacked(), alike.rest, cells)
+        found |= dict(zip(alike.numbers, parts, strict=True))
     return [found[i] for i in range(len(shapes))]
 
 
 @eqx.filter_jit
 def _covered(shape: AbstractShape, cells: Sequence[Cells]) -> Array:
     return shape.covered(cells)
+
+
+@eqx.filter_jit
+def _covered_in_turn(
+    arrays: AbstractShape, rest: AbstractShape, cells: Sequence[Cells]
+) -> Array:
+    @jax.checkpoint
+    def one(arrays):
+        return eqx.combine(arrays, rest).covered(cells)
+
+    return lax.map(one, arrays)
 
 
 def _shapes(shapes: Sequence[AbstractShape]) -> tuple[AbstractShape, ...]:
@@ -96,6 +137,19 @@ def _shapes(shapes: Sequence[AbstractShape]) -> tuple[AbstractShape, ...]:
 
 def _parts(parts: Any) -> int:
     return whole(parts, "parts")
+
+
+_PARTS = 2
+
+
+def _members(shape: AbstractShape, kind: type) -> tuple[AbstractShape, ...]:
+    """Returns the shapes of a combination that was written `a | b`, or the shape.
+
+    Cells are then divided once, not once for each `|`.
+    """
+    if isinstance(shape, (Union, Intersection)) and type(shape) is kind:
+        return shape.shapes if shape.parts == _PARTS else (shape,)
+    return (shape,)
 
 
 def _ends(shapes: Sequence[AbstractShape]) -> tuple[Array, Array]:
@@ -137,18 +191,49 @@ def _combined(cells: Sequence[Cells], parts: int, combine) -> Float[Array, "..."
     return mean(fine)
 
 
+def left_free(
+    covered: Callable[[Any], Array],
+    copies: Any,
+    cells: Sequence[Cells],
+) -> Float[Array, "..."]:
+    """Returns the part of each cell that several copies of a shape leave free.
+
+    Args:
+        covered: Returns the fraction of each cell that a copy covers.
+        copies: What to call it with, along the leading axis, one after the other: the
+            fractions do not all fit in memory.
+        cells: The cells.
+    """
+
+    @jax.checkpoint
+    def without(room, copy):
+        part = jnp.broadcast_to(covered(copy), room.shape).astype(room.dtype)
+        return beneath(part, room)[1], None
+
+    kind = jnp.result_type(*(axis.position for axis in cells if axis is not None))
+    return lax.scan(without, jnp.ones(shape_of(cells), kind), copies)[0]
+
+
 def _together(
     shapes: Sequence[AbstractShape], cells: Sequence[Cells], parts: int, *, all_: bool
 ) -> Float[Array, "..."]:
     """Returns what all of several shapes cover, or any of them."""
 
     def combine(cells):
-        part = shapes[0].covered(cells)
-        for shape in shapes[1:]:
-            # One after the other, for not all fit in memory.
-            more = shape.covered(cells)
-            part = outside(1 - part, 1 - more) if all_ else 1 - outside(part, more)
-        return part
+        found = []
+        for alike in kinds_of(shapes):
+
+            def covered(arrays, rest=alike.rest):
+                part = eqx.combine(arrays, rest).covered(cells)
+                # What all cover is what no complement does.
+                return 1 - part if all_ else part
+
+            if len(alike.numbers) == 1:
+                found.append(covered(alike.arrays[0]))
+            else:
+                found.append(1 - left_free(covered, alike.stacked(), cells))
+        free, _ = visible(found)
+        return free if all_ else 1 - free
 
     return _combined(cells, parts, combine)
 
@@ -169,7 +254,7 @@ class Union(AbstractShape):
     """
 
     shapes: tuple[AbstractShape, ...] = eqx.field(converter=_shapes)
-    parts: int = eqx.field(static=True, default=2, converter=_parts)
+    parts: int = eqx.field(static=True, default=_PARTS, converter=_parts)
 
     def covered(self, cells):
         return _together(self.shapes, cells, self.parts, all_=False)
@@ -191,7 +276,7 @@ class Intersection(AbstractShape):
     """
 
     shapes: tuple[AbstractShape, ...] = eqx.field(converter=_shapes)
-    parts: int = eqx.field(static=True, default=2, converter=_parts)
+    parts: int = eqx.field(static=True, default=_PARTS, converter=_parts)
 
     def covered(self, cells):
         return _together(self.shapes, cells, self.parts, all_=True)
@@ -217,7 +302,7 @@ class Difference(AbstractShape):
 
     shape: AbstractShape
     hole: AbstractShape
-    parts: int = eqx.field(static=True, default=2, converter=_parts)
+    parts: int = eqx.field(static=True, default=_PARTS, converter=_parts)
 
     def covered(self, cells):
         return _combined(

@@ -264,9 +264,7 @@ def _check_band(
 ) -> None:
     """Warns of frequencies that no source emits."""
     pulses = [source.pulse for source in sources.values()]
-    if traced(pulses):
-        return
-    if isinstance(frequencies, jax.core.Tracer) or not pulses:
+    if not pulses or traced((pulses, frequencies)):
         return
     bands = [_band(pulse) for pulse in pulses]
     f = np.asarray(frequencies)

@@ -1,5 +1,7 @@
 """Flux monitors: power through a plane."""
 
+from functools import partial
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -31,8 +33,8 @@ class FluxMonitor(AbstractSpectralMonitor):
     """
 
     axis: str = eqx.field(static=True)
-    centre: Point = eqx.field(static=True, converter=as_point)
-    size: Point = eqx.field(static=True, converter=as_point)
+    centre: Point = eqx.field(static=True, converter=partial(as_point, name="centre"))
+    size: Point = eqx.field(static=True, converter=partial(as_point, name="size"))
     frequencies: Float[Array, " freqs"] = eqx.field(converter=as_frequencies)
 
     def locate(self, frame, what):

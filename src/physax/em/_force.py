@@ -1,6 +1,7 @@
 """Optical forces: the momentum of light that a closed box takes."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -73,8 +74,8 @@ class ForceMonitor(AbstractSpectralMonitor):
         frequencies: In Hz.
     """
 
-    centre: Point = eqx.field(static=True, converter=as_point)
-    size: Point = eqx.field(static=True, converter=as_point)
+    centre: Point = eqx.field(static=True, converter=partial(as_point, name="centre"))
+    size: Point = eqx.field(static=True, converter=partial(as_point, name="size"))
     frequencies: Float[Array, " freqs"] = eqx.field(converter=as_frequencies)
 
     def locate(self, frame, what):

@@ -119,7 +119,7 @@ class Frame(NamedTuple):
 
 def check_point(value: Point, ndim: int, name: str, what: str) -> Point:
     """Returns a position or size as floats, one for each axis."""
-    values = as_point(value)
+    values = as_point(value, name)
     if len(values) != ndim:
         raise ArgumentError(
             f"`{name}` of {what} must have one entry for each of the {ndim} axes, but "
@@ -140,7 +140,7 @@ def check_size(value: Point, frame: Frame, what: str) -> Point:
     return values
 
 
-def as_point(value, name: str = "position or size") -> Point:
+def as_point(value, name: str) -> Point:
     """Converts a number, a list or an array to a tuple of floats."""
     if traced(value):
         raise ArgumentError(

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -153,8 +154,8 @@ class FieldMonitor(AbstractSpectralMonitor):
     """
 
     components: tuple[str, ...] = eqx.field(static=True)
-    centre: Point = eqx.field(static=True, converter=as_point)
-    size: Point = eqx.field(static=True, converter=as_point)
+    centre: Point = eqx.field(static=True, converter=partial(as_point, name="centre"))
+    size: Point = eqx.field(static=True, converter=partial(as_point, name="size"))
     frequencies: Float[Array, " freqs"] = eqx.field(converter=as_frequencies)
 
     def locate(self, frame, what):

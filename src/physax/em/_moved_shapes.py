@@ -10,10 +10,9 @@ from jaxtyping import Array, Float
 
 from .._checks import ArgumentError
 from ..grid import AXES
-from ._combinations import AbstractShape
+from ._combinations import AbstractShape, left_free
 from ._overlap import Intervals
 from ._sections import Cells, Cut, place_of_cut, shape_of
-from ._visible import beneath
 
 
 def _shifted(cells: Cells, offset: Float[Array, ""]) -> Intervals | Cut:
@@ -198,14 +197,11 @@ class Repeated(AbstractShape):
     offsets: Float[Array, "copies 3"]
 
     def covered(self, cells):
-        @jax.checkpoint
-        def without(room, offset):
+        def covered(offset):
             moved = [_shifted(axis, offset[k]) for k, axis in enumerate(cells)]
-            part = jnp.broadcast_to(self.shape.covered(moved), room.shape)
-            return beneath(part, room)[1], None
+            return self.shape.covered(moved)
 
-        room = jnp.ones(shape_of(cells), self.offsets.dtype)
-        return 1 - jax.lax.scan(without, room, self.offsets)[0]
+        return 1 - left_free(covered, self.offsets, cells)
 
     def bounds(self):
         low, high = self.shape.bounds()

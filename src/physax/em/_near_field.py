@@ -1,6 +1,7 @@
 """Near fields: what passes through the faces of a box, for power and for projection."""
 
 import itertools
+from functools import partial
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -127,8 +128,8 @@ class NearFieldMonitor(AbstractSpectralMonitor):
         ArgumentError: If a face is unknown.
     """
 
-    centre: Point = eqx.field(static=True, converter=as_point)
-    size: Point = eqx.field(static=True, converter=as_point)
+    centre: Point = eqx.field(static=True, converter=partial(as_point, name="centre"))
+    size: Point = eqx.field(static=True, converter=partial(as_point, name="size"))
     frequencies: Float[Array, " freqs"] = eqx.field(converter=as_frequencies)
     faces: tuple[str, ...] | None = eqx.field(
         static=True, converter=_as_faces, default=None

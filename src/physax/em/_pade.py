@@ -1,7 +1,6 @@
 """Spectra of records that end before the fields have decayed."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
@@ -62,8 +61,7 @@ def pade(
         ArgumentError: If the record has too few or too many samples, is traced or not
             finite, or a frequency is above half its sampling rate.
     """
-    leaves = jax.tree.leaves((series, frequencies))
-    if traced(leaves):
+    if traced((series, frequencies)):
         raise ArgumentError(
             "`series` must be known, but is traced: call `pade` outside of `jit`."
         )

@@ -1,5 +1,6 @@
 """Plane waves by the total-field, scattered-field technique."""
 
+from functools import partial
 from math import isinf
 from typing import NamedTuple
 
@@ -73,8 +74,8 @@ class PlaneWave(AbstractSource):
 
     direction: str = eqx.field(static=True)
     component: str = eqx.field(static=True)
-    centre: Point = eqx.field(static=True, converter=as_point)
-    size: Point = eqx.field(static=True, converter=as_point)
+    centre: Point = eqx.field(static=True, converter=partial(as_point, name="centre"))
+    size: Point = eqx.field(static=True, converter=partial(as_point, name="size"))
     pulse: AbstractPulse
     amplitude: Float[Array, ""] = eqx.field(
         converter=finite("amplitude", "Give its phase as `phase` of the pulse."),

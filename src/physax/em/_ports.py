@@ -1,6 +1,7 @@
 """Ports: a plane, a span, a direction and a mode number, and the mode solved there."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -43,7 +44,7 @@ class Port(eqx.Module):
             a reflection of `(beta dx)^2 / 16` in amplitude.
     """
 
-    centre: Point = eqx.field(static=True, converter=as_point)
+    centre: Point = eqx.field(static=True, converter=partial(as_point, name="centre"))
     width: float | Point = eqx.field(static=True, converter=_as_width)
     direction: str = eqx.field(static=True)
     mode: int = eqx.field(static=True, default=1)
@@ -58,7 +59,7 @@ class Port(eqx.Module):
             )
         if self.mode < 1:
             raise ArgumentError(f"`mode` must be at least 1, but is {self.mode}.")
-        for width in as_point(self.width):
+        for width in as_point(self.width, "width"):
             if not width > 0:
                 raise ArgumentError(f"`width` must be positive, but is {width:g}.")
 
@@ -74,7 +75,7 @@ class Port(eqx.Module):
 
     def widths(self, count: int) -> Point:
         """Returns the lengths along the other axes, of which there are `count`."""
-        widths = as_point(self.width)
+        widths = as_point(self.width, "width")
         if len(widths) == 1:
             return widths * count
         if len(widths) != count:

@@ -373,6 +373,6 @@ def _all_equal(values: Sequence[Array]) -> bool:
     first = values[0]
     if all(value is first for value in values) and first.ndim == 0:
         return True
-    if any(isinstance(value, jax.core.Tracer) or value.ndim for value in values):
+    if traced(values) or any(value.ndim for value in values):
         return False
     return all(np.asarray(value) == np.asarray(first) for value in values)

@@ -55,7 +55,7 @@ def _check_places(
                 f"Ports {one!r} and {other!r} must not overlap, but take the samples "
                 f"{here} and {there}. Move one, or make their `width` smaller."
             )
-    if isinstance(lowest, jax.core.Tracer) or traced(sim.medium):
+    if traced((lowest, sim.medium)):
         return
     names = sim.components.electric
     for name, box in boxes.items():

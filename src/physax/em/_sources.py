@@ -1,6 +1,7 @@
 """Sources: dipoles and guided modes."""
 
 from abc import abstractmethod
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -76,7 +77,9 @@ class Dipole(AbstractSource):
     """
 
     component: str = eqx.field(static=True)
-    position: Point = eqx.field(static=True, converter=as_point)
+    position: Point = eqx.field(
+        static=True, converter=partial(as_point, name="position")
+    )
     pulse: AbstractPulse
     moment: Float[Array, ""] = eqx.field(
         converter=finite("moment", "Give its phase as `phase` of the pulse."),

@@ -1,5 +1,6 @@
 """Monitors of the time dependence: samples and energy, step by step."""
 
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -72,8 +73,8 @@ class TimeMonitor(AbstractMonitor):
     """
 
     components: tuple[str, ...] = eqx.field(static=True)
-    centre: Point = eqx.field(static=True, converter=as_point)
-    size: Point = eqx.field(static=True, converter=as_point)
+    centre: Point = eqx.field(static=True, converter=partial(as_point, name="centre"))
+    size: Point = eqx.field(static=True, converter=partial(as_point, name="size"))
     every: int = eqx.field(static=True, converter=_every, default=1)
 
     def locate(self, frame, what):

@@ -70,7 +70,8 @@ def visible(
     """
     if not fractions:
         return jnp.ones(()), []
-    *lower, top = jnp.broadcast_arrays(*fractions)
+    kind = jnp.result_type(*fractions)
+    *lower, top = jnp.broadcast_arrays(*(part.astype(kind) for part in fractions))
     room = 1 - top
     if not lower:
         return room, [top]

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike, Num
 
-from .._checks import ArgumentError, written_for_jax
+from .._checks import ArgumentError, refuse_text, written_for_jax
 from ..runtime import require_x64
 from ._fit_result import FitResult
 from ._least_squares import least_squares
@@ -158,6 +158,7 @@ def _checked(x, name: str, check_finite: bool):
 
 def _start(f: Callable, p0, bounds) -> np.ndarray:
     if p0 is not None:
+        refuse_text(p0, "p0")
         start = np.atleast_1d(np.asarray(p0, float))
         _check_bound_shapes(bounds, start.size)
         return start

@@ -122,7 +122,7 @@ def least_squares(
         return dataclasses.replace(result, plan=chosen)
 
     result = fit(problem)
-    traced = isinstance(result.status, jax.core.Tracer)
+    unknown = traced(result.status)
     if isinstance(problem, AbstractSeparable) and problem.may_violate_bounds:
         # Elimination knows no bounds: beyond them the coefficients are parameters.
         outside = problem.violates_bounds(result.linear)
@@ -130,11 +130,11 @@ def least_squares(
         def jointly():
             return fit(problem.jointly(result.values, result.linear))
 
-        if traced:
+        if unknown:
             result = jax.lax.cond(outside, jointly, lambda: result)
         elif bool(outside):
             result = jointly()
-    return result if traced else _finish(problem, result, throw)
+    return result if unknown else _finish(problem, result, throw)
 
 
 def plan_for(problem: AbstractProblem) -> Plan:

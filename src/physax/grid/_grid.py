@@ -18,8 +18,10 @@ AXES = ("x", "y", "z")
 """Names of the axes, in the order in which arrays store them."""
 
 
-def _as_float(x: Num[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-    x = as_array(x)
+def _as_float(
+    x: Num[ArrayLike, "*shape"], name: str = "widths"
+) -> Float[Array, "*shape"]:
+    x = as_array(x, name)
     # An integer spacing must give the result of the equal float, and `jnp.asarray(1.0)`
     # is weakly typed: it would compile a second time. Converting ends both.
     with at_once(x):
@@ -50,7 +52,7 @@ def _checked_widths(widths: Sequence[ArrayLike]) -> tuple[Array, ...]:
 
 def _checked_origin(origin: Sequence[ArrayLike]) -> tuple[Array, ...]:
     """Converts the origin and refuses positions that are not finite."""
-    arrays = tuple(_as_float(low) for low in origin)
+    arrays = tuple(_as_float(low, "origin") for low in origin)
     for axis, low in zip(AXES, arrays, strict=False):
         if isinstance(low, jax.core.Tracer):
             continue
@@ -73,6 +75,12 @@ def _per_axis(
             f"{len(entries)} entries."
         )
     return entries
+
+
+def _spacings(
+    value: ArrayLike | Sequence[ArrayLike], ndim: int
+) -> tuple[Float[Array, "..."], ...]:
+    return tuple(_as_float(x, "spacing") for x in _per_axis(value, "spacing", ndim))
 
 
 def _as_shape(shape: Any) -> tuple[int, ...]:
@@ -153,7 +161,7 @@ class Grid(eqx.Module):
                 not agree.
         """
         ndim = len(_as_shape(shape))
-        widths = tuple(_as_float(w) for w in _per_axis(spacing, "spacing", ndim))
+        widths = _spacings(spacing, ndim)
         return cls(widths, _like(widths, _per_axis(origin, "origin", ndim)), shape)  # pyright: ignore[reportArgumentType]
 
     @classmethod
@@ -176,7 +184,7 @@ class Grid(eqx.Module):
                 not agree.
         """
         shape = _as_shape(shape)
-        widths = tuple(_as_float(w) for w in _per_axis(spacing, "spacing", len(shape)))
+        widths = _spacings(spacing, len(shape))
         low = tuple(-cells / 2 * w for cells, w in zip(shape, widths, strict=True))
         return cls(widths, low, shape)  # pyright: ignore[reportArgumentType]
 
@@ -198,6 +206,7 @@ class Grid(eqx.Module):
         """
         widths, origin = [], []
         for axis, given in zip(AXES, edges, strict=False):
+            refuse_text(given, "edges")
             points = given if isinstance(given, jax.Array) else np.asarray(given, float)
             if points.ndim != 1 or points.size < 2:
                 raise ArgumentError(

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, at_least
+from .._checks import ArgumentError, at_least, written_for_jax
 from ._fields import check_components
 from ._numbers import check_numbers
 from ._sphere import OnSphere, unfolded
@@ -145,7 +145,8 @@ def local(diffusivity: Any, t: Float[Array, ""], x: Float[Array, " ndim"]) -> Lo
         if isinstance(given, Diffusivity):
             value = given.value.astype(x.dtype)
         else:
-            value = given(t, unfolded(x)[0] if on_sphere else x)
+            with written_for_jax("diffusivity"):
+                value = given(t, unfolded(x)[0] if on_sphere else x)
             value = jnp.asarray(value, x.dtype)
             check_components(value, x, "What `diffusivity` returns", scalar=True)
             value = jnp.where(value >= 0, value, jnp.nan)

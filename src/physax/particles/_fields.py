@@ -79,16 +79,18 @@ class Everywhere(AbstractField):
 
     Attributes:
         function: The function.
+        name: What the caller calls it.
     """
 
     function: Callable[..., Any]
+    name: str = eqx.field(static=True, default="velocity")
 
     def start(self, x):
         del x
         return ()
 
     def look(self, t, x, memory):
-        with written_for_jax(getattr(self.function, "__name__", "function")):
+        with written_for_jax(self.name):
             value = jnp.asarray(self.function(t, x))
         if not jnp.iscomplexobj(value):
             value = value.astype(x.dtype)
@@ -116,7 +118,7 @@ def as_field(velocity: Any, name: str = "velocity") -> AbstractField:
             f"`{name}` must be a field or a function of time and place, `u(t, x)`, but "
             f"is {velocity!r}.{forgotten(velocity) or arrays}"
         )
-    return Everywhere(velocity)
+    return Everywhere(velocity, name)
 
 
 def _as_fields(parts: Any) -> tuple[AbstractField, ...]:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, as_array, at_once, check
+from .._checks import ArgumentError, as_array, at_once, check, refuse_text
 from ._numbers import check_unmasked
 
 
@@ -36,6 +36,7 @@ def check_seeds(
             complex, masked or not finite.
     """
     check_unmasked(seeds, "seeds")
+    refuse_text(seeds, "seeds")
     if any(jnp.iscomplexobj(leaf) for leaf in jax.tree.leaves(seeds)):
         raise ArgumentError(
             "`seeds` must be real numbers, but are complex. Their parts become "
