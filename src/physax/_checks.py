@@ -4,6 +4,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from numbers import Integral, Number
 from typing import Any
 
@@ -174,6 +175,15 @@ def single(x: Num[Array, "..."], name: str) -> Num[Array, ""]:
             "once build what holds it inside `jax.vmap`."
         )
     return x
+
+
+def numeric(name: str) -> Callable[[ArrayLike | Sequence], Array]:
+    """Makes a field converter that checks for numbers of whatever shape.
+
+    Args:
+        name: Of the field.
+    """
+    return partial(as_array, name=name)
 
 
 def finite(

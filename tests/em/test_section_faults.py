@@ -98,6 +98,8 @@ def test_a_slab_wants_a_frequency_that_fits_its_line():
         ),
         ("own", np.ones(3), "`own` must be an array of at least 4 points"),
         ("across", np.ones(39), r"`across` must have the shape \(40,\) of `own`, but"),
+        ("across", np.full(40, np.nan), "`across` must be finite, but is nan"),
+        ("own", np.ones(40) * 1j, "`own` must be real, .* Leave losses out"),
     ],
 )
 def test_the_line_of_a_slab_wants_arrays_of_one_shape(name, value, message):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, numeric
 
 
 class AbstractBoundary(eqx.Module):
@@ -29,7 +29,7 @@ class Fill(AbstractBoundary):
         value: The density.
     """
 
-    value: Float[Array, ""] = eqx.field(converter=as_array, default=0.0)
+    value: Float[Array, ""] = eqx.field(converter=numeric("value"), default=0.0)
 
 
 class Renormalise(AbstractBoundary):
@@ -49,7 +49,7 @@ class Surround(eqx.Module):
         ArgumentError: If `low` has not one entry for each axis.
     """
 
-    values: Float[Array, "*cells"] = eqx.field(converter=as_array)
+    values: Float[Array, "*cells"] = eqx.field(converter=numeric("values"))
     low: tuple[int, ...] = eqx.field(static=True)
 
     def __check_init__(self):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, numeric
 
 
 class AbstractDensity(eqx.Module):
@@ -30,7 +30,7 @@ class PixelDensity(AbstractDensity):
         values: The densities, in [0, 1].
     """
 
-    values: Float[Array, "*cells"] = eqx.field(converter=as_array)
+    values: Float[Array, "*cells"] = eqx.field(converter=numeric("values"))
 
     @property
     def bounds(self) -> tuple[float, float]:

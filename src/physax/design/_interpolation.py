@@ -57,7 +57,7 @@ def simp_material(
 
 
 def _between(density, void, solid, fraction):
-    low, high = as_array(void), as_array(solid)
+    low, high = as_array(void, "void"), as_array(solid, "solid")
     kind = jnp.complex64 if jnp.iscomplexobj(low + high) else jnp.float32
     # The precision is the density's, whatever a Python number becomes.
     dtype = jnp.promote_types(density.dtype, kind)

@@ -143,7 +143,7 @@ def straight_through(
     Raises:
         ArgumentError: If `density` is not real or `threshold` not in (0, 1).
     """
-    density = as_array(density)
+    density = as_array(density, "density")
     if not jnp.issubdtype(density.dtype, jnp.floating):
         raise ArgumentError(
             f"`density` must be of real numbers, but is of {density.dtype}. Round "

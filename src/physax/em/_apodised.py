@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array, positive, traced, warn
+from .._checks import ArgumentError, numeric, positive, traced, warn
 from ._clock import Clock
 from ._flux import FluxMonitor
 from ._monitors import AbstractMonitor, FieldMonitor
@@ -36,7 +36,7 @@ class Apodised(AbstractMonitor):
     """
 
     monitor: AbstractMonitor
-    centre: Float[Array, ""] = eqx.field(converter=as_array)
+    centre: Float[Array, ""] = eqx.field(converter=numeric("centre"))
     width: Float[Array, ""] = eqx.field(converter=lambda x: positive(x, "width"))
 
     def __check_init__(self):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
-from .._checks import ArgumentError, traced
+from .._checks import ArgumentError, check, real, traced
 from ..units import ETA_0, SPEED_OF_LIGHT
 from ._boundaries import PEC, Periodic
 from ._eigenpair import eigenpair
@@ -131,7 +131,8 @@ def check_line(arrays: dict[str, ArrayLike]) -> int:
         The number of points.
 
     Raises:
-        ArgumentError: If there are fewer than 4, or the shapes differ.
+        ArgumentError: If there are fewer than 4, the shapes differ, or one is not real
+            or, as far as it is known, not finite.
     """
     shape = jnp.shape(arrays["own"])
     if len(shape) != 1 or shape[0] < 4:
@@ -145,6 +146,8 @@ def check_line(arrays: dict[str, ArrayLike]) -> int:
                 f"`{name}` must have the shape {shape} of `own`, but has shape "
                 f"{jnp.shape(value)}. Give a number at each point of the line."
             )
+        x = real(value, name, "Leave losses out: the modes are those without.")
+        check(x, jnp.isfinite(x), f"`{name}` must be finite")
     return shape[0]
 
 

@@ -191,6 +191,13 @@ def _check_bound_shapes(bounds, count: int) -> None:
 
 
 def _check_model(f: Callable, xdata, start, ydata) -> None:
+    try:
+        inspect.signature(f).bind(xdata, *start)
+    except TypeError as error:
+        raise ArgumentError(
+            f"`p0` must have one number for each parameter of `f`, "
+            f"{inspect.signature(f)}, but has {start.size}."
+        ) from error
     with written_for_jax("f"):
         found = eqx.filter_eval_shape(f, xdata, *start)
     if found.shape not in ((), ydata.shape):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from .._checks import ArgumentError, as_array, between
+from .._checks import ArgumentError, between, numeric
 from ._batched_search import chunk_for, starting_at
 from ._fit_result import FitResult
 from ._least_squares import least_squares
@@ -48,7 +48,9 @@ class DifferentialEvolution(eqx.Module):
     largest: Float[Array, ""] = eqx.field(
         converter=between("largest", 0.0, 2.0), default=1.0
     )
-    tolerance: Float[Array, ""] = eqx.field(converter=as_array, default=1e-2)
+    tolerance: Float[Array, ""] = eqx.field(
+        converter=numeric("tolerance"), default=1e-2
+    )
 
     def __check_init__(self):
         for name in ("members", "generations"):

@@ -4,11 +4,11 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import as_array, positive
+from .._checks import positive
 
 
 def _scale(x) -> Float[Array, ""]:
-    return positive(as_array(x), "scale")
+    return positive(x, "scale")
 
 
 class AbstractLoss(eqx.Module):

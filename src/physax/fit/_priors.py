@@ -9,11 +9,11 @@ import jax.numpy as jnp
 from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import ArgumentError, as_array, positive
+from .._checks import ArgumentError, numeric, positive
 
 
 def _deviation(x) -> Float[Array, "*shape"]:
-    return positive(as_array(x), "deviation")
+    return positive(x, "deviation")
 
 
 class AbstractPrior(eqx.Module):
@@ -40,7 +40,7 @@ class Normal(AbstractPrior):
         deviation: Its standard deviation.
     """
 
-    mean: Float[Array, "*shape"] = eqx.field(converter=as_array)
+    mean: Float[Array, "*shape"] = eqx.field(converter=numeric("mean"))
     deviation: Float[Array, "*shape"] = eqx.field(converter=_deviation)
 
     def log_density(self, x):
@@ -61,7 +61,7 @@ class LogNormal(AbstractPrior):
     """
 
     median: Float[Array, "*shape"] = eqx.field(
-        converter=lambda x: positive(as_array(x), "median")
+        converter=lambda x: positive(x, "median")
     )
     deviation: Float[Array, "*shape"] = eqx.field(converter=_deviation)
 
@@ -87,10 +87,12 @@ class TruncatedNormal(AbstractPrior):
         high: The upper limit.
     """
 
-    mean: Float[Array, "*shape"] = eqx.field(converter=as_array)
+    mean: Float[Array, "*shape"] = eqx.field(converter=numeric("mean"))
     deviation: Float[Array, "*shape"] = eqx.field(converter=_deviation)
-    low: Float[Array, "*shape"] = eqx.field(converter=as_array, default=-math.inf)
-    high: Float[Array, "*shape"] = eqx.field(converter=as_array, default=math.inf)
+    low: Float[Array, "*shape"] = eqx.field(converter=numeric("low"), default=-math.inf)
+    high: Float[Array, "*shape"] = eqx.field(
+        converter=numeric("high"), default=math.inf
+    )
 
     def __check_init__(self):
         _check_limits(self.low, self.high)
@@ -118,8 +120,8 @@ class Uniform(AbstractPrior):
         high: The upper limit.
     """
 
-    low: Float[Array, "*shape"] = eqx.field(converter=as_array)
-    high: Float[Array, "*shape"] = eqx.field(converter=as_array)
+    low: Float[Array, "*shape"] = eqx.field(converter=numeric("low"))
+    high: Float[Array, "*shape"] = eqx.field(converter=numeric("high"))
 
     def __check_init__(self):
         _check_limits(self.low, self.high)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import ArgumentError, as_array, positive
+from .._checks import ArgumentError, positive
 from ._batched_search import chunk_for
 from ._fit_result import FitResult
 from ._log_density import Target, prior_of
@@ -27,7 +27,7 @@ class KnownSigma(eqx.Module):
     """
 
     deviation: Float[Array, ""] = eqx.field(
-        converter=lambda x: positive(as_array(x), "deviation"), default=1.0
+        converter=lambda x: positive(x, "deviation"), default=1.0
     )
 
 

@@ -7,14 +7,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from .._checks import as_array, at_least, positive
+from .._checks import at_least, positive
 from .._status import Status
 from ._sums import Factored, Normal, column_norms, rank_limit
 from ._trial_step import held_at_bounds, trial_step
 
 
 def _factor(x) -> Float[Array, ""]:
-    return positive(as_array(x), "factor")
+    return positive(x, "factor")
 
 
 class TrustRegion(eqx.Module):

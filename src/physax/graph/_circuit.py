@@ -84,7 +84,7 @@ def coupler(coupling: Num[ArrayLike, "*sweep"]) -> Scatterer:
     Raises:
         ArgumentError: If `coupling` is out of its range.
     """
-    power = as_array(coupling)
+    power = as_array(coupling, "coupling")
     inside = (power >= 0) & (power <= 1)
     power = check(power, inside, "`coupling` must lie in [0, 1]")
     straight = jnp.sqrt(1 - power) + 0j

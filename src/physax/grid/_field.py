@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, numeric
 from ._grid import Grid
 
 
@@ -38,7 +38,7 @@ class Field(eqx.Module):
         ArgumentError: If the stagger is not one of 0 and 0.5 for each axis.
     """
 
-    values: Num[Array, "..."] = eqx.field(converter=as_array)
+    values: Num[Array, "..."] = eqx.field(converter=numeric("values"))
     stagger: tuple[float, ...] = eqx.field(
         static=True, converter=lambda stagger: tuple(map(float, stagger))
     )

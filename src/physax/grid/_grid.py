@@ -307,5 +307,5 @@ def _like(
     arrays = []
     for low in origin:
         with at_once(low):
-            arrays.append(as_array(low).astype(dtype))
+            arrays.append(as_array(low, "low").astype(dtype))
     return tuple(arrays)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Num
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, as_array, numeric
 from .._gather import gather
 from ._field import Field
 from ._grid import Grid
@@ -120,7 +120,7 @@ class Fill(AbstractOutside):
         value: The constant, in the unit of the field.
     """
 
-    value: Num[Array, ""] = eqx.field(converter=as_array, default=jnp.nan)
+    value: Num[Array, ""] = eqx.field(converter=numeric("value"), default=jnp.nan)
 
     def move(self, x, low, high, inside):
         # Far outside, an unused polynomial would still overflow into the gradient.
@@ -179,7 +179,7 @@ def sample(
         ArgumentError: If the points have not one coordinate for each axis, or a name in
             `periodic` is not an axis of the grid.
     """
-    grid, points = field.grid, as_array(points)
+    grid, points = field.grid, as_array(points, "points")
     if points.shape[-1:] != (grid.ndim,):
         raise ArgumentError(
             f"`points` must have {grid.ndim} coordinates along the last axis, one for "

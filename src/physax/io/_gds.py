@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, PhysaxError, as_array
+from .._checks import ArgumentError, PhysaxError, numeric
 from ..em import Material, Polygon, Structure
 from ..em._shape_fields import check_ends
 from ._gds_polygons import check_polygons
@@ -36,8 +36,8 @@ class GDSLayer(eqx.Module):
     """
 
     material: Material
-    low: Float[Array, ""] = eqx.field(converter=as_array, default=-math.inf)
-    high: Float[Array, ""] = eqx.field(converter=as_array, default=math.inf)
+    low: Float[Array, ""] = eqx.field(converter=numeric("low"), default=-math.inf)
+    high: Float[Array, ""] = eqx.field(converter=numeric("high"), default=math.inf)
 
     def __check_init__(self):
         check_ends(self.low, self.high)

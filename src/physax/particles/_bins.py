@@ -126,7 +126,7 @@ def as_weights(
     if weights is None:
         array = jnp.full(count, 1 / count, points.dtype)
     else:
-        array = as_array(weights)
+        array = as_array(weights, "weights")
         array = array.astype(jnp.result_type(array.dtype, points.dtype))
         if array.shape != (count,):
             raise ArgumentError(

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array, between, traced
+from .._checks import ArgumentError, as_array, between, numeric, traced
 from ._boundaries import AbstractBoundary, Passage, Turn, end
 from ._inlets import AbstractPlacement, Uniform
 from ._state import Particles, bounded, code, select
@@ -129,12 +129,12 @@ class Box(AbstractBoundary):
             placement does not fit to its face.
     """
 
-    low: Float[Array, " ndim"] = eqx.field(converter=as_array)
-    high: Float[Array, " ndim"] = eqx.field(converter=as_array)
+    low: Float[Array, " ndim"] = eqx.field(converter=numeric("low"))
+    high: Float[Array, " ndim"] = eqx.field(converter=numeric("high"))
     sides: tuple[tuple[AbstractFace, AbstractFace], ...]
 
     def __init__(self, low: Any, high: Any, faces: Any):
-        self.low, self.high = as_array(low), as_array(high)
+        self.low, self.high = as_array(low, "low"), as_array(high, "high")
         sides = _pairs(faces)
         if isinstance(sides, AbstractFace):
             sides = ((sides, sides),) * self.low.size

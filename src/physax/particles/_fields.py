@@ -64,7 +64,7 @@ class AbstractField(eqx.Module):
         self, t: Num[ArrayLike, ""], x: ArrayLike | Sequence
     ) -> Num[Array, "..."]:
         """Returns the value at one place, NaN where there are no data."""
-        t, x = as_array(t), as_array(x)
+        t, x = as_array(t, "t"), as_array(x, "x")
         seen = self.look(t, x, self.start(x))
         return jnp.where(seen.status == ParticleStatus.ALIVE, seen.value, jnp.nan)
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Complex, Float, Int, Num
 
-from .._checks import ArgumentError, as_array, at_once, positive
+from .._checks import ArgumentError, as_array, at_once, numeric, positive
 from ..grid import CubicHermite
 from ..units import EPSILON_0
 from ._fields import AbstractField, Look, always, as_field, check_components
@@ -125,8 +125,8 @@ class Gravity(AbstractForce):
         acceleration: $g$ along each axis, in m/s^2.
     """
 
-    mass: Float[Array, ""] = eqx.field(converter=as_array)
-    acceleration: Float[Array, " ndim"] = eqx.field(converter=as_array)
+    mass: Float[Array, ""] = eqx.field(converter=numeric("mass"))
+    acceleration: Float[Array, " ndim"] = eqx.field(converter=numeric("acceleration"))
 
     def look(self, t, x, v):
         del t, v
@@ -265,7 +265,7 @@ def sphere_polarizability(
     """
     radius = positive(radius, "radius")
     medium = positive(medium, "medium")
-    permittivity = as_array(permittivity)
+    permittivity = as_array(permittivity, "permittivity")
     size = 2 * pi * jnp.sqrt(medium) * radius / positive(wavelength, "wavelength")
     contrast = (permittivity - medium) / (permittivity + 2 * medium)
     corrected = contrast / (1 - (2j / 3) * size**3 * contrast)

@@ -197,7 +197,7 @@ def cauchy_green(
     Args:
         gradient: F, gradients of a flow map.
     """
-    gradient = as_array(gradient)
+    gradient = as_array(gradient, "gradient")
     return jnp.swapaxes(gradient, -1, -2) @ gradient
 
 
@@ -219,7 +219,7 @@ def ftle(
         duration: T, in seconds, of either sign.
     """
     squares = _largest(cauchy_green(gradient))
-    return jnp.log(squares) / (2 * jnp.abs(as_array(duration)))
+    return jnp.log(squares) / (2 * jnp.abs(as_array(duration, "duration")))
 
 
 @jax.custom_jvp
@@ -256,8 +256,8 @@ def flow_map_gradient_on_grid(
     Raises:
         ArgumentError: If the axes do not fit to the positions.
     """
-    positions = as_array(positions)
-    axes = [as_array(axis) for axis in axes]
+    positions = as_array(positions, "positions")
+    axes = [as_array(axis, "axis") for axis in axes]
     sizes = tuple(axis.size for axis in axes)
     if positions.shape != (*sizes, len(axes)):
         raise ArgumentError(

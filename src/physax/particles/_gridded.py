@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, as_array, numeric
 from .._gather import gather
 from ..grid import AbstractInterpolation, AbstractOutside, Field, Fill, Linear
 from ._axis import Axis, Stencil, as_periods, make_axis
@@ -62,7 +62,7 @@ class GriddedField(AbstractField):
             fit to the axes, or an argument is of another kind.
     """
 
-    values: Num[Array, "..."] = eqx.field(converter=as_array)
+    values: Num[Array, "..."] = eqx.field(converter=numeric("values"))
     axes: tuple[Axis, ...]
     instants: Instants
     method: AbstractInterpolation

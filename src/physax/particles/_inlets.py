@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, as_array, numeric
 
 
 class AbstractPlacement(eqx.Module):
@@ -76,9 +76,9 @@ class FluxWeighted(AbstractPlacement):
     """
 
     axes: tuple[Float[Array, " edges"], ...] = eqx.field(
-        converter=lambda axes: tuple(as_array(edges) for edges in axes)
+        converter=lambda axes: tuple(as_array(edges, "edges") for edges in axes)
     )
-    inflow: Float[Array, "..."] = eqx.field(converter=as_array)
+    inflow: Float[Array, "..."] = eqx.field(converter=numeric("inflow"))
     normal: int = eqx.field(static=True)
 
     def __check_init__(self):
@@ -116,7 +116,7 @@ class FluxWeighted(AbstractPlacement):
             cells: Number of cells along each of the other axes.
             t: The time of the velocity, in seconds.
         """
-        low, high = as_array(low), as_array(high)
+        low, high = as_array(low, "low"), as_array(high, "high")
         normal, side = divmod(face, 2)
         others = [axis for axis in range(low.size) if axis != normal]
         axes = [
@@ -166,7 +166,7 @@ class Pattern(AbstractPlacement):
         places: Positions on the face; the coordinate normal to it does not matter.
     """
 
-    places: Float[Array, "places ndim"] = eqx.field(converter=as_array)
+    places: Float[Array, "places ndim"] = eqx.field(converter=numeric("places"))
 
     def is_random(self):
         return False

@@ -87,7 +87,7 @@ class Land(eqx.Module):
         Args:
             positions: The places.
         """
-        x = as_array(positions)
+        x = as_array(positions, "positions")
         found = jax.vmap(self.excess)(x.reshape(-1, x.shape[-1])) > 0
         return found.reshape(x.shape[:-1])
 

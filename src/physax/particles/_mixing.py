@@ -228,7 +228,7 @@ def _fourier_sums(
 
 
 def _carried(values: Num[ArrayLike, "..."], places: Array) -> Float[Array, " _"]:
-    array = as_array(values)
+    array = as_array(values, "values")
     if array.shape != places.shape[:1]:
         raise ArgumentError(
             f"`values` must be one number for each of {places.shape[0]} particles, but "

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import ArgumentError, as_array, positive
+from .._checks import ArgumentError, as_array, numeric, positive
 from ._fields import AbstractField, Look, as_field, check_components
 from ._forces import as_forces, span_of_forces, total_force
 
@@ -189,9 +189,11 @@ class MaxeyRiley(AbstractMotion):
         converter=lambda x: positive(x, "density_ratio"), default=jnp.inf
     )
     gravity: Float[Array, " ndim"] | None = eqx.field(
-        converter=lambda g: None if g is None else as_array(g), default=None
+        converter=lambda g: None if g is None else as_array(g, "gravity"), default=None
     )
-    relative_velocity: Float[Array, "..."] = eqx.field(converter=as_array, default=0.0)
+    relative_velocity: Float[Array, "..."] = eqx.field(
+        converter=numeric("relative_velocity"), default=0.0
+    )
 
     def enter(self, t, x):
         seen = self.velocity.look(t, x, self.velocity.start(x))
@@ -230,7 +232,7 @@ class Variable(eqx.Module):
     """
 
     rate: Any
-    initial: Float[Array, ""] = eqx.field(converter=as_array, default=0.0)
+    initial: Float[Array, ""] = eqx.field(converter=numeric("initial"), default=0.0)
 
     def __check_init__(self):
         if not callable(self.rate):

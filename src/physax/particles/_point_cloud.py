@@ -92,7 +92,7 @@ class PointCloud(AbstractField):
                 f"`neighbours` must be 1 to {_MOST_NEIGHBOURS} and no more than the "
                 f"{len(host)} points, but is {neighbours}."
             )
-        self.reach = as_array(reach)
+        self.reach = as_array(reach, "reach")
         self.instants = make_instants(
             times,
             time_period=time_period,

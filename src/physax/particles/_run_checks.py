@@ -209,7 +209,7 @@ def as_release(
     if release is None:
         return None
     check_numbers(release, "release")
-    release = as_array(release)
+    release = as_array(release, "release")
     if release.shape != (count,):
         raise ArgumentError(
             f"`release` must have one time for each of {count} seeds, but has shape "

@@ -99,7 +99,7 @@ def plan_steps(
                 f"`dt` must be one number, but has shape {np.shape(dt)}."
             )
     known = not traced((times, dt))
-    array = as_array(times)
+    array = as_array(times, "times")
     if array.ndim != 1 or array.size < 2:
         raise ArgumentError(
             "`times` must be a one-dimensional array of a start and at least one more "

@@ -231,7 +231,7 @@ def seed_density(
     """
     check_count(count)
     check_seed_key(key)
-    values = jax.lax.stop_gradient(as_array(values))
+    values = jax.lax.stop_gradient(as_array(values, "values"))
     axes = tuple(map(in_default_precision, as_edges(edges, values.ndim)))
     if values.shape != shape_of(axes):
         raise ArgumentError(

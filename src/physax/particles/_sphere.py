@@ -152,7 +152,7 @@ def wrap_globe(
     Raises:
         ArgumentError: If there are not 2 or 3 coordinates.
     """
-    x = as_array(positions)
+    x = as_array(positions, "positions")
     place, _ = unfolded(x)
     offset = place[..., 0] - west
     # Places that need no wrap keep their digits.

@@ -166,4 +166,4 @@ def convert_rate(
             raise ArgumentError(
                 f'`{name}` must be "physical" or "homodyne", but is {given!r}.'
             )
-    return as_array(rate) * (scale[target] / scale[source])
+    return as_array(rate, "rate") * (scale[target] / scale[source])

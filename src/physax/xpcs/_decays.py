@@ -6,11 +6,11 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import as_array, positive
+from .._checks import numeric, positive
 
 
 def _time(x) -> Float[Array, ""]:
-    return positive(as_array(x), "tau")
+    return positive(x, "tau")
 
 
 class AbstractDecay(eqx.Module):
@@ -56,7 +56,7 @@ class Stretched(AbstractDecay):
     """
 
     tau: Float[Array, ""] = eqx.field(converter=_time, default=1.0)
-    gamma: Float[Array, ""] = eqx.field(converter=as_array, default=1.0)
+    gamma: Float[Array, ""] = eqx.field(converter=numeric("gamma"), default=1.0)
 
     def __call__(self, lags):
         # Through logarithms: the power alone has no derivative at a lag of 0.
@@ -77,7 +77,7 @@ class Double(AbstractDecay):
 
     fast: Float[Array, ""] = eqx.field(converter=_time, default=1.0)
     slow: Float[Array, ""] = eqx.field(converter=_time, default=10.0)
-    fraction: Float[Array, ""] = eqx.field(converter=as_array, default=0.5)
+    fraction: Float[Array, ""] = eqx.field(converter=numeric("fraction"), default=0.5)
 
     def __call__(self, lags):
         fast, slow = jnp.exp(-lags / self.fast), jnp.exp(-lags / self.slow)

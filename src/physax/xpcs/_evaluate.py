@@ -13,7 +13,12 @@ from ._known import known
 
 def _factor(model, t1, t2, q, phi):
     """Returns the factor of the contrast for pairs of times, elementwise."""
-    t1, t2, q, phi = as_array(t1), as_array(t2), positive(q, "q"), as_array(phi)
+    t1, t2, q, phi = (
+        as_array(t1, "t1"),
+        as_array(t2, "t2"),
+        positive(q, "q"),
+        as_array(phi, "phi"),
+    )
     if known(t1, t2) and t1.size and t2.size:
         # Checks within a program cannot raise, so the whole range is tried here.
         ends = [np.min([np.min(t1), np.min(t2)]), np.max([np.max(t1), np.max(t2)])]
@@ -97,7 +102,7 @@ def c2(
         ArgumentError: As for `g1`.
     """
     f = _factor(model, t1, t2, q, phi)
-    return as_array(offset) + as_array(contrast) * f
+    return as_array(offset, "offset") + as_array(contrast, "contrast") * f
 
 
 def g2(
@@ -130,8 +135,8 @@ def g2(
     Raises:
         ArgumentError: As for `g1`.
     """
-    start = as_array(age)
-    stop = start + as_array(lags)
+    start = as_array(age, "age")
+    stop = start + as_array(lags, "lags")
     return c2(model, start, stop, q, phi, contrast=contrast, offset=offset)
 
 
@@ -166,9 +171,9 @@ def two_time(
     """
     named = {
         "q": positive(q, "q"),
-        "phi": as_array(phi),
-        "contrast": as_array(contrast),
-        "offset": as_array(offset),
+        "phi": as_array(phi, "phi"),
+        "contrast": as_array(contrast, "contrast"),
+        "offset": as_array(offset, "offset"),
     }
     maps = max([x.shape[0] for x in named.values() if x.ndim], default=1)
     for name, x in named.items():
@@ -177,7 +182,7 @@ def two_time(
                 f"`{name}` must be one number or one for each of the {maps} maps, but "
                 f"has shape {x.shape}."
             )
-    return _maps(model, model.prepare(as_array(times)), maps, *named.values())
+    return _maps(model, model.prepare(as_array(times, "times")), maps, *named.values())
 
 
 @eqx.filter_jit

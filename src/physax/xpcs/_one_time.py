@@ -8,7 +8,7 @@ from .._checks import ArgumentError, as_array, at_once, check, positive
 
 
 def _rising(lags):
-    lags = as_array(lags)
+    lags = as_array(lags, "lags")
     if lags.ndim != 1 or not lags.size:
         raise ArgumentError(
             f"`lags` must have shape (lags,) and not be empty, but has {lags.shape}."
@@ -20,7 +20,7 @@ def _rising(lags):
 
 
 def _curves(g2):
-    g2 = as_array(g2)
+    g2 = as_array(g2, "g2")
     if g2.ndim != 2:
         raise ArgumentError(
             f"`g2` must have shape (curves, lags), but has shape {g2.shape}. Give a "
@@ -31,7 +31,7 @@ def _curves(g2):
 
 
 def _errors(sigma):
-    sigma = as_array(sigma)
+    sigma = as_array(sigma, "sigma")
     with at_once(sigma):
         good = (sigma > 0) & jnp.isfinite(sigma)
         return check(sigma, good, "`sigma` must be positive and finite")
@@ -42,7 +42,7 @@ def _wavevectors(q):
 
 
 def _directions(phi):
-    return None if phi is None else jnp.atleast_1d(as_array(phi))
+    return None if phi is None else jnp.atleast_1d(as_array(phi, "phi"))
 
 
 class OneTime(eqx.Module):

@@ -35,7 +35,7 @@ def field_correlation_from_positions(
     Raises:
         ArgumentError: If a shape does not fit, or `chunk` is not positive.
     """
-    x, q = as_array(x), as_array(q)
+    x, q = as_array(x, "x"), as_array(q, "q")
     if x.ndim != 3 or not x.size:
         raise ArgumentError(
             "`x` must have shape (frames, particles, dims) and hold at least one "

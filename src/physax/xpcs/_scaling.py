@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, numeric
 from ..fit import Mixing, separate, shared
 
 
@@ -77,8 +77,8 @@ class Constant(AbstractScaling):
         offset: Likewise.
     """
 
-    contrast: Float[Array, "..."] = eqx.field(converter=as_array)
-    offset: Float[Array, "..."] = eqx.field(converter=as_array, default=1.0)
+    contrast: Float[Array, "..."] = eqx.field(converter=numeric("contrast"))
+    offset: Float[Array, "..."] = eqx.field(converter=numeric("offset"), default=1.0)
 
     def mixing(self, phi):
         return separate(len(phi))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, as_array, numeric
 from ._known import on_host, require
 from ._quotients import sinhc
 
@@ -50,7 +50,7 @@ class AbstractTransport(eqx.Module):
         Raises:
             ArgumentError: If the times are negative or fall, or the integral diverges.
         """
-        times = as_array(times)
+        times = as_array(times, "times")
         (known,) = on_host(times)
         times = require(times, known >= 0, "`times` must not be negative")
         # The first one has none before it.
@@ -116,9 +116,9 @@ class Diffusion(AbstractTransport):
         ArgumentError: If `quadrature` is unknown.
     """
 
-    D0: Float[Array, ""] = eqx.field(converter=as_array)
-    alpha: Float[Array, ""] = eqx.field(converter=as_array, default=0.0)
-    D_offset: Float[Array, ""] = eqx.field(converter=as_array, default=0.0)
+    D0: Float[Array, ""] = eqx.field(converter=numeric("D0"))
+    alpha: Float[Array, ""] = eqx.field(converter=numeric("alpha"), default=0.0)
+    D_offset: Float[Array, ""] = eqx.field(converter=numeric("D_offset"), default=0.0)
     quadrature: str = eqx.field(static=True, default="exact")
 
     def __check_init__(self):
@@ -153,10 +153,10 @@ class Shear(AbstractTransport):
         ArgumentError: If `quadrature` is unknown.
     """
 
-    rate: Float[Array, ""] = eqx.field(converter=as_array)
-    beta: Float[Array, ""] = eqx.field(converter=as_array, default=0.0)
-    offset: Float[Array, ""] = eqx.field(converter=as_array, default=0.0)
-    phi0: Float[Array, ""] = eqx.field(converter=as_array, default=0.0)
+    rate: Float[Array, ""] = eqx.field(converter=numeric("rate"))
+    beta: Float[Array, ""] = eqx.field(converter=numeric("beta"), default=0.0)
+    offset: Float[Array, ""] = eqx.field(converter=numeric("offset"), default=0.0)
+    phi0: Float[Array, ""] = eqx.field(converter=numeric("phi0"), default=0.0)
     quadrature: str = eqx.field(static=True, default="exact")
 
     def __check_init__(self):

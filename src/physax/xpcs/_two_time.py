@@ -13,7 +13,7 @@ from ._known import known, on_host, require
 
 def _values(c2):
     """Returns maps as an array that keeps its precision."""
-    c2 = as_array(c2)
+    c2 = as_array(c2, "c2")
     if jnp.iscomplexobj(c2):
         raise ArgumentError(f"`c2` must be real, but has dtype {c2.dtype}.")
     if c2.ndim != 3 or c2.shape[1] != c2.shape[2] or not c2.size:
@@ -25,7 +25,7 @@ def _values(c2):
 
 
 def _directions(phi):
-    phi = as_array(phi)
+    phi = as_array(phi, "phi")
     (now,) = on_host(phi)
     message = "`phi` must be in radians, from -2 pi to 2 pi (use `jnp.deg2rad`)"
     # A little more than a full turn, for numbers that were rounded.
@@ -33,7 +33,7 @@ def _directions(phi):
 
 
 def _times(times):
-    times = as_array(times)
+    times = as_array(times, "times")
     if times.ndim != 1:
         raise ArgumentError(
             f"`times` must have shape (frames,), but has shape {times.shape}."
@@ -48,7 +48,7 @@ def _times(times):
 
 
 def _errors(sigma):
-    sigma = as_array(sigma)
+    sigma = as_array(sigma, "sigma")
     message = (
         "`sigma`, the standard deviation of one value, must be positive and finite "
         "(leave values out with `mask`)"
