@@ -216,11 +216,25 @@ def whole(x: Any, name: str, least: int = 1) -> int:
 def instance(value: Any, name: str, kind: type, remedy: str = "") -> Any:
     """Returns `value`, refusing other kinds with what to write instead."""
     if not isinstance(value, kind):
+        wanted, given = kind.__name__.rpartition(".")[2], type(value).__name__
         raise ArgumentError(
-            f"`{name}` must be a `{kind.__name__}`, but is a {type(value).__name__}. "
-            f"{remedy}".rstrip()
+            f"`{name}` must be {_article(wanted)} `{wanted}`, but is "
+            f"{_article(given)} {given}. {remedy}".rstrip()
         )
     return value
+
+
+def _article(word: str) -> str:
+    return "an" if word[0] in "AEIOUaeio" else "a"
+
+
+def check_picker(fixed: Any) -> None:
+    """Refuses lists of names and the like where a function picks parameters."""
+    if fixed is not None and not callable(fixed):
+        raise ArgumentError(
+            "`fixed` must be a function that picks parameters, such as `lambda p: "
+            f"p.offset`, but is {fixed!r}."
+        )
 
 
 def by_name(given: Any, name: str, kind: type) -> dict[str, Any]:

@@ -61,7 +61,7 @@ FAULTS = {
     ),
     "number as simulation": (
         lambda: em.describe(3),
-        "`sim` must be a `Simulation`, but is a int",
+        "`sim` must be a `Simulation`, but is an int",
     ),
     "pulse": (
         lambda: em.Dipole("Ez", (0.0, 0.0), 2e14),

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physax._checks import ArgumentError
+from physax._checks import ArgumentError, check_picker
 from physax.fit import LeastSquares, Tie, least_squares
 from tests.fit.decays import START, TRUE, X, Y, host_model, problem, residual
 
@@ -15,6 +15,11 @@ class Line(eqx.Module):
     slope: jax.Array
     more: dict
     label: str = eqx.field(static=True)
+
+
+def test_names_are_no_function_that_picks_parameters():
+    with pytest.raises(ArgumentError, match=r"`fixed` must be a .* but is \['a'\]"):
+        check_picker(["a"])
 
 
 def test_names_are_paths_in_the_tree():

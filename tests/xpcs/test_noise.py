@@ -1,3 +1,5 @@
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,6 +25,11 @@ NOISES = [
 
 def simulate(noise, key=KEY):
     return xpcs.simulate_two_time(MODEL, TIMES, Q, contrast=0.3, key=key, noise=noise)
+
+
+def unchecked(noise, key=KEY):
+    # Users run it without the type checks of the tests, which come first.
+    return inspect.unwrap(xpcs.simulate_two_time)(MODEL, TIMES, Q, key=key, noise=noise)
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=lambda n: type(n).__name__)
@@ -73,6 +80,14 @@ def test_simulation_repeats_with_its_key_also_under_jit():
         (lambda: xpcs.ShotNoise(0.0, 1.0), "`counts` must be positive, but is 0"),
         (lambda: xpcs.ShotNoise(1.0, -1.0), "`pixels` must be positive, but is -1"),
         (lambda: simulate(()), "`noise` must hold at least one kind of noise"),
+        (
+            lambda: unchecked(0.01),
+            "`noise` must be an `AbstractNoise`, .* Write `W",
+        ),
+        (
+            lambda: unchecked(NOISES, 0),
+            "`key` must be an `Array`, but is an int. Write",
+        ),
     ],
 )
 def test_bad_input_is_refused(call, message):

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import ArgumentError, as_array, at_once, traced
+from .._checks import ArgumentError, as_array, at_once, check_picker, traced
 
 
 class Tie(eqx.Module):
@@ -63,6 +63,7 @@ class Parameters(eqx.Module):
                 f"holds none: {jax.tree.structure(start)}."
             )
         self.ties = (ties,) if isinstance(ties, Tie) else tuple(ties)
+        check_picker(fixed)
         held = _places(self.start, fixed) if fixed is not None else set()
         for tie in self.ties:
             held |= _places(self.start, tie.where)

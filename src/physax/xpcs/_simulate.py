@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Num, PRNGKeyArray
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance
 from ._correlation import AbstractCorrelation
 from ._evaluate import two_time
 from ._noise import AbstractNoise
@@ -42,9 +42,13 @@ def simulate_two_time(
         diagonal. Where frames share noise it does not tell of correlations.
 
     Raises:
-        ArgumentError: As for `two_time` and `TwoTime`, or if there is no noise.
+        ArgumentError: As for `two_time` and `TwoTime`, if there is no noise, or
+            `noise` or `key` is of another kind.
     """
-    kinds = (noise,) if isinstance(noise, AbstractNoise) else tuple(noise)
+    kinds = tuple(noise) if isinstance(noise, Sequence) else (noise,)
+    for kind in kinds:
+        instance(kind, "noise", AbstractNoise, "Write `WhiteNoise(0.01)`.")
+    instance(key, "key", jax.Array, "Write `jax.random.key(0)`.")
     if not kinds:
         raise ArgumentError(
             "`noise` must hold at least one kind of noise, but is empty. `two_time` "

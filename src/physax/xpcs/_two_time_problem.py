@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from .._checks import check_picker
 from ..fit import (
     AbstractSeparable,
     Columns,
@@ -153,6 +154,7 @@ def two_time_problem(
             the angles.
     """
     scaling = PerAngle() if scaling is None else scaling
+    check_picker(fixed)
     held = _held(model, fixed)
     parameters = Parameters(model, bounds, held, ties).with_free()
     if bounds[0] is None and not parameters.ties:
