@@ -64,11 +64,13 @@ def written_for_jax(name: str) -> Iterator[None]:
         ) from error
     except (
         jax.errors.ConcretizationTypeError,
+        jax.errors.NonConcreteBooleanIndexError,
         jax.errors.TracerIntegerConversionError,
     ) as error:
         raise ArgumentError(
-            f"`{name}` must be written with `jax.numpy`, but makes a Python number of "
-            "a value: replace `math.`, `float`, `int` and `.item()` in it."
+            f"`{name}` must need no value as a Python number or as the size of an "
+            "array, but does: replace `math.`, `float`, `int` and `.item()` in it by "
+            "`jax.numpy`, and masks by `jnp.where`."
         ) from error
 
 
@@ -181,7 +183,7 @@ def numeric(name: str) -> Callable[[ArrayLike | Sequence], Array]:
     """Makes a field converter that checks for numbers of whatever shape.
 
     Args:
-        name: Of the field.
+        name: Name of the field.
     """
     return partial(as_array, name=name)
 

@@ -324,3 +324,12 @@ def test_integers_of_numpy_and_whole_turns_are_taken():
     em.rotate(BALL, np.float32(2 * np.pi))
     # What an optimiser has turned further is no mistake.
     assert jnp.isfinite(jax.jit(lambda a: em.rotate(BALL, a).centre)(90.0)).all()
+
+
+def test_the_precision_of_a_shape_is_kept_by_its_copies():
+    ball = em.Circle(jnp.zeros(2, float), 0.4)
+    ball = jax.tree.map(lambda x: x.astype("f8"), ball)
+    grid = jax.tree.map(lambda x: x.astype("f4"), Grid.centred((6, 6), 0.2))
+    alike = em.Union([ball, em.translate(ball, (0.1, 0.0))])
+    for shape in (ball, alike, ball | BOX, em.repeat(ball, (2,), [(0.3, 0.0)])):
+        assert em.fill_fraction(shape, grid, (0.5, 0.5)).dtype == "f8"

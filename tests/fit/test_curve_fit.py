@@ -35,7 +35,8 @@ REFUSED = {
     r"`sigma` must be .* covariance matrix, but has shape \(3, 3\)": {
         "sigma": np.eye(3)
     },
-    r"`p0` must have one number for each parameter of `f`, .* but has 1\.": {"p0": [1]},
+    r"`p0` must have one number for each parameter of `f`, .* but has 1: ": {"p0": [1]},
+    r"`p0` must be a list of numbers, but has shape \(1, 2\)": {"p0": [[1, 2]]},
     "`p0` must be numbers, but is": {"p0": ["1", 2]},
     "`loss` must be a loss such as `fit.SoftL1.* but is 'soft_l1'": {"loss": "soft_l1"},
     "`method` must be a `fit.TrustRegion`, but is 'lm'": {"method": "lm"},

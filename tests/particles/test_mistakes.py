@@ -109,8 +109,9 @@ def by_math(t, x):
 
 REFUSED = [
     ({"velocity": in_numpy}, "`velocity` must be written with `jax.numpy`"),
-    ({"velocity": by_math}, "`velocity` must .* makes a Python number"),
+    ({"velocity": by_math}, "`velocity` must .* as a Python number"),
     ({"diffusivity": by_math, "key": KEY}, "`diffusivity` must .* a Python number"),
+    ({"velocity": lambda t, x: x[x > 0]}, "`velocity` must .* masks by `jnp.where`"),
     ({"velocity": by_branches}, "`velocity` must be one formula .* by `jnp.where`"),
     ({"velocity": GriddedField}, "`velocity` must be a field.*Did you forget to call"),
     ({"diffusivity": np.ones(3), "key": KEY}, r"`diffusivity` must .*2 .*shape \(3,\)"),

@@ -60,12 +60,12 @@ class Alike(NamedTuple):
     """Shapes of one kind, which differ in the values of their arrays alone.
 
     Attributes:
-        numbers: Which they are of all shapes.
+        places: Where they stand in the list of all shapes.
         arrays: The arrays of each.
         rest: What they have in common.
     """
 
-    numbers: list[int]
+    places: list[int]
     arrays: list[AbstractShape]
     rest: AbstractShape
 
@@ -84,10 +84,10 @@ def kinds_of(shapes: Sequence[AbstractShape]) -> list[Alike]:
         common, outline = jax.tree.flatten(rest)
         # True is 1 as a key, but no number.
         common = [(type(leaf), leaf) for leaf in common]
-        # Without arrays there is nothing to tell two of them apart in a loop.
+        # A loop runs over arrays: shapes without any stay alone.
         key = (tree, *forms, outline, *common, traced(leaves) if leaves else i)
         alike = kinds.setdefault(key, Alike([], [], rest))
-        alike.numbers.append(i)
+        alike.places.append(i)
         alike.arrays.append(arrays)
     return list(kinds.values())
 
@@ -101,14 +101,14 @@ def covered_by_each(
     once, not once for each.
     """
     found = {}
-    # Under `jit` every new array is traced.
+    # Known shapes count as traced under `jit`, where every new array is.
     new = jnp.zeros(())
     for alike in kinds_of(shapes):
-        if len(alike.numbers) == 1 or not traced((alike.arrays, cells, new)):
-            parts = [_covered(shapes[i], cells) for i in alike.numbers]
+        if len(alike.places) == 1 or not traced((alike.arrays, cells, new)):
+            parts = [_covered(shapes[i], cells) for i in alike.places]
         else:
             parts = _covered_in_turn(alike.stacked(), alike.rest, cells)
-        found |= dict(zip(alike.numbers, parts, strict=True))
+        found |= dict(zip(alike.places, parts, strict=True))
     return [found[i] for i in range(len(shapes))]
 
 
@@ -143,12 +143,13 @@ _PARTS = 2
 
 
 def _members(shape: AbstractShape, kind: type) -> tuple[AbstractShape, ...]:
-    """Returns the shapes of a combination that was written `a | b`, or the shape.
+    """Returns the shapes of a combination of one kind, or else the shape.
 
-    Cells are then divided once, not once for each `|`.
+    Of `a | b | c` cells are then divided once, not once for each `|`.
     """
-    if isinstance(shape, (Union, Intersection)) and type(shape) is kind:
-        return shape.shapes if shape.parts == _PARTS else (shape,)
+    listed = isinstance(shape, (Union, Intersection))
+    if listed and type(shape) is kind and shape.parts == _PARTS:
+        return shape.shapes
     return (shape,)
 
 
@@ -200,18 +201,18 @@ def left_free(
 
     Args:
         covered: Returns the fraction of each cell that a copy covers.
-        copies: What to call it with, along the leading axis, one after the other: the
-            fractions do not all fit in memory.
+        copies: The copies along the leading axis. They come one after the other, for
+            the fractions of all may not fit in memory.
         cells: The cells.
     """
 
     @jax.checkpoint
     def without(room, copy):
-        part = jnp.broadcast_to(covered(copy), room.shape).astype(room.dtype)
+        part = jnp.broadcast_to(covered(copy), room.shape)
         return beneath(part, room)[1], None
 
-    kind = jnp.result_type(*(axis.position for axis in cells if axis is not None))
-    return lax.scan(without, jnp.ones(shape_of(cells), kind), copies)[0]
+    first = jax.eval_shape(covered, jax.tree.map(lambda x: x[0], copies))
+    return lax.scan(without, jnp.ones(shape_of(cells), first.dtype), copies)[0]
 
 
 def _together(
@@ -223,15 +224,15 @@ def _together(
         found = []
         for alike in kinds_of(shapes):
 
-            def covered(arrays, rest=alike.rest):
+            def part_of(arrays, rest=alike.rest):
                 part = eqx.combine(arrays, rest).covered(cells)
                 # What all cover is what no complement does.
                 return 1 - part if all_ else part
 
-            if len(alike.numbers) == 1:
-                found.append(covered(alike.arrays[0]))
+            if len(alike.places) == 1:
+                found.append(part_of(alike.arrays[0]))
             else:
-                found.append(1 - left_free(covered, alike.stacked(), cells))
+                found.append(1 - left_free(part_of, alike.stacked(), cells))
         free, _ = visible(found)
         return free if all_ else 1 - free
 

@@ -160,6 +160,10 @@ def _start(f: Callable, p0, bounds) -> np.ndarray:
     if p0 is not None:
         refuse_text(p0, "p0")
         start = np.atleast_1d(np.asarray(p0, float))
+        if start.ndim > 1:
+            raise ArgumentError(
+                f"`p0` must be a list of numbers, but has shape {start.shape}."
+            )
         _check_bound_shapes(bounds, start.size)
         return start
     names = [
@@ -191,13 +195,7 @@ def _check_bound_shapes(bounds, count: int) -> None:
 
 
 def _check_model(f: Callable, xdata, start, ydata) -> None:
-    try:
-        inspect.signature(f).bind(xdata, *start)
-    except TypeError as error:
-        raise ArgumentError(
-            f"`p0` must have one number for each parameter of `f`, "
-            f"{inspect.signature(f)}, but has {start.size}."
-        ) from error
+    _check_count(f, xdata, start)
     with written_for_jax("f"):
         found = eqx.filter_eval_shape(f, xdata, *start)
     if found.shape not in ((), ydata.shape):
@@ -205,6 +203,21 @@ def _check_model(f: Callable, xdata, start, ydata) -> None:
             f"`f` must return an array of the shape of `ydata`, {ydata.shape}, but "
             f"returns one of shape {found.shape}."
         )
+
+
+def _check_count(f: Callable, xdata, start) -> None:
+    """Refuses start values that are too few or too many, where `f` tells."""
+    try:
+        signature = inspect.signature(f)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(xdata, *start)
+    except TypeError as error:
+        raise ArgumentError(
+            f"`p0` must have one number for each parameter of `f`, {signature}, but "
+            f"has {len(start)}: {error}."
+        ) from error
 
 
 def _errors(sigma, ydata) -> tuple[Any, Callable]:

@@ -207,7 +207,7 @@ def make_axis(
         )
     check_numbers(positions, name)
     host = np.asarray(positions, float)
-    dtype = as_array(positions, "positions").dtype
+    dtype = as_array(positions, name).dtype
     _check_positions(host, name)
     size = None if period is None else float(np.asarray(period))
     if size is not None and not size > host[-1] - host[0]:

@@ -257,7 +257,7 @@ def flow_map_gradient_on_grid(
         ArgumentError: If the axes do not fit to the positions.
     """
     positions = as_array(positions, "positions")
-    axes = [as_array(axis, "axis") for axis in axes]
+    axes = [as_array(axis, "axes") for axis in axes]
     sizes = tuple(axis.size for axis in axes)
     if positions.shape != (*sizes, len(axes)):
         raise ArgumentError(

@@ -76,7 +76,7 @@ class FluxWeighted(AbstractPlacement):
     """
 
     axes: tuple[Float[Array, " edges"], ...] = eqx.field(
-        converter=lambda axes: tuple(as_array(edges, "edges") for edges in axes)
+        converter=lambda axes: tuple(as_array(edges, "axes") for edges in axes)
     )
     inflow: Float[Array, "..."] = eqx.field(converter=numeric("inflow"))
     normal: int = eqx.field(static=True)
