@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from .._checks import ArgumentError, traced, whole
 from ._overlap import Intervals
 from ._sections import Cells, is_line, shape_of
-from ._visible import beneath, outside, visible
+from ._visible import beneath, visible
 
 
 class AbstractShape(eqx.Module):
@@ -309,9 +309,9 @@ class Difference(AbstractShape):
         return _combined(
             cells,
             self.parts,
-            lambda cells: outside(
-                1 - self.shape.covered(cells), self.hole.covered(cells)
-            ),
+            lambda cells: visible(
+                [1 - self.shape.covered(cells), self.hole.covered(cells)]
+            )[0],
         )
 
     def bounds(self):

@@ -106,9 +106,8 @@ def rasterise(
     replaces that part: $p \gets (1 - f)\,p + f\,p_i$ for permittivity, permeability
     and the conductivities. Later structures overwrite earlier ones; those that touch
     inside a cell leave nothing of what is beneath them there, but for cells next to
-    where both end. Structures that end
-    at the border of the grid leave the cells there half filled: let them reach beyond
-    it. Differentiable in shapes, materials and grid.
+    where both end. Structures that end at the border of the grid leave the cells there
+    half filled: let them reach beyond it. Differentiable in shapes, materials and grid.
 
     Perfect metal, `PEC()` in place of a material, is no average: its surface cuts edges
     and faces of the cells where it is (see `Metal`), and what else is in a cell is

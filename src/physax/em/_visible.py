@@ -90,13 +90,6 @@ def visible(
     return ground, [*seen, top]
 
 
-def outside(
-    part: Float[Array, "..."], other: Float[Array, "..."]
-) -> Float[Array, "..."]:
-    """Returns the part of each cell that neither of two shapes covers."""
-    return visible([part, other])[0]
-
-
 def _slopes(part: Array, thin: tuple[int, ...]) -> list[Array]:
     """Returns how a part changes across each cell along each axis, from -1 to 1."""
     slopes = []
