@@ -90,7 +90,7 @@ def march(
     options = {"checkpoint": checkpoint, **watching(program)}
     if until is not None:
         options["done"] = lambda s: decayed(program, s, until.threshold)
-    body = partial(step, program, taped=taped)
+    body = partial(step, program, taped=taped, swept=not taped)
     return iterate(body, state, 0, steps, **options)[0]
 
 

@@ -102,7 +102,8 @@ def advance(
         options = {}
         if watch is not None:
             options = {"every": watch, "between": partial(look, program)}
-        return iterate(partial(step, program), state, start, stop, **options)[0]
+        body = partial(step, program, swept=True)
+        return iterate(body, state, start, stop, **options)[0]
 
     return on_devices(loop, program, state)
 

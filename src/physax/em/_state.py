@@ -23,6 +23,7 @@ from ._plane_wave import LineState
 from ._powers import bent, held
 from ._program import Program
 from ._step import Arrays, Stepper, half_step, zero_psi
+from ._sweep import sweep, sweeps
 from ._tilt import bare, lean, unmoved
 
 
@@ -71,10 +72,15 @@ def rest(program: Program) -> State:
 
 
 def step(
-    program: Program, state: State, n: Int[Array, ""], *, taped: bool = False
+    program: Program,
+    state: State,
+    n: Int[Array, ""],
+    *,
+    taped: bool = False,
+    swept: bool = False,
 ) -> State:
     """Advances a block by one step; see `advance`."""
-    return advance(program, state, n, taped=taped)[0]
+    return advance(program, state, n, taped=taped, swept=swept)[0]
 
 
 def advance(
@@ -84,6 +90,7 @@ def advance(
     *,
     taped: bool = False,
     noted: bool = False,
+    swept: bool = False,
 ) -> tuple[State, list[Arrays]]:
     """Advances a block by one step: H, then E, then the monitors.
 
@@ -93,25 +100,29 @@ def advance(
         n: Number of the step.
         taped: Whether the step will be differentiated in reverse mode.
         noted: Whether the changes that tilts read are wanted.
+        swept: Whether both halves may go through `sweep`, where that is faster: not
+            in a run that is differentiated in any way.
 
     Returns:
         The state after it, and for each tilt these changes or nothing.
     """
+    swept = swept and _in_sweep(program)
 
     def move(k, carry):
-        moved, changes = _move(program, k, *carry[:-1])
+        moved, changes = _move(program, k, *carry[:-1], swept=swept)
         return *moved, changes if noted else []
 
     blank = []
     if noted:
         blank = unmoved(program.tilts, program.stepper.block, state.fields)
     carry = state.fields, state.psi, state.poles, state.lines, blank
-    if taped or not program.monitors:
+    if taped or swept or not program.monitors:
         carry = move(n, carry)
     else:
         # A loop of one turn. Without it XLA fuses the slices that monitors read with
         # the last update of a field, which then is no longer done in place: two copies
-        # of a field in every step, five times the price of the monitors.
+        # of a field in every step, five times the price of the monitors. (Nothing is
+        # fused with a sweep.)
         carry = lax.fori_loop(n, n + 1, move, carry)
     fields, psi, poles, lines, changes = carry
     monitors = {}
@@ -123,7 +134,16 @@ def advance(
     return State(fields, psi, poles, lines, monitors, state.peak, done), changes
 
 
-def _move(program: Program, n, fields: Arrays, psi: Arrays, poles: dict, lines: dict):
+def _move(
+    program: Program,
+    n,
+    fields: Arrays,
+    psi: Arrays,
+    poles: dict,
+    lines: dict,
+    *,
+    swept: bool,
+):
     """Advances fields, layers, poles and incident lines by one step."""
     stepper, dt = program.stepper, program.setup.dt
     stepper = eqx.tree_at(lambda s: s.block, stepper, stepper.block.within(n))
@@ -141,7 +161,11 @@ def _move(program: Program, n, fields: Arrays, psi: Arrays, poles: dict, lines: 
         leans = electric and bool(program.tilts)
         if leans:
             own, fields = bare(stepper, fields)
-        fields, psi = half_step(own, fields, psi, electric=electric)
+        if not swept:
+            fields, psi = half_step(own, fields, psi, electric=electric)
+        elif electric:
+            # Both halves: magnetic currents, which only add, have come before.
+            fields, psi = sweep(own, fields, psi)
         if electric:
             fields = _polarised(program, own, fields, poles)
         fields = inject(currents, fields, own.rows, block, clock)
@@ -166,6 +190,17 @@ def _move(program: Program, n, fields: Arrays, psi: Arrays, poles: dict, lines: 
         for name, many in program.responses.items()
     }
     return (fields, psi, poles, lines), changes
+
+
+def _in_sweep(program: Program) -> bool:
+    """Tells whether both halves of a step may go through `sweep`."""
+    if program.tilts or program.powers:
+        return False
+    stepper = program.stepper
+    lossy = any(stepper.rows[k].loss is not None for k in stepper.components.magnetic)
+    if lossy and (program.magnetic or program.lines):
+        return False
+    return sweeps(stepper, program.layout, jnp.dtype(program.dtype).itemsize)
 
 
 def _polarised(

@@ -1,5 +1,6 @@
 """The Yee step: one function for every dimension, boundary, medium and layout."""
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from operator import mul
 from typing import NamedTuple
@@ -279,7 +280,12 @@ def zero_psi(stepper: Stepper, dtype) -> Arrays:
 
 
 def half_step(
-    stepper: Stepper, fields: Arrays, psi: Arrays, *, electric: bool
+    stepper: Stepper,
+    fields: Arrays,
+    psi: Arrays,
+    *,
+    electric: bool,
+    beside: Mapping[str, Array | None] | None = None,
 ) -> tuple[Arrays, Arrays]:
     """Advances the electric or the magnetic fields by one step.
 
@@ -293,21 +299,61 @@ def half_step(
         fields: All components on this block.
         psi: Memory of the layers.
         electric: Which half.
+        beside: Planes of the sources next to the block along the first axis, where they
+            are known already.
 
     Returns:
         The fields and the memory, with the updated entries replaced.
     """
+    psi = dict(psi)
+
+    def remember(name, recursion):
+        # Without the barrier XLA computes the recursion again in each of its users.
+        psi[name] = lax.optimization_barrier(recursion(psi[name]))
+        return psi[name]
+
+    new, later = advanced(stepper, fields, remember, electric=electric, beside=beside)
+    fields = fields | new
+    for name, where, gain in later:
+        fields[name] = stepper.block.add_here(fields[name], where, gain)
+    return fields, psi
+
+
+def advanced(
+    stepper: Stepper,
+    fields: Arrays,
+    remember: Callable[[str, Callable[[Array], Array]], Array],
+    *,
+    electric: bool,
+    beside: Mapping[str, Array | None] | None = None,
+) -> tuple[Arrays, list[tuple[str, Box, Array]]]:
+    """Computes half a step.
+
+    Args:
+        stepper: The coefficients.
+        fields: All components on this block.
+        remember: Changes the memory of a name by a function, and returns it.
+        electric: Which half.
+        beside: As for `half_step`.
+
+    Returns:
+        The updated fields without what is to be added in slabs, and these additions,
+        each with its component and box.
+    """
     parts, block = stepper.components, stepper.block
     terms = parts.electric_terms if electric else parts.magnetic_terms
     ndim, last, forward = parts.ndim, parts.ndim - 1, not electric
-    psi, curls, later, read = dict(psi), {}, [], {}
+    curls, later, read = {}, [], {}
     for term in terms:
         axis, source = stepper.axes[term.axis], fields[term.source]
         radius = axis.radius(term)
         if radius is not None:
             source = along(radius, term.axis, ndim) * source
-        beyond = block.after if forward else block.before
-        plane = beyond(source, term.axis)
+        if beside is None or term.axis:
+            beyond = block.after if forward else block.before
+            plane = beyond(source, term.axis)
+        else:
+            plane = beside[term.source]
         read[term] = source, plane
         difference = partial(
             block.difference, source, term.axis, plane, forward=forward
@@ -315,18 +361,18 @@ def half_step(
         cells = block.shape[term.axis]
         metric = along(axis.metric(term, electric=electric), term.axis, ndim)
         curl, inside = difference(0, cells), None
-        fused = ndim == 3 and term.axis == last
+        fused = ndim == 3 and term.axis == last and beside is None
         for side, slab, rows in slabs_of(axis, electric=electric):
             start = 0 if side == "low" else cells - slab.cells
             stop = start + slab.cells
-            d = difference(start, stop)
-            name = psi_name(term, side)
+            slab_difference = partial(difference, start, stop)
             b, c = (along(v, term.axis, ndim) for v in (rows.b, rows.c))
-            # Without the barrier XLA computes the recursion again in each of its users.
-            psi[name] = lax.optimization_barrier(b * psi[name] + c * d)
-            extra = psi[name]
+            extra = remember(
+                psi_name(term, side),
+                lambda old, b=b, c=c, d=slab_difference: b * old + c * d(),
+            )
             if rows.g is not None:
-                extra = extra + along(rows.g, term.axis, ndim) * d
+                extra = extra + along(rows.g, term.axis, ndim) * slab_difference()
             if fused:
                 extra = in_whole(extra, last, start, cells)
                 inside = extra if inside is None else inside + extra
@@ -344,14 +390,15 @@ def half_step(
         curls[turn.target] = curls[turn.target] + row * fields[turn.source]
     for bend in bends_of(stepper, electric=electric):
         curl = _in_slab(stepper, bend, read, fields, later, electric=electric)
-        memory = _added(block, bend.b * psi[bend.memory], bend.c, *curl)
-        psi[bend.memory] = extra = lax.optimization_barrier(memory)
+        extra = remember(
+            bend.memory,
+            lambda old, bend=bend, curl=curl: _added(
+                block, bend.b * old, bend.c, *curl
+            ),
+        )
         extra = extra if bend.g is None else _added(block, extra, bend.g, *curl)
         later.append((bend.target, bend.where, extra))
-    fields = dict(fields)
-    for name, curl in curls.items():
-        fields[name] = stepper.rows[name].update(fields[name], curl)
-    for name, where, extra in later:
-        gain = stepper.rows[name].drive(extra, where)
-        fields[name] = block.add_here(fields[name], where, gain)
-    return fields, psi
+    rows = stepper.rows
+    new = {name: rows[name].update(fields[name], curl) for name, curl in curls.items()}
+    more = [(name, at, rows[name].drive(extra, at)) for name, at, extra in later]
+    return new, more
