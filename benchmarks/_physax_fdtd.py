@@ -3,13 +3,14 @@
 import dataclasses
 import time
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from physax import em
-from physax.grid import Grid
+from physax.grid import Grid, Layout
 from physax.units import MICRO, NANO, SPEED_OF_LIGHT
 
 from ._physax_gradient import objective
@@ -35,7 +36,14 @@ class Prepared:
     state_bytes: int
 
 
-def physax_runner(case: str, n: int, steps: int, *, monitors: bool = False) -> Prepared:
+def physax_runner(
+    case: str,
+    n: int,
+    steps: int,
+    *,
+    monitors: bool = False,
+    layout: Layout | None = None,
+) -> Prepared:
     """Compiles a workload of `peers/_protocol.py`.
 
     Float32, cells of 50 nm, a CPML of 10 cells on all faces inside the n cells, Courant
@@ -48,15 +56,17 @@ def physax_runner(case: str, n: int, steps: int, *, monitors: bool = False) -> P
         steps: Time steps.
         monitors: Whether a mode source takes the dipole's place and two DFT monitors
             record 20 frequencies each.
+        layout: How devices cut the grid.
     """
     sim = workload(case, n, steps, monitors=monitors)
     began = time.perf_counter()
-    compiled = jax.jit(em.simulate).lower(sim).compile()
+    simulate = partial(em.simulate, layout=layout)
+    compiled = jax.jit(simulate).lower(sim).compile()
     compile_s = time.perf_counter() - began
 
     def run() -> float:
         clock = time.perf_counter()
-        jax.block_until_ready(em.simulate(sim))
+        jax.block_until_ready(simulate(sim))
         return time.perf_counter() - clock
 
     run()

@@ -11,6 +11,7 @@ from rich.table import Table
 
 
 OURS = "physax"
+PER_CORE = "physax, a device per core"
 MISSING = "missing"
 # Not peers: two loops without absorber, and Meep with its layer tuned per case.
 CONTROLS = ("bare", "numpy", "meep tuned")
@@ -81,7 +82,7 @@ def ranked(rows: Iterable[Row]) -> list[Row]:
             for r in rows
             if (r.case, r.unit) == (row.case, row.unit)
             and r.unit != CHECK
-            and r.tool not in (OURS, *CONTROLS)
+            and r.tool not in (OURS, PER_CORE, *CONTROLS)
             and r.value is not None
         ]
         ratio = None
@@ -136,7 +137,7 @@ def table(rows: Sequence[Row], title: str) -> Table:
             number(row.compile_s),
             number(row.peak_mb),
             str(row.runs),
-            style="bold" if row.tool == OURS else None,
+            style="bold" if row.tool in (OURS, PER_CORE) else None,
         )
     return out
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from .._rows import PER_CORE
 from .._turns import in_turn
 
 
@@ -30,7 +31,7 @@ PEERS = {
     "numpy": "peers.numpy_yee",
     "bare": "peers.bare_yee",
 }
-MODULES = {"physax": "_physax_fdtd", **PEERS}
+MODULES = {"physax": "_physax_fdtd", PER_CORE: "_physax_per_core", **PEERS}
 
 
 class PeerError(RuntimeError):

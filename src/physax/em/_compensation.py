@@ -19,9 +19,10 @@ from ._off_diagonal import OffDiagonal
 from ._plane_wave import PlaneWave
 from ._poles import susceptibility
 from ._resolution import check_section, one_frequency
+from ._row import entries_in
 from ._simulation import Simulation
 from ._sources import AbstractSource
-from ._step import along, entries_in
+from ._step import along
 
 
 def compensate_dispersion(sim: Simulation, frequency: ArrayLike) -> Simulation:

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, Num
 from ..grid import Block, Box
 from ._clock import Clock
 from ._pulses import AbstractPulse
-from ._step import Row
+from ._row import Row
 
 
 class Injection(eqx.Module):

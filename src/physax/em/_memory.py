@@ -5,9 +5,9 @@ from math import prod
 import jax
 
 from ._program import build_program
+from ._row import Row
 from ._simulation import Simulation
 from ._state import rest
-from ._step import Row
 
 
 @jax.jit

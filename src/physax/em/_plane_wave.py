@@ -22,9 +22,10 @@ from ._layers import Axis, build_axis
 from ._medium import Medium
 from ._plain import plain
 from ._pulses import AbstractPulse
+from ._row import Row, build_row
 from ._setup import Setup
 from ._sources import AbstractSource
-from ._step import Arrays, Row, Stepper, build_row, half_step, zero_psi
+from ._step import Arrays, Stepper, half_step, zero_psi
 
 
 # Cells that the line of the incident wave has beyond the region at either end: a layer,

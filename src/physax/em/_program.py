@@ -22,9 +22,10 @@ from ._metal import Metal
 from ._monitors import AbstractMonitor, AbstractSpectralMonitor, Read, Sampling
 from ._plane_wave import IncidentLine, PlaneWave
 from ._powers import Powers, build_powers
+from ._row import Row, build_row
 from ._setup import Setup
 from ._simulation import Simulation
-from ._step import Row, Stepper, build_row
+from ._step import Stepper
 from ._tilt import Tilt, build_tilt, with_weights
 
 

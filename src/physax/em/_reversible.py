@@ -19,10 +19,10 @@ from ._cotangents import start_back
 from ._course import AbstractCourse, everywhere
 from ._march import Decay, each_device, on_devices, own_all, summed
 from ._program import Program, ready
+from ._row import Row, build_row
 from ._scattered import scattered
 from ._simulation import Simulation
 from ._state import State, rest, step
-from ._step import Row, build_row
 from ._tape import (
     changes,
     check_type,

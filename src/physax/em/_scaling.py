@@ -21,8 +21,8 @@ from ._layers import stored_cells
 from ._march import watch_every
 from ._medium import REGIONAL
 from ._memory import row_shapes
+from ._row import Row
 from ._simulation import Simulation
-from ._step import Row
 
 
 def step_cost(

@@ -13,7 +13,7 @@ from ..grid import Box
 from ._boxes import cells_of
 from ._dispersion import Response
 from ._program import Patch, Program
-from ._step import Row
+from ._row import Row
 from ._tape_plan import Kept, Plan
 
 

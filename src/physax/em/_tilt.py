@@ -12,7 +12,8 @@ from ..grid import AXES, Block, Box
 from ._boundaries import PMC, Bloch, Boundaries, Periodic
 from ._boxes import cells_of, in_block, over_cuts, size_of, to_wall
 from ._off_diagonal import PAIRS, OffDiagonal
-from ._step import Arrays, Row, Stepper, entries_in
+from ._row import Row, entries_in
+from ._step import Arrays, Stepper
 
 
 class Tilt(eqx.Module):

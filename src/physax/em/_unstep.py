@@ -15,7 +15,8 @@ from ._cylindrical import Radial
 from ._injection import Injection, inject
 from ._layers import Axis
 from ._program import Program
-from ._step import Arrays, Row, Stepper, half_step
+from ._row import Row
+from ._step import Arrays, Stepper, half_step
 
 
 class Plane(NamedTuple):
