@@ -23,7 +23,7 @@ from ._plane_wave import LineState
 from ._powers import bent, held
 from ._program import Program
 from ._step import Arrays, Stepper, half_step, zero_psi
-from ._sweep import sweep, sweeps
+from ._sweep import suits_sweep, sweep
 from ._tilt import bare, lean, unmoved
 
 
@@ -100,13 +100,13 @@ def advance(
         n: Number of the step.
         taped: Whether the step will be differentiated in reverse mode.
         noted: Whether the changes that tilts read are wanted.
-        swept: Whether both halves may go through `sweep`, where that is faster: not
-            in a run that is differentiated in any way.
+        swept: Whether both halves may go through `sweep` where that is faster; not in
+            the forward run of a reverse mode.
 
     Returns:
         The state after it, and for each tilt these changes or nothing.
     """
-    swept = swept and _in_sweep(program)
+    swept = swept and _may_sweep(program)
 
     def move(k, carry):
         moved, changes = _move(program, k, *carry[:-1], swept=swept)
@@ -116,13 +116,12 @@ def advance(
     if noted:
         blank = unmoved(program.tilts, program.stepper.block, state.fields)
     carry = state.fields, state.psi, state.poles, state.lines, blank
-    if taped or swept or not program.monitors:
+    if taped or not program.monitors:
         carry = move(n, carry)
     else:
         # A loop of one turn. Without it XLA fuses the slices that monitors read with
         # the last update of a field, which then is no longer done in place: two copies
-        # of a field in every step, five times the price of the monitors. (Nothing is
-        # fused with a sweep.)
+        # of a field in every step, five times the price of the monitors.
         carry = lax.fori_loop(n, n + 1, move, carry)
     fields, psi, poles, lines, changes = carry
     monitors = {}
@@ -164,7 +163,7 @@ def _move(
         if not swept:
             fields, psi = half_step(own, fields, psi, electric=electric)
         elif electric:
-            # Both halves: magnetic currents, which only add, have come before.
+            # Both halves: what sources do to H, which only adds, has come before.
             fields, psi = sweep(own, fields, psi)
         if electric:
             fields = _polarised(program, own, fields, poles)
@@ -192,7 +191,7 @@ def _move(
     return (fields, psi, poles, lines), changes
 
 
-def _in_sweep(program: Program) -> bool:
+def _may_sweep(program: Program) -> bool:
     """Tells whether both halves of a step may go through `sweep`."""
     if program.tilts or program.powers:
         return False
@@ -200,7 +199,7 @@ def _in_sweep(program: Program) -> bool:
     lossy = any(stepper.rows[k].loss is not None for k in stepper.components.magnetic)
     if lossy and (program.magnetic or program.lines):
         return False
-    return sweeps(stepper, program.layout, jnp.dtype(program.dtype).itemsize)
+    return suits_sweep(stepper, program.layout, jnp.dtype(program.dtype).itemsize)
 
 
 def _polarised(

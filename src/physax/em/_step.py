@@ -221,8 +221,8 @@ def half_step(
         fields: All components on this block.
         psi: Memory of the layers.
         electric: Which half.
-        beside: Planes of the sources next to the block along the first axis, where they
-            are known already.
+        beside: For a block of one row, the rows of the sources next to it along the
+            first axis.
 
     Returns:
         The fields and the memory, with the updated entries replaced.
@@ -283,6 +283,7 @@ def advanced(
         cells = block.shape[term.axis]
         metric = along(axis.metric(term, electric=electric), term.axis, ndim)
         curl, inside = difference(0, cells), None
+        # In a row alone, which `beside` stands for, adding in place is faster here too.
         fused = ndim == 3 and term.axis == last and beside is None
         for side, slab, rows in slabs_of(axis, electric=electric):
             start = 0 if side == "low" else cells - slab.cells

@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections.abc import Mapping
 from functools import partial
 
 import equinox as eqx
@@ -16,6 +17,9 @@ from ._layers import Axis, Slab
 from ._step import Arrays, Stepper, advanced, half_step, psi_name, slabs_of
 
 
+_Both = tuple[Arrays, Arrays]
+"""Fields, and memory of the layers."""
+
 # XLA's CPU backend compiles a call marked so into one function for one thread. Without
 # it, starting the kernels of a row takes longer than running them.
 _ONE_FUNCTION = {"inlineable": "false", "xla_cpu_small_call": "true"}
@@ -27,8 +31,8 @@ _NARROWEST = 256
 _LEAST = 1 << 18
 
 
-def sweeps(stepper: Stepper, layout: Layout | None, itemsize: int) -> bool:
-    """Tells whether `sweep` can serve, and is faster than two half steps.
+def suits_sweep(stepper: Stepper, layout: Layout | None, itemsize: int) -> bool:
+    """Tells whether a block is one that `sweep` steps, and faster than half steps do.
 
     A sweep of a block takes one core, and reads each field from memory once in a step.
     Half steps take all cores that XLA finds, and read each field three or four times.
@@ -48,6 +52,7 @@ def sweeps(stepper: Stepper, layout: Layout | None, itemsize: int) -> bool:
     devices = list(layout.mesh.devices.flat)
     return (
         all(device.platform == "cpu" for device in devices)
+        # Half steps use the cores that have no device.
         and 2 * len(devices) >= (os.cpu_count() or 1)
         and math.prod(block.parts[1:]) == 1
         and sum(ends) <= rows
@@ -58,7 +63,7 @@ def sweeps(stepper: Stepper, layout: Layout | None, itemsize: int) -> bool:
 
 
 @eqx.filter_custom_jvp
-def sweep(stepper: Stepper, fields: Arrays, psi: Arrays) -> tuple[Arrays, Arrays]:
+def sweep(stepper: Stepper, fields: Arrays, psi: Arrays) -> _Both:
     """Advances the magnetic and the electric fields by one step, row by row.
 
     A row is what a block holds at one place of the first axis. Each row of H is
@@ -92,7 +97,7 @@ def sweep(stepper: Stepper, fields: Arrays, psi: Arrays) -> tuple[Arrays, Arrays
 
     # A closure: XLA does not bear operands that nothing reads.
     @jax.jit
-    def rest() -> tuple[Arrays, Arrays]:
+    def rest() -> _Both:
         return _all_rows(stepper, (fields, psi), (new, kept), before)
 
     fields, psi = rest()
@@ -105,7 +110,7 @@ def _(primals, tangents):
     return eqx.filter_jvp(_halves, primals, tangents)
 
 
-def _halves(stepper: Stepper, fields: Arrays, psi: Arrays) -> tuple[Arrays, Arrays]:
+def _halves(stepper: Stepper, fields: Arrays, psi: Arrays) -> _Both:
     for electric in (False, True):
         fields, psi = half_step(stepper, fields, psi, electric=electric)
     return fields, psi
@@ -127,11 +132,13 @@ class _OfRow(eqx.Module):
     electric: bool = eqx.field(static=True)
 
 
-def _all_rows(stepper, carry, last, before):
+def _all_rows(
+    stepper: Stepper, carry: _Both, last: _Both, before: Mapping[str, Array | None]
+) -> _Both:
     """Advances all rows but the last one of H, which is given."""
     axis, cells = stepper.axes[0], stepper.block.shape[0]
 
-    def both(side: str | None, given: Arrays | None, i, carry):
+    def both(side: str | None, given, i: Array, carry: _Both) -> _Both:
         after = _rows_of(stepper, carry[0], i + 1, electric=False)
         carry = _moved(_of_row(stepper, side, i, electric=False), carry, after)
         lower = i - 1 if given is None else jnp.maximum(i - 1, 0)
@@ -152,7 +159,7 @@ def _all_rows(stepper, carry, last, before):
     return _moved(_last(stepper, electric=True), carry, below)
 
 
-def _moved(row: _OfRow, carry: tuple[Arrays, Arrays], beside: Arrays):
+def _moved(row: _OfRow, carry: _Both, beside: Arrays) -> _Both:
     """Advances a row in place."""
     fields, psi, i = dict(carry[0]), dict(carry[1]), row.i
 
@@ -178,7 +185,7 @@ def _moved(row: _OfRow, carry: tuple[Arrays, Arrays], beside: Arrays):
     return fields, psi
 
 
-def _written(row: _OfRow, carry: tuple[Arrays, Arrays], new: Arrays, kept: Arrays):
+def _written(row: _OfRow, carry: _Both, new: Arrays, kept: Arrays):
     """Puts a row and its memory back."""
     fields, psi = dict(carry[0]), dict(carry[1])
     for name, values in new.items():
@@ -241,8 +248,8 @@ def _reach(slab: Slab | None, way: int) -> Array:
     if slab is None:
         return jnp.ones((), jnp.int32)
     inside = jnp.zeros(slab.cells, bool)
-    for rows in (slab.electric, slab.magnetic):
-        inside = inside | (rows.b != 0) | (rows.c != 0)
+    for factors in jax.tree.leaves((slab.electric, slab.magnetic)):
+        inside = inside | (factors != 0)
     number = jnp.arange(1, slab.cells + 1, dtype=jnp.int32)
     return jnp.max(jnp.where(inside[::way], number, 1))
 

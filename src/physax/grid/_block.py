@@ -268,7 +268,7 @@ class Block(eqx.Module):
         low, high = max(start + shift, 0), min(stop + shift, cells)
         other = lax.slice_in_dim(values, low, high, axis=axis)
         missing = stop - start - (high - low)
-        if missing and low >= high and plane is not None:
+        if missing == stop - start == 1 and plane is not None:
             other = plane
         elif missing:
             side = (0, missing) if forward else (missing, 0)
