@@ -4,6 +4,7 @@ import math
 import os
 from collections.abc import Mapping
 from functools import partial
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -116,7 +117,7 @@ def _halves(stepper: Stepper, fields: Arrays, psi: Arrays) -> _Both:
     return fields, psi
 
 
-class _OfRow(eqx.Module):
+class _OfRow(NamedTuple):
     """One row in one half step.
 
     Attributes:
@@ -128,8 +129,8 @@ class _OfRow(eqx.Module):
 
     own: Stepper
     i: Int[Array, ""]
-    memory: dict[str, int] = eqx.field(static=True)
-    electric: bool = eqx.field(static=True)
+    memory: dict[str, int]
+    electric: bool
 
 
 def _all_rows(
