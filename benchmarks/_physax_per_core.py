@@ -14,7 +14,7 @@ from .peers._protocol import serve
 
 def prepare(case: str, n: int, steps: int):
     """Answers the protocol of the peers."""
-    layout = Layout(mesh(len(jax.devices())), x="x")
+    layout = Layout(mesh(), x="x")
     prepared = physax_runner(case, n, steps, layout=layout)
     return prepared.run, prepared.compile_s
 

@@ -12,6 +12,7 @@ from rich.table import Table
 
 OURS = "physax"
 PER_CORE = "physax, a device per core"
+OWN = (OURS, PER_CORE)
 MISSING = "missing"
 # Not peers: two loops without absorber, and Meep with its layer tuned per case.
 CONTROLS = ("bare", "numpy", "meep tuned")
@@ -82,7 +83,7 @@ def ranked(rows: Iterable[Row]) -> list[Row]:
             for r in rows
             if (r.case, r.unit) == (row.case, row.unit)
             and r.unit != CHECK
-            and r.tool not in (OURS, PER_CORE, *CONTROLS)
+            and r.tool not in (*OWN, *CONTROLS)
             and r.value is not None
         ]
         ratio = None
@@ -137,7 +138,7 @@ def table(rows: Sequence[Row], title: str) -> Table:
             number(row.compile_s),
             number(row.peak_mb),
             str(row.runs),
-            style="bold" if row.tool in (OURS, PER_CORE) else None,
+            style="bold" if row.tool in OWN else None,
         )
     return out
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from ._command import Command
 from ._physax_fdtd import Prepared, physax_advance, physax_runner
-from ._rows import MISSING, OURS, PER_CORE, Row, console, ours_version, ranked, report
+from ._rows import MISSING, OURS, OWN, Row, console, ours_version, ranked, report
 from .peers._worker import PEERS, PeerError, opened
 
 
@@ -82,7 +82,7 @@ def fraction_of_bare(rows: Sequence[Row]) -> list[Row]:
     return [
         Row(r.case, r.tool, r.version, r.value / bare, "of the bare loop")
         for r in rows
-        if r.tool in (OURS, PER_CORE) and r.value
+        if r.tool in OWN and r.value
     ]
 
 
@@ -131,9 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     workloads = QUICK if options.quick else WORKLOADS + LARGE * options.large
     rows = []
     for case, n, steps in workloads:
-        found = throughput(
-            case, n, steps, [OURS, PER_CORE, *options.peers], options.rounds
-        )
+        found = throughput(case, n, steps, [*OWN, *options.peers], options.rounds)
         rows += found + fraction_of_bare(found) + costs(case, n, steps, options.rounds)
     report(rows, "FDTD, float32 (Meep float64)", options.json)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from .._rows import PER_CORE
+from .._rows import OURS, PER_CORE
 from .._turns import in_turn
 
 
@@ -31,7 +31,7 @@ PEERS = {
     "numpy": "peers.numpy_yee",
     "bare": "peers.bare_yee",
 }
-MODULES = {"physax": "_physax_fdtd", PER_CORE: "_physax_per_core", **PEERS}
+MODULES = {OURS: "_physax_fdtd", PER_CORE: "_physax_per_core", **PEERS}
 
 
 class PeerError(RuntimeError):

@@ -49,6 +49,10 @@ class Components(NamedTuple):
         """All components, electric first."""
         return self.electric + self.magnetic
 
+    def terms(self, *, electric: bool) -> tuple[CurlTerm, ...]:
+        """Returns the terms of the curl that drives the fields of one kind."""
+        return self.electric_terms if electric else self.magnetic_terms
+
     def stagger(self, component: str) -> tuple[float, ...]:
         """Returns where a component sits in its cell, for each axis of the grid."""
         return staggered(component, self.axes)

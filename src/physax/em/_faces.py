@@ -70,7 +70,7 @@ def corrections(
         The corrections.
     """
     parts = frame.components
-    terms = parts.electric_terms if electric else parts.magnetic_terms
+    terms = parts.terms(electric=electric)
     for face in faces:
         for term in terms:
             if term.axis != face.axis:

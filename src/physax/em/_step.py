@@ -263,7 +263,7 @@ def advanced(
         each with its component and box.
     """
     parts, block = stepper.components, stepper.block
-    terms = parts.electric_terms if electric else parts.magnetic_terms
+    terms = parts.terms(electric=electric)
     ndim, last, forward = parts.ndim, parts.ndim - 1, not electric
     curls, later, read = {}, [], {}
     for term in terms:

@@ -220,7 +220,7 @@ def _of_row(stepper: Stepper, side: str | None, i, *, electric: bool) -> _OfRow:
     parts = stepper.components
     memory = {
         psi_name(term, end): 0 if term.axis else start
-        for term in (parts.electric_terms if electric else parts.magnetic_terms)
+        for term in parts.terms(electric=electric)
         for end, _, _ in slabs_of(axes[term.axis], electric=electric)
     }
     return _OfRow(Stepper(parts, own, axes, material), i, memory, electric)
@@ -258,7 +258,7 @@ def _reach(slab: Slab | None, way: int) -> Array:
 def _beside(stepper: Stepper, *, electric: bool) -> list[str]:
     """Lists the components that a half step reads from the row beside."""
     parts = stepper.components
-    terms = parts.electric_terms if electric else parts.magnetic_terms
+    terms = parts.terms(electric=electric)
     return sorted({term.source for term in terms if not term.axis})
 
 

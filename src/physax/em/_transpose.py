@@ -48,7 +48,7 @@ def transposed_half_step(
         The cotangents, those of the components that the half step reads driven.
     """
     parts, block = stepper.components, stepper.block
-    terms = parts.electric_terms if electric else parts.magnetic_terms
+    terms = parts.terms(electric=electric)
     scales = {t: _scale(stepper.axes[t.axis], t, electric=electric) for t in terms}
     memories = {
         term: _memories(stepper, term, *scale, electric=electric)
