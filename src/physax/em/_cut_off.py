@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, traced
+from .._checks import ArgumentError, at_once, traced
 from ..units import SPEED_OF_LIGHT
 from ._frame import build_frame
 from ._port_plane import PortPlane, plane_modes, port_plane
@@ -80,14 +80,16 @@ def check_modes(
     frame = build_frame(sim.grid, sim.boundaries, sim.components)
     find = port_plane if frame.ndim == 3 else port_line
     places = {name: (port, find(port, frame, name)) for name, port in ports.items()}
-    places = {
-        name: pair
-        for name, pair in places.items()
-        if not _surely_travels(sim, *pair, frequencies[name])
-    }
-    if not places:
-        return
-    for name, (square, cladding) in _solved(sim, places, dict(frequencies)).items():
+    with at_once(known):
+        places = {
+            name: pair
+            for name, pair in places.items()
+            if not _surely_travels(sim, *pair, frequencies[name])
+        }
+        if not places:
+            return
+        found = _solved(sim, places, dict(frequencies))
+    for name, (square, cladding) in found.items():
         check_travels(
             name, ports[name].mode, frequencies[name], square, cladding, remedy
         )
