@@ -93,6 +93,19 @@ def physax_advance(case: str, n: int, steps: int) -> Prepared:
     return Prepared(run, compile_s, temp, em.state_bytes(sim))
 
 
+def least_bytes(case: str, n: int) -> float:
+    """Returns the bytes of memory that a step has to move for each cell.
+
+    Each half reads all fields and writes its own, the electric one reads the
+    permittivity, and the memory of the layers is read and written once.
+    """
+    sim = workload(case, n, 1, monitors=False)
+    cells, item = n**sim.grid.ndim, jnp.dtype(sim.precision.storage).itemsize
+    fields = len(sim.components.names) * item
+    layers = em.state_bytes(sim) / cells - fields
+    return 3 * fields + item + 2 * layers
+
+
 def temporary_bytes(compiled) -> int:
     """Returns the temporary memory of a compiled program."""
     return compiled.memory_analysis().temp_size_in_bytes

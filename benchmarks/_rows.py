@@ -14,11 +14,13 @@ OURS = "physax"
 PER_CORE = "physax, a device per core"
 OWN = (OURS, PER_CORE)
 MISSING = "missing"
+MACHINE = "machine"
 # Not peers: two loops without absorber, and Meep with its layer tuned per case.
 CONTROLS = ("bare", "numpy", "meep tuned")
 # Where the output is no terminal, rich would fold the tables to 80 columns.
 WIDTH = 150
 FASTER = "times as fast as the best peer"
+BANDWIDTH = "of the bandwidth"
 # What finite differences say about a gradient: a check, not a figure to improve.
 CHECK = "relative error"
 # All other units (seconds, bytes, reflected amplitudes) are better when lower.
@@ -27,7 +29,7 @@ HIGHER_IS_BETTER = (
     "Gcell-steps/s",
     "Mparticle-steps/s",
     "of the bare loop",
-    "of the bandwidth",
+    BANDWIDTH,
     "fits",
     FASTER,
 )

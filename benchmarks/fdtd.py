@@ -5,21 +5,40 @@ each workload of `peers/_protocol.py` with every tool in turn (A B C A B C ...) 
 keeps each tool's best run; compilation and set-up are apart. The peers step vacuum,
 which is never slower for them; the two loops without absorber (`numpy`, `bare`) and we
 step a permittivity that is random per cell. We do so twice: on the one device that JAX
-makes of a CPU, like the others, and cut over a device per core.
+makes of a CPU, like the others, and cut over a device per core. With `--gpu` all share
+the first GPU, the grids are larger, and our speed is also told as a fraction of the
+measured memory bandwidth over the bytes that a step has to move.
 """
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Sequence
+
+import jax
+
+from physax.cli._machine import measure
 
 from ._command import Command
-from ._physax_fdtd import Prepared, physax_advance, physax_runner
-from ._rows import MISSING, OURS, OWN, Row, console, ours_version, ranked, report
+from ._physax_fdtd import Prepared, least_bytes, physax_advance, physax_runner
+from ._rows import (
+    BANDWIDTH,
+    MACHINE,
+    MISSING,
+    OURS,
+    OWN,
+    Row,
+    console,
+    ours_version,
+    ranked,
+    report,
+)
 from .peers._worker import PEERS, PeerError, opened
 
 
 SPEED = "Mcell-steps/s"
 # Case, cells along an edge, steps; NumPy's loop makes a tenth of them.
 WORKLOADS = [("2d", 1000, 500), ("3d", 128, 200)]
-LARGE = [("3d", 256, 200)]
+LARGE = [("2d", 4096, 300), ("3d", 256, 200), ("3d", 512, 100)]
+ON_CPUS = ("numpy", "meep")
 QUICK = [("2d", 200, 100), ("3d", 32, 50)]
 
 
@@ -86,38 +105,41 @@ def fraction_of_bare(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
+def of_bandwidth(rows: Sequence[Row], case: str, n: int) -> list[Row]:
+    """Returns our memory traffic, were it the least, over the measured bandwidth."""
+    device, version = jax.devices()[0], ours_version()
+    rate = measure(device).bandwidth
+    name = f"{device.device_kind}, measured beside {case} {n}"
+    found = [Row(name, MACHINE, version, rate, "bytes/s")]
+    for row in rows:
+        if row.tool == OURS and row.value:
+            share = row.value * 1e6 * least_bytes(case, n) / rate
+            found.append(Row(row.case, OURS, version, share, BANDWIDTH))
+    return found
+
+
 def costs(case: str, n: int, steps: int, rounds: int) -> list[Row]:
     """Measures what is ours alone: compile time, memory, the price of monitors."""
-    name = title(case, n, steps)
+    name, key = title(case, n, steps), (case, n, steps)
+    plain, donating = physax_runner(*key), physax_advance(*key)
 
-    def row(what: str, value: Callable[[], float], unit: str, runs: int = 1) -> Row:
-        label = f"{name}: {what}"
-        try:
-            return Row(label, OURS, ours_version(), value(), unit, runs=runs)
-        except NotImplementedError:
-            return Row(label, OURS, MISSING, None, unit)
+    def row(what: str, value: float, unit: str, runs: int = 1) -> Row:
+        return Row(f"{name}: {what}", OURS, ours_version(), value, unit, runs=runs)
 
     def memory(prepared: Prepared) -> float:
         return prepared.temp_bytes / prepared.state_bytes
 
-    def price() -> float:
-        pair = (
-            physax_runner(case, n, steps),
-            physax_runner(case, n, steps, monitors=True),
-        )
-        times = [[p.run() for p in pair] for _ in range(rounds + 1)][1:]
-        bare, full = (min(column) for column in zip(*times, strict=True))
-        return full / bare
-
-    key = case, n, steps
     rows = [
-        row("compile", lambda: physax_runner(*key).compile_s, "s"),
-        row("temporary over state, simulate", lambda: memory(physax_runner(*key)), "x"),
-        row("temporary over state, advance", lambda: memory(physax_advance(*key)), "x"),
+        row("compile", plain.compile_s, "s"),
+        row("temporary over state, simulate", memory(plain), "x"),
+        row("temporary over state, advance", memory(donating), "x"),
     ]
     if case == "2d":  # mode sources are of 2-D simulations
+        pair = plain, physax_runner(*key, monitors=True)
+        times = [[p.run() for p in pair] for _ in range(rounds + 1)][1:]
+        bare, full = (min(column) for column in zip(*times, strict=True))
         what = "mode source, 20 frequencies in 2 monitors over bare run"
-        rows.append(row(what, price, "x", rounds))
+        rows.append(row(what, full / bare, "x", rounds))
     return rows
 
 
@@ -125,14 +147,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
     command = Command(__doc__, PEERS, rounds=5, quick=2)
     command.parser.add_argument(
-        "--large", action="store_true", help="256^3 too (for a GPU)"
+        "--gpu", action="store_true", help="on the first GPU, larger grids too"
     )
     options = command.options(arguments)
-    workloads = QUICK if options.quick else WORKLOADS + LARGE * options.large
+    workloads = QUICK if options.quick else WORKLOADS + LARGE * options.gpu
+    tools = [*OWN, *options.peers]
+    if options.gpu:
+        # The processes share its memory.
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+        tools = [OURS, *(tool for tool in options.peers if tool not in ON_CPUS)]
     rows = []
     for case, n, steps in workloads:
-        found = throughput(case, n, steps, [*OWN, *options.peers], options.rounds)
-        rows += found + fraction_of_bare(found) + costs(case, n, steps, options.rounds)
+        found = throughput(case, n, steps, tools, options.rounds)
+        rows += found + fraction_of_bare(found)
+        rows += of_bandwidth(found, case, n) if options.gpu else []
+        rows += costs(case, n, steps, options.rounds)
     report(rows, "FDTD, float32 (Meep float64)", options.json)
 
 

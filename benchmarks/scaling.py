@@ -29,12 +29,11 @@ from physax.runtime import Link, Machine, Scaling
 
 from ._command import Command
 from ._physax_fdtd import workload
-from ._rows import OURS, Row, console, ours_version, report
+from ._rows import MACHINE, OURS, Row, console, ours_version, report
 
 
 DEVICES = 8
 MODEL = "model"
-MACHINE = "machine"
 SHARE = "of one device"
 
 # Per GPU. Memory, float32 and NVLink (half of 900 GB/s, one direction): NVIDIA H100

@@ -87,6 +87,7 @@ ONE_PRECISION = {
         "em/test_mirror.py",
         "em/test_monitors.py",
         "em/test_plane_wave.py",
+        "em/test_platforms.py",
         "em/test_rasterise.py",
         "em/test_combinations.py",
         "em/test_gradient_batches.py",

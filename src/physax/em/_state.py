@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from .._checks import ArgumentError
 from ..grid import Layout
+from ..runtime import default_platform
 from ..units import EPSILON_0, SPEED_OF_LIGHT
 from ._boxes import cells_of
 from ._clock import Clock
@@ -116,12 +117,12 @@ def advance(
     if noted:
         blank = unmoved(program.tilts, program.stepper.block, state.fields)
     carry = state.fields, state.psi, state.poles, state.lines, blank
-    if taped or not program.monitors:
+    if taped or not program.monitors or default_platform() != "cpu":
         carry = move(n, carry)
     else:
         # A loop of one turn. Without it XLA fuses the slices that monitors read with
-        # the last update of a field, which then is no longer done in place: two copies
-        # of a field in every step, five times the price of the monitors.
+        # the last update of a field on a CPU, which then is no longer done in place:
+        # two copies of a field in every step, five times the price of the monitors.
         carry = lax.fori_loop(n, n + 1, move, carry)
     fields, psi, poles, lines, changes = carry
     monitors = {}

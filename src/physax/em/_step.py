@@ -11,6 +11,7 @@ from jax import lax
 from jaxtyping import Array, Num
 
 from ..grid import Block, Box
+from ..runtime import default_platform
 from ._components import Components, CurlTerm, TurnTerm
 from ._layers import Axis, Rows, Slab
 from ._row import Row, entries_in
@@ -212,9 +213,10 @@ def half_step(
     """Advances the electric or the magnetic fields by one step.
 
     The whole grid gets the plain update. What the layers add is computed in the slabs
-    alone: along the last axis it is padded and fused into the update, along the others,
-    whose slabs are contiguous in memory, it is added in place afterwards. Each of these
-    choices was the fastest measured.
+    alone. On a GPU it is padded and fused into the update, as to launch a kernel for
+    each slab takes longer. On a CPU this is done along the last axis of three; along
+    the others, whose slabs are contiguous in memory, and in rows alone it is added in
+    place afterwards. Each of these choices was the fastest measured.
 
     Args:
         stepper: The coefficients.
@@ -265,6 +267,8 @@ def advanced(
     parts, block = stepper.components, stepper.block
     terms = parts.terms(electric=electric)
     ndim, last, forward = parts.ndim, parts.ndim - 1, not electric
+    # Around an axis, what is added later takes part in the curls of slabs.
+    launches = default_platform() != "cpu" and stepper.axes[0].radial is None
     curls, later, read = {}, [], {}
     for term in terms:
         axis, source = stepper.axes[term.axis], fields[term.source]
@@ -283,8 +287,7 @@ def advanced(
         cells = block.shape[term.axis]
         metric = along(axis.metric(term, electric=electric), term.axis, ndim)
         curl, inside = difference(0, cells), None
-        # In a row alone, which `beside` stands for, adding in place is faster here too.
-        fused = ndim == 3 and term.axis == last and beside is None
+        fused = beside is None and (launches or (ndim == 3 and term.axis == last))
         for side, slab, rows in slabs_of(axis, electric=electric):
             start = 0 if side == "low" else cells - slab.cells
             stop = start + slab.cells
@@ -297,7 +300,7 @@ def advanced(
             if rows.g is not None:
                 extra = extra + along(rows.g, term.axis, ndim) * slab_difference()
             if fused:
-                extra = in_whole(extra, last, start, cells)
+                extra = in_whole(extra, term.axis, start, cells)
                 inside = extra if inside is None else inside + extra
             else:
                 where = tuple(

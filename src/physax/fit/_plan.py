@@ -3,10 +3,9 @@
 import enum
 
 import equinox as eqx
-import jax
 
 from .._checks import ArgumentError
-from ..runtime import MemoryLimitError, available_memory
+from ..runtime import MemoryLimitError, available_memory, default_platform
 
 
 class Strategy(enum.Enum):
@@ -155,7 +154,7 @@ def _choose(n_points: int, resident: bool) -> tuple[Strategy, str]:
 def _sizes(n_points, n_params, columns, strategy) -> tuple[int, int, int]:
     """Returns chunk, block and the bytes that are needed besides the data."""
     row = 8 * (2 * n_params + 8)
-    most = _CPU_CHUNK if jax.default_backend() == "cpu" else _GPU_CHUNK
+    most = _CPU_CHUNK if default_platform() == "cpu" else _GPU_CHUNK
     chunk = max(1, min(n_points, most, _CHUNK_BYTES // row))
     block = max(chunk, min(n_points, _BLOCK))
     required = chunk * row + 16 * (n_params + 1) ** 2

@@ -59,6 +59,7 @@ from ._memory import (
 from ._mesh import (
     DeviceInfo as DeviceInfo,
     best_device as best_device,
+    default_platform as default_platform,
     devices as devices,
     mesh as mesh,
 )

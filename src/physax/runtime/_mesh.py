@@ -48,6 +48,14 @@ def devices() -> tuple[DeviceInfo, ...]:
     return tuple(describe(device) for device in jax.devices())
 
 
+def default_platform() -> str:
+    """Returns the platform of the device that JAX uses where none is asked for."""
+    device = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+    if device is None:
+        return jax.default_backend()
+    return device if isinstance(device, str) else device.platform
+
+
 def best_device(among: Sequence | None = None) -> jax.Device:
     """Chooses the device with the most free memory, an accelerator before a CPU.
 
