@@ -11,7 +11,7 @@ pytestmark = pytest.mark.f32
 PACKAGE = Path(__file__).parents[1] / "src" / "physax"
 
 LAYERS = [
-    {"units", "_checks", "_gather", "_loop", "_status"},
+    {"units", "_checks", "_gather", "_loop", "_products", "_status"},
     {"grid", "runtime"},
     {"fit", "design", "graph"},
     {"em", "particles", "xpcs"},

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from .._products import matmul
+
 
 class Approximation(NamedTuple):
     r"""Convex functions $r_i + \sum_j p_{ij} / (U_j - x_j) + q_{ij} / (x_j - L_j)$.
@@ -146,9 +148,9 @@ def _errors(problem: Subproblem, point: _Point, barrier: Array) -> list[Array]:
     level = problem.shared * point.z
     total = jnp.where(jnp.any(problem.shared > 0), 1.0, 0.0)
     return [
-        weights @ problem.rows.gradients(point.x) - point.at_low + point.at_high,
+        matmul(weights, problem.rows.gradients(point.x)) - point.at_low + point.at_high,
         problem.bound * (problem.elastic + point.y - point.price - point.of_y),
-        jnp.atleast_1d(total - problem.shared @ point.price),
+        jnp.atleast_1d(total - matmul(problem.shared, point.price)),
         # A value is a sum over all parameters, and rounded like one.
         problem.bound * (values - level - point.y + point.slack) / point.x.size,
         point.at_low * (point.x - problem.alpha) - barrier,
@@ -164,9 +166,9 @@ def _newton(problem: Subproblem, point: _Point, barrier: Array) -> _Point:
     below, above = point.x - problem.alpha, problem.beta - point.x
     weights = _weights(problem, point)
     slopes = problem.rows.gradients(point.x)
-    steep = weights @ problem.rows.curvatures(point.x)
+    steep = matmul(weights, problem.rows.curvatures(point.x))
     steep = steep + point.at_low / below + point.at_high / above
-    pull = weights @ slopes - barrier / below + barrier / above
+    pull = matmul(weights, slopes) - barrier / below + barrier / above
 
     stiff = 1 + point.of_y / point.y
     push = problem.elastic + point.y - point.price - barrier / point.y
@@ -175,20 +177,20 @@ def _newton(problem: Subproblem, point: _Point, barrier: Array) -> _Point:
     miss = miss + barrier / point.price
 
     inner = bound[:, None] * slopes
-    matrix = (inner / steep) @ inner.T + jnp.diag(1 / stiff + give)
+    matrix = matmul(inner / steep, inner.T) + jnp.diag(1 / stiff + give)
     # Rows that are no inequality must leave the others alone.
     matrix = jnp.where((bound[:, None] * bound) > 0, matrix, jnp.eye(bound.size))
-    known = bound * (miss + push / stiff) - inner @ (pull / steep)
+    known = bound * (miss + push / stiff) - matmul(inner, pull / steep)
     joint = jnp.any(shared > 0)
     corner = jnp.where(joint, 0.0, 1.0)
     whole = jnp.block(
         [[matrix, shared[:, None]], [shared[None, :], corner[None, None]]]
     )
-    rest = jnp.where(joint, 1 - shared @ point.price, 0.0)
+    rest = jnp.where(joint, 1 - matmul(shared, point.price), 0.0)
     solution = jnp.linalg.solve(whole, jnp.append(known, rest))
     price, z = bound * solution[:-1], solution[-1]
 
-    x = -(pull + inner.T @ price) / steep
+    x = -(pull + matmul(inner.T, price)) / steep
     y = bound * (price - push) / stiff
     return _Point(
         x=x,

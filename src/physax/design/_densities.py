@@ -149,4 +149,6 @@ class NeuralDensity(AbstractDensity):
         waves = jnp.pi * flat[:, :, None] * jnp.arange(1, self.harmonics + 1)
         waves = waves.reshape(flat.shape[0], -1).astype(dtype)
         features = jnp.concatenate([flat, jnp.sin(waves), jnp.cos(waves)], axis=-1)
-        return jax.nn.sigmoid(jax.vmap(self.network)(features)).reshape(shape)
+        with jax.default_matmul_precision("highest"):
+            values = jax.vmap(self.network)(features)
+        return jax.nn.sigmoid(values).reshape(shape)

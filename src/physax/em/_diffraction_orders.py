@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Complex, Float, Int
 
 from .._checks import ArgumentError, traced
+from .._products import tensordot
 from ..units import ETA_0, FEMTO, SPEED_OF_LIGHT
 from ._components import AXES
 from ._currents import in_one_medium
@@ -225,7 +226,7 @@ def _harmonics(
         points = near.coordinates[key][axis]
         turn = jnp.exp(-1j * wave[:, None] * points) / len(points)
         # The axis that is summed is always the second: its order goes to the end.
-        values = jnp.tensordot(values, turn, (1, 1), precision="highest")
+        values = tensordot(values, turn, (1, 1))
     return values
 
 

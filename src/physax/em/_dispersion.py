@@ -11,6 +11,7 @@ from jax import lax
 from jaxtyping import Array, ArrayLike, Float
 
 from .._checks import ArgumentError, as_array, traced
+from .._products import matmul
 from ..grid import Block, Box
 from ._boxes import as_box, in_block, over_cuts, size_of, to_wall
 from ._poles import (
@@ -250,8 +251,8 @@ def _nothing_of(drive: Array) -> Array:
 
 def _with_field(one: Recursion) -> tuple[Array, Array]:
     """Returns how a field that enters two steps drives the states and the next step."""
-    inflow = one.inflow + one.matrix @ one.inflow
-    return inflow, 2 * one.inertia + one.outflow @ one.inflow
+    inflow = one.inflow + matmul(one.matrix, one.inflow)
+    return inflow, 2 * one.inertia + matmul(one.outflow, one.inflow)
 
 
 def recall(

@@ -13,6 +13,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from .._products import vdot
+
 
 class Factors(NamedTuple):
     """The matrix as `L D L^T`, its last row and column kept as a border."""
@@ -137,7 +139,7 @@ def eigenpair(
         vector = _solve(factors, vector)
         vector = vector / jnp.max(jnp.abs(vector))
         vector = vector / jnp.linalg.norm(vector)
-    return jnp.vdot(vector, _apply(diagonal, coupling, vector)), vector
+    return vdot(vector, _apply(diagonal, coupling, vector)), vector
 
 
 @eigenpair.defjvp
@@ -145,10 +147,10 @@ def _(order, primals, tangents):
     diagonal, coupling = primals
     value, vector = eigenpair(diagonal, coupling, order)
     change = _apply(tangents[0], tangents[1], vector)
-    slope = jnp.vdot(vector, change)
+    slope = vdot(vector, change)
 
     def project(x):
-        return x - vector * jnp.vdot(vector, x)
+        return x - vector * vdot(vector, x)
 
     # (A - value) x = -change on the complement of the vector, where it is regular. The
     # factors are of a matrix shifted a little further; two corrections make up for it.

@@ -10,6 +10,7 @@ from jax import lax
 from jaxtyping import Array, ArrayLike, Complex, Float, Num
 
 from .._checks import ArgumentError, as_array, at_once, check
+from .._products import einsum, matmul
 from ..units import ETA_0, FEMTO
 from ._components import AXES
 from ._currents import WALLS, Currents, projectable, surface_currents, wavenumber
@@ -243,9 +244,7 @@ def _radiated(
     lost = jnp.cos(k * unit[current.normal] * current.gap)
     letters = "abc"[: near.ndim]
     places = ",".join("f" + one for one in letters)
-    total = jnp.einsum(
-        f"f{letters},{places}->f", current.values, *factors, precision="highest"
-    )
+    total = einsum(f"f{letters},{places}->f", current.values, *factors)
     return total / lost
 
 
@@ -288,7 +287,7 @@ def radiated_power(near: NearField) -> Float[Array, " freqs"]:
         theta = np.arccos(nodes)[:, None]
         found = far_field(near, direction(phi, theta))
         rings = jnp.mean(found.intensity, axis=-1) * 2 * np.pi
-        total = rings @ jnp.asarray(weights, rings.dtype)
+        total = matmul(rings, jnp.asarray(weights, rings.dtype))
     # The images of the scene radiate the rest.
     return total / 2 ** len(near.walls)
 

@@ -22,6 +22,7 @@ from .._checks import (
     traced,
     warn,
 )
+from .._products import matmul, tensordot
 from ..grid import Box
 from ..units import ETA_0, SPEED_OF_LIGHT
 from ._components import AXES, stagger
@@ -178,13 +179,13 @@ def _waves(beam: GaussianBeam, box: Box, node: int, setup: Setup) -> _Waves:
     vectors = jnp.stack(jnp.broadcast_arrays(*steps), axis=-1)
     turn = 2 * jnp.arcsin(jnp.clip(along * width / 2, -1.0, 1.0))
 
-    forward = vectors @ ways
+    forward = matmul(vectors, ways)
     side = jnp.sum(vectors**2, axis=-1) - forward**2
     amplitude = jnp.exp(-(beam.waist**2) * side / 4) * forward / along
     amplitude = jnp.where(travels & (forward > 0), amplitude, 0)
     if setup.components.electric != ("Ez",) and grid.ndim == 2:
         amplitude = amplitude * total / jnp.where(forward > 0, forward, total)
-    electric = e - vectors * (vectors @ e)[..., None] / total**2
+    electric = e - vectors * matmul(vectors, e)[..., None] / total**2
     electric = electric * amplitude[..., None]
     magnetic = jnp.cross(vectors, electric) / (mu * seen)
     flow = jnp.cross(electric, magnetic)[..., port.axis] * port.sign
@@ -240,9 +241,7 @@ def _on_plane(
         r = points[low : high + extra] - port.centre[axis]
         places.append(r)
         wave = _turn(r[:, None] * k)
-        field = jnp.tensordot(
-            wave, field, ((1,), (number,)), precision=lax.Precision.HIGHEST
-        )
+        field = tensordot(wave, field, ((1,), (number,)))
         field = jnp.moveaxis(field, 0, number)
     mesh = jnp.meshgrid(*places, indexing="ij")
     ahead = -waves.before if name[0] == "H" else jnp.zeros(())

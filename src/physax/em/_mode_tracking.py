@@ -11,6 +11,7 @@ from jaxtyping import Array, ArrayLike, Float, Num
 from scipy.optimize import linear_sum_assignment
 
 from .._checks import ArgumentError, positive, traced
+from .._products import einsum
 from ..units import ETA_0
 from ._cross_section import CrossSectionModes
 
@@ -46,12 +47,8 @@ def mode_overlap(
     _check_places(one, other)
 
     def flow(a: CrossSectionModes, b: CrossSectionModes) -> Array:
-        first = jnp.einsum(
-            "axy,bxy,xy->ab", a.fields["Ex"], b.fields["Hy"], one.areas[0]
-        )
-        second = jnp.einsum(
-            "axy,bxy,xy->ab", a.fields["Ey"], b.fields["Hx"], one.areas[1]
-        )
+        first = einsum("axy,bxy,xy->ab", a.fields["Ex"], b.fields["Hy"], one.areas[0])
+        second = einsum("axy,bxy,xy->ab", a.fields["Ey"], b.fields["Hx"], one.areas[1])
         return (first - second) / (2 * ETA_0)
 
     both = (flow(one, other) + flow(other, one).T) / 2

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from .._checks import ArgumentError, check, whole
+from .._products import matmul
 from ._shape_fields import as_floats, as_number, one_length
 from ._shapes import Polygon
 
@@ -175,8 +176,8 @@ def Bezier(
     points = _points(points, 2)
     order = points.shape[0] - 1
     t = np.linspace(0, 1, segments + 1)[:, None]
-    curve = _bernstein(order, t) @ points
-    tangent = _bernstein(order - 1, t) @ (points[1:] - points[:-1])
+    curve = matmul(_bernstein(order, t), points)
+    tangent = matmul(_bernstein(order - 1, t), points[1:] - points[:-1])
     return _along(curve, tangent, width, prism)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from .._checks import ArgumentError, check, whole
+from .._products import matmul
 from ..grid import AXES
 from ._combinations import AbstractShape, Difference, Intersection, Union
 from ._moved_shapes import Mirrored, Repeated, Scaled, Turned, turned
@@ -228,7 +229,7 @@ def repeat(
         )
     steps = jnp.stack([_finite(vector, "vectors") for vector in vectors])
     number = np.array(list(product(*map(range, counts))))
-    return Repeated(shape, jnp.asarray(number, steps.dtype) @ steps)
+    return Repeated(shape, matmul(jnp.asarray(number, steps.dtype), steps))
 
 
 def place(

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Complex, Float, Num
 
 from .._checks import ArgumentError, as_array, at_once, check, single, traced
+from .._products import matmul
 
 
 TAU = 2 * np.pi
@@ -291,14 +292,14 @@ def recursion(pole: AbstractPole, dt: Float[Array, ""]) -> Recursion:
     half = dt / 2
     # The inverse written out: `solve` would bring a kernel of LAPACK into the program.
     inverse = _inverse(unit - half * one.matrix)
-    matrix = inverse @ (unit + half * one.matrix)
-    inflow = inverse @ (half * one.inflow)
+    matrix = matmul(inverse, unit + half * one.matrix)
+    inflow = matmul(inverse, half * one.inflow)
     return Recursion(
         one.amplitude,
         matrix,
         inflow,
-        half * (one.outflow @ (matrix + unit)),
-        half * (one.outflow @ inflow + one.direct),
+        half * matmul(one.outflow, matrix + unit),
+        half * (matmul(one.outflow, inflow) + one.direct),
     )
 
 

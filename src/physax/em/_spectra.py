@@ -10,6 +10,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from .._loop import iterate
+from .._products import matmul, tensordot
 from ..grid import Box
 from ._clock import Clock
 from ._cotangents import current_value, pull
@@ -181,8 +182,8 @@ def _inverse(band: Band, gaps: Array, sums: Array, kind: str) -> Array:
 
 def _solved(band: Band, inverse: Array, same: Array, cotangent: Array) -> Array:
     shape = cotangent.shape[1:]
-    wanted = same @ cotangent.reshape(cotangent.shape[0], -1)
-    parts = inverse @ jnp.concatenate([wanted.real, wanted.imag])
+    wanted = matmul(same, cotangent.reshape(cotangent.shape[0], -1))
+    parts = matmul(inverse, jnp.concatenate([wanted.real, wanted.imag]))
     real, imag = jnp.split(parts, 2)
     found = lax.complex(real, imag).astype(cotangent.dtype)
     return found.reshape(len(band.frequencies), *shape)
@@ -212,7 +213,7 @@ def row_sums(plan: Plan, band: Band, spectra: dict, duals: dict) -> dict:
             asked = (one.change, one.sum)
             groups.append(
                 tuple(
-                    -jnp.real(jnp.tensordot(factor, dual * field, 1))
+                    -jnp.real(tensordot(factor, dual * field, 1))
                     for factor, wanted in zip(factors, asked, strict=True)
                     if wanted
                 )
@@ -277,7 +278,7 @@ def _current_sum(band: Band, one, dual: Array, offset: int, steps, dtype: str):
 
     def add(total, n):
         factors = phases(band, one.component, n, sign=1)
-        steady = jnp.tensordot(factors, weights, 1)
+        steady = tensordot(factors, weights, 1)
         if not band.complex_fields:
             steady = steady.real
         clock = Clock(2 * n + offset, band.dt)

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ._sums import LEAST_CONDITION, Factored, Normal, Sums, either, triangle
+from .._products import einsum, matmul
+from ._sums import LEAST_CONDITION, Factored, Normal, Sums, either, triangle, triangular
 
 
 class Mixing(eqx.Module):
@@ -74,8 +75,8 @@ def best_coefficients(
     unknowns = count * rows.shape[1]
 
     def from_products(matrix):
-        products = jnp.einsum("gab,gc,gd->acbd", matrix[:, a, a], rows, rows)
-        sides = jnp.einsum("ga,gc->ac", matrix[:, a, y], rows)
+        products = einsum("gab,gc,gd->acbd", matrix[:, a, a], rows, rows)
+        sides = einsum("ga,gc->ac", matrix[:, a, y], rows)
         products = products.reshape(unknowns, unknowns)
         norms = jnp.sqrt(jnp.diagonal(products))
         norms = jnp.where(norms > 0, norms, 1)
@@ -84,14 +85,14 @@ def best_coefficients(
         # rank of the whole tells that they are not determined.
         wanted = sides.reshape(-1) / norms
         inverse = jax.lax.stop_gradient(_inverse(jax.lax.stop_gradient(equal)))
-        solved = jax.lax.stop_gradient(inverse @ wanted)
+        solved = jax.lax.stop_gradient(matmul(inverse, wanted))
         # A step that rounding alone leaves to do, with the derivative of the solution:
         # that of the directions has none where two sizes are equal.
-        solved = solved + inverse @ (wanted - equal @ solved)
+        solved = solved + matmul(inverse, wanted - matmul(equal, solved))
         return (solved / norms).reshape(count, -1)
 
     def from_factor(matrix):
-        columns = jnp.einsum("gka,gc->gkac", matrix[:, :, a], rows)
+        columns = einsum("gka,gc->gkac", matrix[:, :, a], rows)
         columns = columns.reshape(-1, unknowns)
         sides = matrix[:, :, y].reshape(-1)
         return jnp.linalg.lstsq(columns, sides)[0].reshape(count, -1)
@@ -104,7 +105,7 @@ def _inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
     sizes, directions = jnp.linalg.eigh(matrix)
     sound = sizes > len(sizes) * jnp.finfo(matrix.dtype).eps * sizes[-1]
     inverse = jnp.where(sound, 1 / jnp.where(sound, sizes, 1), 0)
-    return (directions * inverse) @ directions.T
+    return matmul(directions * inverse, directions.T)
 
 
 def joint_model(
@@ -126,17 +127,17 @@ def joint_model(
     turn = residual_map(coefficients, parts, mixing)
 
     def from_products(matrix):
-        return jnp.einsum("gkq,gkl,glp->qp", turn, matrix, turn)
+        return einsum("gkq,gkl,glp->qp", turn, matrix, turn)
 
     def from_factor(matrix):
-        rows = jnp.einsum("gkl,glq->gkq", matrix, turn)
+        rows = einsum("gkl,glq->gkq", matrix, turn)
         rows = rows.reshape(-1, turn.shape[-1])
         # Enough rows for a square factor, also of one small group.
         missing = max(turn.shape[-1] - rows.shape[0], 0)
-        return jnp.linalg.qr(jnp.pad(rows, ((0, missing), (0, 0))), mode="r")
+        return triangular(jnp.pad(rows, ((0, missing), (0, 0))))
 
     joint = either(factored, from_factor, from_products, matrix)
-    cost = jnp.where(factored, joint[:, -1] @ joint[:, -1], joint[-1, -1])
+    cost = jnp.where(factored, matmul(joint[:, -1], joint[:, -1]), joint[-1, -1])
     return joint, cost
 
 
@@ -154,10 +155,10 @@ def residual_map(coefficients, parts: Parts, mixing: Mixing):
     rows = mixing.rows.astype(coefficients.dtype)
     groups, shared = rows.shape
     count, varying, free = parts.functions, parts.varying, parts.free
-    each = jnp.einsum("gc,ac->ga", rows, coefficients)
-    linear = jnp.einsum("gc,ab->gabc", -rows, jnp.eye(count, dtype=rows.dtype))
+    each = einsum("gc,ac->ga", rows, coefficients)
+    linear = einsum("gc,ab->gabc", -rows, jnp.eye(count, dtype=rows.dtype))
     linear = linear.reshape(groups, count, count * shared)
-    moved = jnp.einsum("gl,ij->glij", -each[:, :varying], jnp.eye(free))
+    moved = einsum("gl,ij->glij", -each[:, :varying], jnp.eye(free))
     moved = moved.reshape(groups, varying * free, free)
     turn = jnp.zeros((groups, parts.size, count * shared + free + 1), rows.dtype)
     turn = turn.at[:, :count, : count * shared].set(linear)
@@ -193,7 +194,7 @@ def eliminated(
     """
     joint, cost = joint_model(sums, coefficients, parts, mixing, factored)
     factor, target, conditioned = triangle(joint, factored)
-    gradient = jnp.where(factored, factor.T @ target, joint[:-1, -1])
+    gradient = jnp.where(factored, matmul(factor.T, target), joint[:-1, -1])
     # Sums of squares give the cost as a difference; of a near perfect fit too few
     # digits are left.
     conditioned &= factored | (cost > LEAST_CONDITION * jnp.sum(sums.matrix[:, -1, -1]))

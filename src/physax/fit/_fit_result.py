@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from .._checks import ArgumentError
+from .._products import matmul
 from .._status import Status
 from ._plan import Plan
 from ._sums import rank_limit
@@ -228,7 +229,7 @@ def _inverse_products(factor: Float[Array, "n n"], held: Array) -> Float[Array, 
     # A parameter with a part in the null space has no variance, whatever the rest is.
     null = jnp.where(sound, 0, right.T**2)
     loose = (jnp.sum(null, axis=1) > 1e-8) & ~held
-    covariance = (half @ half.T) / norms[:, None] / norms[None, :]
+    covariance = matmul(half, half.T) / norms[:, None] / norms[None, :]
     still = held[:, None] | held[None, :]
     covariance = jnp.where(still, 0, covariance)
     infinite = jnp.diag(jnp.where(loose, jnp.inf, 0))

@@ -154,7 +154,7 @@ def plan_for(problem: AbstractProblem) -> Plan:
     found = make_plan(
         count * each,
         size,
-        columns=max(numbers / (count * each), 1),
+        columns=max(numbers / (count * each), 1.0),
         resident=resident,
     )
     return dataclasses.replace(

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jax.lax import stop_gradient
 from jaxtyping import Array, Float, PyTree
 
+from .._products import einsum, matmul
 from ._passes import add_points, first_sums, points_in
 from ._priors import log_prior
 from ._problems import AbstractProblem
@@ -38,7 +39,7 @@ class Target(eqx.Module):
 
     def unwhitened(self, z: Float[Array, " all"]) -> Float[Array, " all"]:
         """Returns coordinates without bounds."""
-        return self.centre + self.spread @ z
+        return self.centre + matmul(self.spread, z)
 
     def split(
         self, u: Float[Array, " all"]
@@ -95,7 +96,7 @@ def fit_terms(
     at = stop_gradient(values)
     sums, normal = jax.tree.map(stop_gradient, _sums(problem, at, chunk))
     step = values - at
-    cost = normal.cost + 2 * normal.gradient @ step
+    cost = normal.cost + 2 * matmul(normal.gradient, step)
     if not isinstance(problem, AbstractSeparable) or problem.coefficients is not None:
         return cost, jnp.zeros_like(cost), 0
     parts, rows = problem.parts, problem.mixing.rows
@@ -105,7 +106,7 @@ def fit_terms(
     size = count * rows.shape[1]
 
     def mixed(products):
-        spread = jnp.einsum("gab...,gc,gd->acbd...", products, rows, rows)
+        spread = einsum("gab...,gc,gd->acbd...", products, rows, rows)
         return spread.reshape(size, size, *products.shape[3:])
 
     products = mixed(matrix[:, functions, functions])
@@ -119,8 +120,8 @@ def fit_terms(
     fill = ((0, 0), (0, 0), (0, parts.offset), (0, 0))
     moved = mixed(jnp.pad(moved, fill))
     inverse = jnp.linalg.inv(equal) / norms[:, None] / norms[None, :]
-    slope = 2 * jnp.einsum("ab,abj->j", inverse, moved)
-    return cost, stop_gradient(bent) + stop_gradient(slope) @ step, size
+    slope = 2 * einsum("ab,abj->j", inverse, moved)
+    return cost, stop_gradient(bent) + matmul(stop_gradient(slope), step), size
 
 
 def linear_given(
@@ -134,9 +135,7 @@ def linear_given(
     parts, rows = problem.parts, problem.mixing.rows
     matrix = sums.matrix + sums.rest
     functions = slice(0, parts.functions)
-    products = jnp.einsum(
-        "gab,gc,gd->acbd", matrix[:, functions, functions], rows, rows
-    )
+    products = einsum("gab,gc,gd->acbd", matrix[:, functions, functions], rows, rows)
     products = products.reshape(normal.linear.size, normal.linear.size)
     norms = jnp.sqrt(jnp.diagonal(products))
     lower = jnp.linalg.cholesky(products / norms[:, None] / norms[None, :])

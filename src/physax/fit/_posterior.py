@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
 
 from .._checks import ArgumentError, PhysaxError
+from .._products import matmul
 from .._status import Status
 from ..runtime import Progress, drive
 from ._diagnostics import bulk_ess, r_hat, tail_ess
@@ -214,8 +215,14 @@ def _kernel(target: Target, sampler, warmup: int, chains: int, key):
     # Far out the model may have no value: then nearer to the fit.
     sound = jnp.isfinite(jax.vmap(target.potential)(z))
     z = jnp.where(sound[:, None], z, 0.05 * z)
-    state = nuts.init(jax.random.split(begin, chains), warmup, init_params=z)
-    return state, lambda state: nuts.sample(state, (), {})
+    with jax.default_matmul_precision("highest"):
+        state = nuts.init(jax.random.split(begin, chains), warmup, init_params=z)
+
+    def sample(state):
+        with jax.default_matmul_precision("highest"):
+            return nuts.sample(state, (), {})
+
+    return state, sample
 
 
 @eqx.filter_jit
@@ -267,7 +274,7 @@ def _read(target: Target, u, key):
         if isinstance(problem, AbstractSeparable) and problem.coefficients is None:
             best, root = linear_given(problem, values, chunk=target.chunk)
             noise = jax.random.normal(key, best.shape, best.dtype)
-            linear = best + deviation * (root @ noise)
+            linear = best + deviation * matmul(root, noise)
         return values[kept:], linear, deviation
 
     flat = u.reshape(-1, u.shape[-1])

@@ -11,9 +11,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
 from .._checks import ArgumentError
+from .._products import matmul
 from ._losses import AbstractLoss, Squared
 from ._parameters import Parameters, Tie
-from ._sums import Columns, Factored, Normal, Sums, either, triangle
+from ._sums import Columns, Factored, Normal, Sums, either, triangle, triangular
 
 
 class AbstractProblem(eqx.Module):
@@ -191,7 +192,7 @@ class LeastSquares(AbstractProblem):
         """Applies loss and the root of the weights: scaled rows, and the cost."""
         if isinstance(self.loss, Squared):
             rows = jnp.concatenate([jacobian, values[None]]) * weight
-            return rows, rows[-1] @ rows[-1]
+            return rows, matmul(rows[-1], rows[-1])
         scale = self.loss.scale.astype(values.dtype)
         z = (values / scale) ** 2
         first, second = self.loss.slopes(z)
@@ -212,13 +213,13 @@ class LeastSquares(AbstractProblem):
             rows = jnp.concatenate([jacobian, values[None]])
             matrix = either(
                 factored,
-                lambda m: jnp.linalg.qr(jnp.concatenate([m, rows.T]), mode="r"),
-                lambda m: m + rows @ rows.T,
+                lambda m: triangular(jnp.concatenate([m, rows.T])),
+                lambda m: m + matmul(rows, rows.T),
                 matrix,
             )
-            cost = cost + values @ values
+            cost = cost + matmul(values, values)
         factor, target, conditioned = triangle(matrix, factored)
-        gradient = jnp.where(factored, factor.T @ target, matrix[:-1, -1])
+        gradient = jnp.where(factored, matmul(factor.T, target), matrix[:-1, -1])
         none = jnp.zeros(0, cost.dtype)
         return Normal(
             factor, target, gradient, cost, sums.count, conditioned, none, factor

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
 from .._checks import ArgumentError, at_once, traced
+from .._products import einsum, matmul
 from ._eliminate import (
     Mixing,
     Parts,
@@ -108,7 +109,7 @@ class AbstractSeparable(AbstractProblem):
         columns = self.columns(vector, batch, used).rows
         given = self._shifted(linear.reshape(self.parts.functions, -1), -1)
         turn = residual_map(given, self.parts, self.mixing)
-        rows = jnp.einsum("gkp,gkq->gqp", columns, turn)
+        rows = einsum("gkp,gkq->gqp", columns, turn)
         return rows[:, :-1] * rows[:, -1:]
 
     @property
@@ -305,15 +306,15 @@ def projected_cost(
     weight = jnp.where(jnp.isfinite(weight), weight, 0).reshape(groups, -1)
     values = jnp.where(weight > 0, observed.reshape(groups, -1), 0) * weight
     functions = functions.reshape(groups, values.shape[1], -1) * weight[..., None]
-    columns = jnp.einsum("gpa,gc->gpac", functions, mixing.rows)
+    columns = einsum("gpa,gc->gpac", functions, mixing.rows)
     columns = columns.reshape(values.size, -1)
     values = values.reshape(-1)
     if given is not None:
-        return jnp.sum((values - columns @ given) ** 2)
+        return jnp.sum((values - matmul(columns, given)) ** 2)
     norms = jax.lax.stop_gradient(jnp.linalg.norm(columns, axis=0))
     columns = columns / jnp.where(norms > 0, norms, 1)
-    found = jnp.linalg.solve(columns.T @ columns, columns.T @ values)
-    return jnp.sum((values - columns @ found) ** 2)
+    found = jnp.linalg.solve(matmul(columns.T, columns), matmul(columns.T, values))
+    return jnp.sum((values - matmul(columns, found)) ** 2)
 
 
 def linear_limits(bounds, names: int, width: int):

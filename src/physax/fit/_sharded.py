@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PyTree
 
 from ._passes import add_points, first_sums, points_in, without_data
 from ._problems import AbstractProblem
-from ._sums import Factored, Normal, Sums
+from ._sums import Factored, Normal, Sums, triangular
 from ._trust_region import Search
 
 
@@ -185,7 +185,7 @@ def _together(sums: Sums, factored: Factored, names) -> Sums:
     stacked = stacked.reshape(*stacked.shape[:-3], -1, stacked.shape[-1])
     matrix = jax.lax.cond(
         factored,
-        lambda: jnp.linalg.qr(stacked, mode="r"),
+        lambda: triangular(stacked),
         lambda: added.matrix,
     )
     return eqx.tree_at(lambda s: s.matrix, added, matrix)

@@ -1,12 +1,15 @@
 """Sums over all points, from which a step follows: added chunk by chunk."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
+
+from .._products import matmul
 
 
 Factored = bool | Bool[Array, ""]
@@ -95,10 +98,10 @@ def add(sums: Sums, columns: Columns, factored: Factored) -> Sums:
         rows = jnp.concatenate(
             [sums.matrix, jnp.swapaxes(columns.rows, -1, -2)], axis=-2
         )
-        return jnp.linalg.qr(rows, mode="r"), sums.rest
+        return triangular(rows), sums.rest
 
     def extend_products(_):
-        product = columns.rows @ jnp.swapaxes(columns.rows, -1, -2)
+        product = matmul(columns.rows, jnp.swapaxes(columns.rows, -1, -2))
         total, lost = _two_sum(sums.matrix, product)
         return total, sums.rest + lost
 
@@ -110,6 +113,19 @@ def add(sums: Sums, columns: Columns, factored: Factored) -> Sums:
         jnp.stack([cost, sums.cost[1] + lost]),
         sums.count + columns.count,
     )
+
+
+@jax.custom_jvp
+def triangular(rows: Float[Array, "*groups n k"]) -> Float[Array, "*groups m k"]:
+    """Returns R of rows, with a derivative in full precision."""
+    return jnp.linalg.qr(rows, mode="r")
+
+
+@triangular.defjvp
+def _triangular_jvp(primals, tangents):
+    # The rule of JAX makes its products in the precision of the context.
+    with jax.default_matmul_precision("highest"):
+        return jax.jvp(partial(jnp.linalg.qr, mode="r"), primals, tangents)
 
 
 def either(factored: Factored, yes: Callable, no: Callable, operand: Any) -> Any:

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from .._products import matmul
 from ._sums import Normal
 
 
@@ -58,7 +59,7 @@ def within(
     """
     scaled = jnp.where(free, factor / scale, 0)
     left, sigma, right = jnp.linalg.svd(scaled, full_matrices=False)
-    wanted = left.T @ target
+    wanted = matmul(left.T, target)
     eps = jnp.finfo(scaled.dtype).eps
     sound = sigma > sigma.size * eps * sigma[0]
     safe = jnp.where(sound, sigma, 1)
@@ -94,7 +95,7 @@ def within(
     begin = start, zero, highest, jnp.where(fits, 50, 0)
     multiplier = jax.lax.while_loop(unfinished, improve, begin)[0]
     part = jnp.where(fits, newton, shortened(multiplier))
-    return jnp.where(free, -(right.T @ part) / scale, 0), fits
+    return jnp.where(free, -matmul(right.T, part) / scale, 0), fits
 
 
 def trial_step(
@@ -121,7 +122,7 @@ def trial_step(
     held = held_at_bounds(vector, normal.gradient, low, high)
 
     def solve(free, fixed):
-        moved = normal.target + normal.factor @ fixed
+        moved = normal.target + matmul(normal.factor, fixed)
         change, full = within(normal.factor, moved, scale, radius, free)
         return jnp.where(free, change, fixed), full
 
@@ -149,22 +150,22 @@ def trial_step(
         change,
         jnp.linalg.norm(scale * change),
         _promise(normal, change),
-        2 * normal.gradient @ change,
+        2 * matmul(normal.gradient, change),
         full & ~better,
     )
 
 
 def _promise(normal: Normal, change: Float[Array, " m"]) -> Float[Array, ""]:
-    bent = normal.factor @ change
-    return -(2 * normal.gradient @ change + bent @ bent)
+    bent = matmul(normal.factor, change)
+    return -(2 * matmul(normal.gradient, change) + matmul(bent, bent))
 
 
 def _cauchy(normal, vector, scale, radius, bounds, held):
     """Returns the best step along the scaled descent, stopped at the bounds."""
     way = jnp.where(held, 0, -normal.gradient / scale**2)
-    bent = normal.factor @ way
-    curve = bent @ bent
-    best = -(normal.gradient @ way) / jnp.where(curve > 0, curve, 1)
+    bent = matmul(normal.factor, way)
+    curve = matmul(bent, bent)
+    best = -matmul(normal.gradient, way) / jnp.where(curve > 0, curve, 1)
     length = jnp.linalg.norm(scale * way)
     reach = radius / jnp.where(length > 0, length, 1)
     low, high = bounds

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from .._checks import at_least, positive
+from .._products import matmul
 from .._status import Status
 from ._sums import Factored, Normal, column_norms, rank_limit
 from ._trial_step import held_at_bounds, trial_step
@@ -346,7 +347,7 @@ def _noise(search: Search) -> Float[Array, ""]:
     """Returns the change of the cost that rounding of the parameters alone makes."""
     eps = jnp.finfo(search.vector.dtype).eps
     moves = column_norms(search.normal) * search.vector
-    return (16 * eps) ** 2 * (moves @ moves)
+    return (16 * eps) ** 2 * matmul(moves, moves)
 
 
 def _cosine(search: Search, bounds) -> Float[Array, ""]:

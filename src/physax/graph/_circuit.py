@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Complex, Num
 
 from .._checks import as_array, check
+from .._products import matmul
 from ._block import AbstractBlock, GraphError
 
 
@@ -233,7 +234,7 @@ def joined(
         # A column of S P is that of the port at the other side.
         around = jnp.eye(len(inner), dtype=dtype) - block(inner, swapped)
         waves = jnp.linalg.solve(around, block(inner, outer))
-        values = values + block(outer, swapped) @ waves
+        values = values + matmul(block(outer, swapped), waves)
     return Scatterer(values, tuple(ports))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Num
 
 from .._checks import ArgumentError
+from .._products import matmul
 from ._regions import Region, as_region
 from ._status import ParticleStatus
 from ._tracks import Tracks
@@ -53,7 +54,7 @@ def connectivity_matrix(
     dtype = tracks.positions.dtype
     mass = jnp.ones(known.shape, dtype) if weights is None else jnp.asarray(weights)
     sent = start.astype(dtype) * mass[:, None]
-    arrived = jnp.matmul(sent.T, end.astype(dtype), precision="highest")
+    arrived = matmul(sent.T, end.astype(dtype))
     total = jnp.sum(sent, 0)[:, None]
     return arrived / jnp.where(total > 0, total, jnp.nan)
 

@@ -198,12 +198,11 @@ def solve(
         )
 
     solution: Any
+    with jax.default_matmul_precision("highest"):
+        solution = (jax.vmap(run) if engine.one_by_one else run)(begin.y)
+    rows = solution.ys[0]
     if engine.one_by_one:
-        solution = jax.vmap(run)(begin.y)
-        rows = jnp.moveaxis(solution.ys[0], 1, 0)
-    else:
-        solution = run(begin.y)
-        rows = solution.ys[0]
+        rows = jnp.moveaxis(rows, 1, 0)
     rows, status, ended = _fates(problem, rows, times)
     good = jnp.all(diffrax.is_okay(solution.result))
     if engine.event is not None:

@@ -10,6 +10,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, Num
 from scipy.spatial import KDTree
 
 from .._checks import ArgumentError
+from .._products import einsum
 from ._seed_checks import check_seeds, in_default_precision
 from ._tracks import Tracks
 
@@ -52,7 +53,7 @@ def cloud_covariance(tracks: Tracks) -> Float[Array, "times ndim ndim"]:
     away = tracks.positions - _mean(tracks.positions, followed)[:, None]
     count = jnp.sum(followed, 1).astype(away.dtype)
     kept = jnp.where(followed[..., None], away, 0)
-    total = jnp.einsum("tpi,tpj->tij", kept, kept, precision="highest")
+    total = einsum("tpi,tpj->tij", kept, kept)
     return total / jnp.where(count > 0, count, jnp.nan)[:, None, None]
 
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Complex, Float, Int, Num
 
 from .._checks import ArgumentError, as_array, at_once, numeric, positive
+from .._products import matmul
 from ..grid import CubicHermite
 from ..units import EPSILON_0
 from ._fields import AbstractField, Look, always, as_field, check_components
@@ -233,7 +234,7 @@ class OpticalForce(AbstractForce):
 
         slopes, (value, status) = jax.jacfwd(amplitude, has_aux=True)(x)
         # This order keeps all numbers within the range of single precision.
-        work = jnp.real(self.polarizability * (value @ jnp.conj(slopes)))
+        work = jnp.real(self.polarizability * (matmul(value, jnp.conj(slopes))))
         return Look((0.5 * EPSILON_0 * work).astype(x.dtype), (), status)
 
     def span(self):

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
 from .._checks import ArgumentError, as_array
+from .._products import einsum, matmul
 from ._boundaries import AbstractBoundary
 from ._box import Box, Inlet, Periodic
 from ._fields import Look
@@ -198,7 +199,7 @@ def cauchy_green(
         gradient: F, gradients of a flow map.
     """
     gradient = as_array(gradient, "gradient")
-    return jnp.swapaxes(gradient, -1, -2) @ gradient
+    return matmul(jnp.swapaxes(gradient, -1, -2), gradient)
 
 
 def ftle(
@@ -233,7 +234,7 @@ def _largest_jvp(primals, tangents):
     # Without derivatives of the vector, which are infinite where two values coincide.
     values, vectors = jnp.linalg.eigh(primals[0])
     vector = vectors[..., -1]
-    slope = jnp.einsum("...i,...ij,...j->...", vector, tangents[0], vector)
+    slope = einsum("...i,...ij,...j->...", vector, tangents[0], vector)
     return values[..., -1], slope
 
 

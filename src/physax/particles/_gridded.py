@@ -11,6 +11,7 @@ from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from .._checks import ArgumentError, as_array, numeric
 from .._gather import gather
+from .._products import tensordot
 from ..grid import AbstractInterpolation, AbstractOutside, Field, Fill, Linear
 from ._axis import Axis, Stencil, as_periods, make_axis
 from ._fields import AbstractField, Components, Look
@@ -238,7 +239,7 @@ def _total(samples: Any, weights: list) -> Num[Array, "..."]:
     """Sums the samples of a block times their weights, axis by axis."""
     if not isinstance(samples, list):
         for axis in weights:
-            samples = jnp.tensordot(jnp.stack(axis), samples, 1)
+            samples = tensordot(jnp.stack(axis), samples, 1)
         return samples
     parts = [
         weight * (_total(more, weights[1:]) if weights[1:] else more)

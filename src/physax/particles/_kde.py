@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
 from .._checks import ArgumentError, at_once, check, traced
+from .._products import matmul
 from ..grid import AXES
 from ._bins import as_points, as_weights, in_place
 from ._pair_sums import check_places, pair_sums
@@ -116,15 +117,11 @@ def kernel_density(
     middle = jnp.mean(places, 0)
     found = pair_sums(
         _Gaussian(),
-        _matmul(images - middle, inverse.T),
-        _matmul(places - middle, inverse.T),
+        matmul(images - middle, inverse.T),
+        matmul(places - middle, inverse.T),
         mass,
     )
     return norm * jnp.sum(found.reshape(-1, queries.shape[0]), 0)
-
-
-def _matmul(a: Array, b: Array) -> Array:
-    return jnp.matmul(a, b, precision="highest")
 
 
 def _width(bandwidth, points: Array, mass: Array) -> Float[Array, "ndim ndim"]:
@@ -135,7 +132,7 @@ def _width(bandwidth, points: Array, mass: Array) -> Float[Array, "ndim ndim"]:
         effective = 1 / jnp.sum(share**2)
         apart = points - jnp.sum(share[:, None] * points, 0)
         # Unbiased, also where the weights differ.
-        covariance = _matmul(apart.T * share, apart) / (1 - 1 / effective)
+        covariance = matmul(apart.T * share, apart) / (1 - 1 / effective)
         scale = jnp.sqrt(jnp.diagonal(covariance))
         # Of the correlations, since axes may have scales of their own.
         root = jnp.linalg.cholesky(covariance / (scale[:, None] * scale))

@@ -10,6 +10,7 @@ from jax import lax
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from .._checks import ArgumentError, as_array
+from .._products import matmul
 from ._bins import as_edges, as_points, as_weights, cell_of, in_place, shape_of
 from ._seed_checks import Place, as_box
 
@@ -216,7 +217,7 @@ def _fourier_sums(
         for axis in range(ndim):
             phase = jnp.exp(-2j * jnp.pi * (x[:, axis, None] * k))
             if axis == ndim - 1:
-                found = jnp.matmul(wave.T, phase, precision="highest")
+                found = matmul(wave.T, phase)
                 return total + found, None
             wave = (wave[:, :, None] * phase[:, None, :]).reshape(_TOGETHER, -1)
         return total, None

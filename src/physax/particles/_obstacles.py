@@ -12,6 +12,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from .._checks import ArgumentError
+from .._products import matmul
 from ._boundaries import AbstractBoundary, Passage, Turn, end
 from ._box import Absorb, AbstractFace, Hold, Outlet, Reflect, Stick
 from ._motions import coordinates
@@ -184,8 +185,8 @@ class Obstacle(AbstractBoundary):
         slides = isinstance(self.rule, Hold)
         loss = 1 + self.rule.restitution if isinstance(self.rule, Reflect) else 1
         rest = (1 - hit.part) * move
-        inward = jnp.minimum(rest @ hit.normal, 0) * hit.normal
-        push = jnp.minimum(velocity @ hit.normal, 0) * hit.normal
+        inward = jnp.minimum(matmul(rest, hit.normal), 0) * hit.normal
+        push = jnp.minimum(matmul(velocity, hit.normal), 0) * hit.normal
         return rest - (1 if slides else 2) * inward, velocity - loss * push
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
 from .._checks import ArgumentError, as_array
+from .._products import tensordot
 from ..grid import AbstractInterpolation, AbstractOutside, Linear
 from ._fields import AbstractField, Look
 from ._instants import (
@@ -133,7 +134,7 @@ class PointCloud(AbstractField):
 
         def at(instant):
             values = self.values[(*instant, numbers)]
-            return jnp.tensordot(weights.astype(values.dtype), values, 1)
+            return tensordot(weights.astype(values.dtype), values, 1)
 
         value, status = self.instants.blend(t, at)
         found = jnp.all(jnp.isfinite(x)) & (jnp.min(squares) <= self.reach**2)

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Num, PRNGKeyArray
 
 from .._checks import ArgumentError, as_array, at_once, check
+from .._products import matmul
 from ._bins import as_edges, shape_of, volumes
 from ._seed_checks import (
     Place,
@@ -200,7 +201,7 @@ def seed_gaussian(
         )
     normal = jax.random.normal(key, (count, ndim), centre.dtype)
     if spread.ndim == 2:
-        return centre + jnp.matmul(normal, spread.T, precision="highest")
+        return centre + matmul(normal, spread.T)
     with at_once(spread):
         spread = check(spread, spread > 0, "`spread` must be positive")
     return centre + spread * normal

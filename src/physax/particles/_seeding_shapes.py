@@ -231,8 +231,10 @@ def _areas(corners: Float[Array, "triangles 3 ndim"]) -> Float[Array, " triangle
     # Relative to the longest side, whose square may be below the smallest float32.
     scale = jnp.max(jnp.abs(jnp.stack([first, second])))
     scale = jnp.where(scale > 0, scale, 1)
-    cross = jnp.cross(first / scale, second / scale)
-    return jnp.abs(cross) if cross.ndim == 1 else jnp.linalg.norm(cross, axis=-1)
+    first, second = first / scale, second / scale
+    if corners.shape[2] == 2:
+        return jnp.abs(first[:, 0] * second[:, 1] - first[:, 1] * second[:, 0])
+    return jnp.linalg.norm(jnp.cross(first, second), axis=-1)
 
 
 def _in_triangles(

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
 from .._checks import ArgumentError, as_array, check
+from .._products import matmul
 from ..grid import Clamp, Linear
 from ._axis import Stencil
 from ._fields import AbstractField, Look
@@ -154,5 +155,5 @@ def _slide(corners: Array, dry: Array, component: int, slip: Array) -> Array:
 
 def _blend(corners: Array, space: list[Stencil]) -> Array:
     for stencil in reversed(space):
-        corners = corners @ jnp.stack(stencil.weights).astype(corners.dtype)
+        corners = matmul(corners, jnp.stack(stencil.weights).astype(corners.dtype))
     return corners

@@ -9,6 +9,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, PyTree
 
+from .._products import tensordot
+
 
 class Trial(NamedTuple):
     """Where a step leads, before walls have been asked.
@@ -161,12 +163,12 @@ def runge_kutta_step(
     def full_stage(carry, row):
         slopes, memory = carry
         (c, _, nudge), weights, i = row
-        at = y + wide * jnp.tensordot(weights, finite(slopes), 1)
+        at = y + wide * tensordot(weights, finite(slopes), 1)
         slope, memory, asked = look(at, c, memory, nudge)
         return (slopes.at[i].set(slope), memory), asked
 
     slopes = jnp.zeros((stages, *y.shape), y.dtype)
     table = (rows, jnp.asarray(lower, y.dtype), jnp.arange(stages))
     (slopes, memory), asked = lax.scan(full_stage, (slopes, memory), table)
-    total = jnp.tensordot(rows[1], slopes, 1)
+    total = tensordot(rows[1], slopes, 1)
     return Trial(moved(y, wide, total), memory, asked)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._products import matmul
 from .._status import Status
 from ..fit import (
     FitResult,
@@ -146,7 +147,7 @@ def two_time_fit(problem: TwoTimeProblem, result: FitResult) -> TwoTimeFit:
 @jax.jit
 def _scales(linear, rows):
     """Returns contrasts and offsets."""
-    contrast, offset = linear.reshape(2, -1) @ rows.T
+    contrast, offset = matmul(linear.reshape(2, -1), rows.T)
     return contrast, offset
 
 

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._products import einsum, matmul
 from ..fit import FitResult
 from ._tiles import frames_of
 from ._two_time_problem import TwoTimeProblem
@@ -40,7 +41,7 @@ def frame_covariance(
     # Not the result itself: the memory that was free is a part of it, and each value
     # of that would compile anew.
     meat = _summed_scores(problem, result.values, result.linear, shared)
-    return inverse @ meat @ inverse
+    return matmul(matmul(inverse, meat), inverse)
 
 
 @eqx.filter_jit
@@ -61,7 +62,7 @@ def _summed_scores(
             # Frames beyond the last have no scores.
             sums = sums.at[:, :, index].add(grid.sum(axis), mode="drop")
         together = scores.sum(0, keepdims=True) if shared else scores
-        alone = alone + jnp.einsum("gqp,grp->qr", together, together)
+        alone = alone + einsum("gqp,grp->qr", together, together)
         return (sums, alone), None
 
     begin = (
@@ -71,5 +72,5 @@ def _summed_scores(
     (sums, alone), _ = jax.lax.scan(add_tile, begin, problem.data)
     sums = sums.sum(0, keepdims=True) if shared else sums
     # A pair shares both of its frames with itself: it was counted twice.
-    meat = jnp.einsum("gqf,grf->qr", sums, sums) - alone
+    meat = einsum("gqf,grf->qr", sums, sums) - alone
     return meat * frames / (frames - 1)

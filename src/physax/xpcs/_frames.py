@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
+from .._products import matmul
 from ._pixel_chunks import floating, pixel_chunks
 
 
@@ -49,8 +50,7 @@ def two_time_from_frames(
         pairs, sums = carry
         pixels, used, label = part
         panel = flat[:, pixels].astype(dtype) * used.astype(dtype)
-        # Full precision: accelerators would otherwise round products to 10 bits.
-        found = jnp.matmul(panel, panel.T, precision=lax.Precision.HIGHEST)
+        found = matmul(panel, panel.T)
         return (pairs.at[label].add(found), sums.at[label].add(panel.sum(1))), None
 
     start = (

@@ -10,6 +10,7 @@ from jax import lax
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from .._checks import ArgumentError
+from .._products import einsum
 from ._pixel_chunks import floating, pixel_chunks
 
 
@@ -115,7 +116,7 @@ def _correlate(frames, parts, lags):
         panel = flat[:, pixels].astype(dtype) * used.astype(dtype)
         means = _means(panel, lags)
         # Second moments of products and both means over pixels: the error of the ratio.
-        moments = jnp.einsum("alp,blp->lab", means, means, precision="highest")
+        moments = einsum("alp,blp->lab", means, means)
         sums = sums.at[label].add(means.sum(-1).T)
         return (sums, squares.at[label].add(moments)), None
 
@@ -165,7 +166,7 @@ def _ratio(mean, squares, size):
     # Of r = G / <G> - P / <P> - F / <F> for each pixel, with mean -1.
     positive = jnp.where(safe > 0, safe, 1)
     weight = jnp.array([1.0, -1.0, -1.0], mean.dtype) / positive
-    second = jnp.einsum("mlab,mla,mlb->ml", squares, weight, weight) / size
+    second = einsum("mlab,mla,mlb->ml", squares, weight, weight) / size
     variance = jnp.maximum(second - 1, 0) / jnp.maximum(size - 1, 1)
     root = jnp.where(variance > 0, jnp.sqrt(jnp.where(variance > 0, variance, 1)), 0)
     return jnp.where(bright, g2, jnp.nan), jnp.where(bright, g2 * root, jnp.nan)

@@ -7,6 +7,7 @@ from jax import lax
 from jaxtyping import Array, ArrayLike, Complex, Float, Num
 
 from .._checks import ArgumentError, as_array
+from .._products import matmul
 
 
 def field_correlation_from_positions(
@@ -61,9 +62,8 @@ def _self_part(x, q, chunk: int):
     @jax.checkpoint  # pyright: ignore[reportPrivateImportUsage]
     def pairs(part):
         # Only displacements matter: without the way to the origin phases are exact.
-        field = jnp.exp(1j * ((part - part[:1]) @ q))
-        # Full precision: accelerators would otherwise round products to 10 bits.
-        return jnp.matmul(field.conj(), field.T, precision=lax.Precision.HIGHEST)
+        field = jnp.exp(1j * matmul(part - part[:1], q))
+        return matmul(field.conj(), field.T)
 
     def add(total, k):
         part = lax.dynamic_slice_in_dim(x, k * chunk, chunk, axis=1)
