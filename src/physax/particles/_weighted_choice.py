@@ -57,10 +57,15 @@ def _first_above(sums: Array, low: Array, length: int, target: Array) -> Array:
     """
     last = sums[low + length - 1]
     target = jnp.minimum(target, jnp.nextafter(last, jnp.zeros_like(last)))
-    high = low + length - 1
-    for _ in range(length.bit_length()):
+
+    # Written out, halvings are fused, each repeated in both of the next: the compiler
+    # takes minutes for a million kinds.
+    def halve(_, ends):
+        low, high = ends
         middle = (low + high) // 2
         above = sums[middle] > target
         low, high = jnp.where(above, low, middle + 1), jnp.where(above, middle, high)
-        low = jnp.minimum(low, high)
-    return low
+        return jnp.minimum(low, high), high
+
+    ends = low, low + length - 1
+    return jax.lax.fori_loop(0, length.bit_length(), halve, ends)[0]
