@@ -110,11 +110,14 @@ def test_spectrum_of_a_cavity_from_a_tenth_of_the_run():
     found = em.pade(brief["bell"], frequencies)
     seen = np.asarray(found.fields.values["Ez"]).ravel()
     peak = np.abs(wanted).max()
-    print(np.abs(cut - wanted).max() / peak, np.abs(seen - wanted).max() / peak)
-    assert float(found.change.max()) < 2e-3
+    change = float(found.change.max())
     if jnp.result_type(float) == jnp.float64:
         # The last tenth alone moves it by 1e-7. In float32 the long run rounds.
-        assert np.abs(seen - wanted).max() < 3 * peak * float(found.change.max())
+        assert np.abs(seen - wanted).max() < 3 * peak * change
+        assert change < 1e-4
+    else:
+        # What is left out in turn is rounded, too: 2e-3, by how it is compiled.
+        assert change < 1e-2
     assert np.abs(cut - wanted).max() > 0.2 * peak
     assert np.abs(seen - wanted).max() < 1e-3 * peak
     assert found.fields.coordinates["Ez"][0] == brief["bell"].coordinates["Ez"][0]
