@@ -37,7 +37,7 @@ from .peers._worker import PEERS, PeerError, opened
 SPEED = "Mcell-steps/s"
 # Case, cells along an edge, steps; NumPy's loop makes a tenth of them.
 WORKLOADS = [("2d", 1000, 500), ("3d", 128, 200)]
-LARGE = [("2d", 4096, 300), ("3d", 256, 200), ("3d", 512, 100)]
+LARGE = [("2d", 4096, 300), ("3d", 256, 200), ("3d", 512, 60)]
 ON_CPUS = ("numpy", "meep")
 QUICK = [("2d", 200, 100), ("3d", 32, 50)]
 

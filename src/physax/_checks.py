@@ -115,17 +115,20 @@ def as_array(x: ArrayLike | Sequence, name: str = "value") -> Num[Array, "..."]:
     A Python number gets the default precision without JAX's weak type, under which
     1.0 and `jnp.float32(1.0)` would compile twice. An integer such as `2 * 10**14` Hz
     would not fit into JAX's default of 32 bits. Lists and tuples of numbers count as
-    arrays. Text is refused, under the `name` that the caller gives the argument.
+    arrays. Text and truth values are refused, under the `name` that the caller gives
+    the argument.
     """
     refuse_text(x, name)
     if isinstance(x, (list, tuple)):
         known = not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(x))
         x = np.asarray(x) if known else jnp.asarray(x)
+    host = x if isinstance(x, jax.Array) else np.asarray(x)
+    if host.dtype == bool:
+        raise ArgumentError(f"`{name}` must be numbers, but holds truth values.")
     with at_once(x):
-        if isinstance(x, jax.Array):
-            integer = jnp.issubdtype(x.dtype, jnp.integer)
-            return x.astype(jnp.result_type(float) if integer else x.dtype)
-        host = np.asarray(x)
+        if isinstance(host, jax.Array):
+            integer = jnp.issubdtype(host.dtype, jnp.integer)
+            return host.astype(jnp.result_type(float) if integer else host.dtype)
         return jnp.asarray(host.astype(float) if host.dtype.kind in "iuO" else host)
 
 

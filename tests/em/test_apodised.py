@@ -119,6 +119,9 @@ def test_what_is_refused():
         em.Apodised(em.TimeMonitor(("Ez",), (0.0,), (0.0,)), CENTRE, WIDTH)
     with pytest.raises(ArgumentError, match="half the sampling rate"):
         line({"a": em.Apodised(field(1e17), CENTRE, WIDTH)})
+    # A wavelength.
+    with pytest.raises(ArgumentError, match="billionth of a period in a run, but one"):
+        line({"a": em.Apodised(field(1.55e-6), CENTRE, WIDTH)})
     sim = line({"a": em.Apodised(field(), CENTRE, WIDTH)})
     with pytest.raises(ArgumentError, match="needs monitors with frequencies"):
         em.simulate(sim, adjoint=em.FrequencyDomain())

@@ -50,6 +50,13 @@ def test_number_must_be_positive(name, bad):
         em.Medium(**{name: bad})
 
 
+@pytest.mark.parametrize("name", POSITIVE + LOSSES)
+@pytest.mark.parametrize("mask", [True, np.ones(SHAPE, bool), jnp.ones(SHAPE, bool)])
+def test_a_mask_is_no_medium(name, mask):
+    with pytest.raises(ArgumentError, match=f"`{name}` must be numbers, but holds tru"):
+        em.Medium(**{name: mask})
+
+
 @pytest.mark.parametrize("name", LOSSES)
 def test_gain_is_warned_of(name):
     values = np.zeros(SHAPE)

@@ -1,5 +1,7 @@
 """Fits of two-time maps: they find what was simulated, and say how well."""
 
+import inspect
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -250,6 +252,14 @@ def test_what_no_fit_can_do_is_said_at_once():
     turn = TwoTime(data.c2[:3], Q, np.array([-np.pi, 0.5, np.pi]), data.times)
     with pytest.raises(ArgumentError, match="at most 0 for 2 different angles"):
         fit_two_time(turn, flow(), scaling=Fourier(1))
+    # What annotations tell a type checker, told to all.
+    problem = inspect.unwrap(two_time_problem)
+    with pytest.raises(ArgumentError, match="`data` must be a `TwoTime`, but is a nda"):
+        problem(data.c2, flow())
+    with pytest.raises(ArgumentError, match="`model` must be an `AbstractCorrelation`"):
+        problem(data, "diffusion")
+    with pytest.raises(ArgumentError, match="`D0` must be numbers, but holds truth"):
+        Diffusion(True, 0.0)
 
 
 def test_derivative_with_respect_to_the_data_is_that_of_differences():

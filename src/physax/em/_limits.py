@@ -222,27 +222,36 @@ def _sound(medium: Medium, box: Box, *, whole: bool = False) -> bool:
 
 
 def check_frequencies(
-    monitors: Mapping[str, AbstractMonitor], dt: Float[Array, ""]
+    monitors: Mapping[str, AbstractMonitor], dt: Float[Array, ""], steps: int
 ) -> None:
-    """Refuses frequencies that the steps of a run cannot tell from lower ones.
+    """Refuses frequencies that the steps of a run cannot tell from others.
 
     Args:
         monitors: By name.
         dt: Time step in seconds.
+        steps: Number of steps.
 
     Raises:
-        ArgumentError: At or above half the sampling rate.
+        ArgumentError: At or above half the sampling rate, or where a period is longer
+            than a billion runs.
     """
     if isinstance(dt, jax.core.Tracer):
         return
-    limit = 0.5 / float(dt)
+    limit, least = 0.5 / float(dt), 1e-9 / (float(dt) * steps)
     for name, monitor in monitors.items():
         monitor = monitor.monitor if isinstance(monitor, Apodised) else monitor
         if not isinstance(monitor, AbstractSpectralMonitor):
             continue
         if isinstance(monitor.frequencies, jax.core.Tracer):
             continue
-        highest = float(np.max(np.asarray(monitor.frequencies)))
+        given = np.asarray(monitor.frequencies)
+        lowest, highest = float(np.min(given)), float(np.max(given))
+        if lowest < least:
+            raise ArgumentError(
+                f"`frequencies` of monitor {name!r} must be at least {least:.4g} Hz, a "
+                f"billionth of a period in a run, but one is {lowest:.4g}. Are they in "
+                "Hz, and no wavelengths?"
+            )
         if highest >= limit:
             raise ArgumentError(
                 f"`frequencies` of monitor {name!r} must be below {limit:.4g} Hz, half "

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from math import ceil
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
-from .._checks import ArgumentError, by_name, instance, refuse_text
+from .._checks import ArgumentError, by_name, instance, refuse_text, traced
 from ..grid import Grid
 from ..units import SPEED_OF_LIGHT
 from ._boundaries import PEC, Boundaries
@@ -93,10 +94,12 @@ def scene(
     index = max(map(partial(largest_index, waves), materials, places(structures)))
     if spacing is None:
         spacing = float(waves.min()) / index / _CELLS
-    if np.ndim(spacing) or not (spacing > 0 and np.isfinite(spacing)):
+    width = _known(spacing, "spacing")
+    if width.ndim or not (width > 0 and np.isfinite(width)):
         raise ArgumentError(
             f"`spacing` must be one positive and finite number, but is {spacing} m."
         )
+    spacing = float(width)
     # Whole numbers of cells should not become one more by rounding.
     cells = ceil(waves.max() / largest_index(waves, ground) / 2 / spacing - 1e-6)
     layer = CPML(max(_LEAST_LAYER, cells))
@@ -135,22 +138,35 @@ def check_size(
     size: Sequence[float], wavelengths: Float[ArrayLike, "..."] | Sequence[float]
 ) -> tuple[list[float], np.ndarray]:
     """Returns size and wavelengths as numbers, after checking them."""
-    if np.ndim(size) != 1:
+    if not traced(size) and np.ndim(size) != 1:
         raise ArgumentError(
             "`size` must have one length in metres for each axis, such as (1e-6, "
             f"2e-6), but is {size!r}."
         )
-    refuse_text(size, "size")
-    refuse_text(wavelengths, "wavelengths")
-    size = [float(length) for length in size]
-    if not 1 <= len(size) <= 3:
-        raise ArgumentError(f"`size` must have 1 to 3 entries, but has {len(size)}.")
-    waves = np.atleast_1d(np.asarray(wavelengths, float))
+    waves = np.atleast_1d(_known(wavelengths, "wavelengths"))
+    lengths = [float(length) for length in _known(size, "size")]
+    if not 1 <= len(lengths) <= 3:
+        raise ArgumentError(f"`size` must have 1 to 3 entries, but has {len(lengths)}.")
     if not (waves.size and np.all(waves > 0) and np.all(np.isfinite(waves))):
         raise ArgumentError(f"`wavelengths` must be positive, but are {waves}.")
-    if not all(length > 0 and np.isfinite(length) for length in size):
-        raise ArgumentError(f"`size` must be positive and finite, but is {size}.")
-    return size, waves
+    if not all(length > 0 and np.isfinite(length) for length in lengths):
+        raise ArgumentError(f"`size` must be positive and finite, but is {lengths}.")
+    return lengths, waves
+
+
+def _known(value: Any, name: str) -> np.ndarray:
+    """Returns real numbers, which the shape of a grid depends on."""
+    refuse_text(value, name)
+    if traced(value):
+        raise ArgumentError(
+            f"`{name}` must be known while a function is traced, since the number of "
+            "cells depends on it. Make the scene outside, and inside only what lies in "
+            "it: `em.rasterise(structures, sim.grid)`."
+        )
+    host = np.asarray(value)
+    if host.dtype.kind not in "iuf":
+        raise ArgumentError(f"`{name}` must be real numbers, but is {value!r}.")
+    return host.astype(float)
 
 
 def _grid(

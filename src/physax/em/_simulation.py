@@ -167,7 +167,7 @@ class Simulation(eqx.Module):
         check_beams(self.sources, self.places, setup)
         check_records(self.sources, self.places, setup)
         check_resolution(self.sources, grid, whole)
-        check_frequencies(self.monitors, self.dt)
+        check_frequencies(self.monitors, self.dt, self.steps)
         check_windows(self.monitors, self.dt, self.steps)
         linear = not self.medium.nonlinearities
         check_excitation(self.sources, self.monitors, linear=linear)

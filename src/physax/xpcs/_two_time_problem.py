@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import check_picker
+from .._checks import check_picker, instance
 from ..fit import (
     AbstractSeparable,
     Columns,
@@ -153,6 +153,10 @@ def two_time_problem(
         ArgumentError: If a start is outside its bounds, or the scaling does not go with
             the angles.
     """
+    instance(
+        data, "data", TwoTime, "Make one of arrays, or read it by `io.read_two_time`."
+    )
+    instance(model, "model", AbstractCorrelation, "Take `Static` or `LaminarFlow`.")
     scaling = PerAngle() if scaling is None else scaling
     check_picker(fixed)
     held = _held(model, fixed)
