@@ -1,7 +1,6 @@
 """Scenes from shapes: the defaults that the docstring promises, and the printout."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -170,24 +169,6 @@ def test_what_fits_into_no_memory_is_refused_before_it_is_made():
         MemoryLimitError, match=r"`spacing` makes 400+\d+ x 300+\d+ cells"
     ):
         em.scene([], (4e-2, 3e-2), [1.5e-6], polarisation="Ez", spacing=1e-8)
-
-
-@pytest.mark.parametrize("name", ["size", "wavelengths", "spacing"])
-def test_what_decides_on_the_grid_is_real_and_known(name):
-    given = {"size": (1e-6, 1e-6), "wavelengths": [1e-6], "spacing": 5e-8}
-
-    def made(scale):
-        number = given[name]
-        several = isinstance(number, tuple | list)
-        changed = [scale * x for x in number] if several else scale * number
-        return em.scene([], **(given | {name: changed}), polarisation="Ez").grid
-
-    for bad, message in ((1j, "must be real numbers, but"), ("5", "must be a number")):
-        with pytest.raises(ArgumentError, match=f"`{name}` {message}"):
-            em.scene([], **(given | {name: (bad,)}), polarisation="Ez")
-    with pytest.raises(ArgumentError, match=f"`{name}` must be known while"):
-        jax.jit(lambda x: made(x).widths)(1.0)
-    assert made(1.0).shape == made(np.float32(1.0)).shape
 
 
 @pytest.mark.parametrize("bad", [0.0, -1e-8, float("nan")])

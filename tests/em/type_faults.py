@@ -6,6 +6,7 @@ this file runs as a user's would, and prints the errors as JSON.
 
 import json
 
+import jax
 import numpy as np
 
 from physax import em
@@ -86,6 +87,26 @@ FAULTS = {
     "size of a scene": (
         lambda: scene(size=1e-6),
         r"`size` must have one length in metres for each axis, .* but is 1e-06",
+    ),
+    "complex size": (
+        lambda: scene(size=(1e-6, 1e-6 + 0j)),
+        r"`size` must be real numbers, but is \(1e-06, \(1e-06\+0j\)\)",
+    ),
+    "complex wavelengths": (
+        lambda: em.scene([], (1e-6,), [1.5e-6 + 0j]),
+        r"`wavelengths` must be real numbers, but is \[\(1.5e-06\+0j\)\]",
+    ),
+    "traced size": (
+        lambda: jax.jit(lambda x: scene(size=(x, 1e-6)).medium)(1e-6),
+        "`size` must be known while a function is traced, .* Make the scene outside",
+    ),
+    "traced wavelengths": (
+        lambda: jax.jit(lambda x: em.scene([], (1e-6,), x).medium)(1.5e-6),
+        "`wavelengths` must be known while a function is traced",
+    ),
+    "traced spacing": (
+        lambda: jax.jit(lambda x: scene(spacing=x).medium)(2e-8),
+        "`spacing` must be known while a function is traced",
     ),
     "spacing of a scene": (
         lambda: scene(spacing=(2e-8, 2e-8)),
