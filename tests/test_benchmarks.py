@@ -4,6 +4,7 @@ import dataclasses
 import json
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +22,10 @@ from benchmarks import (
     particle_windows,
 )
 from benchmarks._cpml_cases import CASES, COURANT, LAYERS, nodes, reflection
+from benchmarks._physax_fdtd import least_bytes
 from benchmarks._rows import Row
 from benchmarks._turns import in_turn
-from benchmarks.fdtd import fraction_of_bare, speed, throughput
+from benchmarks.fdtd import fraction_of_bare, of_bandwidth, speed, throughput
 from benchmarks.peers import _gradient, _worker, bare_yee, numpy_yee
 
 
@@ -46,6 +48,18 @@ def test_ratio_is_to_the_best_peer_of_the_same_case_and_unit():
     ]
     ratios = [r.ratio_to_best_peer for r in _rows.ranked(rows)]
     assert ratios == [3.0, 1.0, 100 / 300, 5000 / 300, None, 1.0]
+
+
+def test_share_of_the_bandwidth_is_that_of_the_least_traffic(monkeypatch):
+    n = 40
+    # 6 + 3 and 6 + 3 fields and one permittivity; 24 slabs of 10 cells, there and back.
+    least = 4 * (19 + 2 * 24 * 10 / n)
+    assert least_bytes("3d", n) == pytest.approx(least, rel=1e-4)
+    speed = SimpleNamespace(bandwidth=1e9)
+    monkeypatch.setattr("benchmarks.fdtd.measure", lambda device: speed)
+    rows = of_bandwidth([row("physax", 2.0), row("beamz", 9.0)], "3d", n)
+    assert [r.tool for r in rows] == ["machine", "physax"]
+    assert rows[1].value == pytest.approx(2e6 * least / 1e9, rel=1e-4)
 
 
 def test_best_peer_is_the_lowest_where_less_is_better():
