@@ -254,7 +254,7 @@ def test_what_no_fit_can_do_is_said_at_once():
         fit_two_time(turn, flow(), scaling=Fourier(1))
     # What annotations tell a type checker, told to all.
     problem = inspect.unwrap(two_time_problem)
-    with pytest.raises(ArgumentError, match="`data` must be a `TwoTime`, but is a nda"):
+    with pytest.raises(ArgumentError, match="`data` must be a `TwoTime`, but is an "):
         problem(data.c2, flow())
     with pytest.raises(ArgumentError, match="`model` must be an `AbstractCorrelation`"):
         problem(data, "diffusion")
