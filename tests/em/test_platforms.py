@@ -44,14 +44,15 @@ def test_fields_and_monitors_are_those_of_a_cpu(scene, monkeypatch, gpu):
     assert_close((found.fields, found.monitors), (wanted.fields, wanted.monitors))
 
 
-def test_gradients_are_those_of_a_cpu(monkeypatch, gpu):
+@pytest.mark.slow(after=1)
+@pytest.mark.parametrize("adjoint", [None, em.Direct(), em.Checkpointed()])
+def test_gradients_are_those_of_a_cpu(adjoint, monkeypatch, gpu):
     sim = dispersive("3-D")
 
     def loss(permittivity):
         with_it = eqx.tree_at(lambda s: s.medium.permittivity, sim, permittivity)
-        return jnp.sum(
-            jnp.abs(em.simulate(with_it).monitors["fields"].values["Hz"]) ** 2
-        )
+        seen = em.simulate(with_it, adjoint=adjoint).monitors["fields"]
+        return jnp.sum(jnp.abs(seen.values["Hz"]) ** 2)
 
     with gpu():
         found = jax.grad(loss)(sim.medium.permittivity)
