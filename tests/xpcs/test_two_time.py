@@ -53,6 +53,7 @@ def test_values_that_are_not_used_may_be_anything():
         ({"q": 0.0}, "`q` must be positive, but is 0"),
         ({"q": np.ones(3)}, "`q` must be one number or one for each of the 5 maps"),
         ({"phi": np.full(5, 90.0)}, "`phi` must be in radians, .*, but is 90"),
+        ({"q": 5.4e7}, "`q` must be in 1/angstrom, below 1000 .*, but is 5.4e.07"),
         ({"phi": np.ones(3)}, "`phi` must be one number or one for each of the 5 maps"),
         ({"times": TIMES[:4]}, "`times` must have one entry for each of the 5 frames"),
         ({"times": TIMES[None]}, r"`times` must have shape \(frames,\), but has"),

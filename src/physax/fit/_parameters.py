@@ -59,8 +59,8 @@ class Parameters(eqx.Module):
             self.flat = to_vector(self.start)
         if not self.flat.size:
             raise ArgumentError(
-                "`start` must hold at least one number or floating point array, but "
-                f"holds none: {jax.tree.structure(start)}."
+                "`start` must hold at least one number or floating point array, but is "
+                f"{start!r}."
             )
         self.ties = (ties,) if isinstance(ties, Tie) else tuple(ties)
         check_picker(fixed)

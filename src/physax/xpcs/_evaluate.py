@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, as_array, positive
+from .._checks import ArgumentError, as_array
 from ._correlation import AbstractCorrelation
-from ._known import known
+from ._known import known, wavevectors
 
 
 def _factor(model, t1, t2, q, phi):
@@ -16,7 +16,7 @@ def _factor(model, t1, t2, q, phi):
     t1, t2, q, phi = (
         as_array(t1, "t1"),
         as_array(t2, "t2"),
-        positive(q, "q"),
+        wavevectors(q),
         as_array(phi, "phi"),
     )
     if known(t1, t2) and t1.size and t2.size:
@@ -170,7 +170,7 @@ def two_time(
             diverges, or there is not one number for each map.
     """
     named = {
-        "q": positive(q, "q"),
+        "q": wavevectors(q),
         "phi": as_array(phi, "phi"),
         "contrast": as_array(contrast, "contrast"),
         "offset": as_array(offset, "offset"),

@@ -4,7 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array, at_once, check, positive
+from .._checks import ArgumentError, as_array, at_once, check
+from ._known import wavevectors
 
 
 def _rising(lags):
@@ -38,7 +39,7 @@ def _errors(sigma):
 
 
 def _wavevectors(q):
-    return jnp.atleast_1d(positive(q, "q"))
+    return jnp.atleast_1d(wavevectors(q))
 
 
 def _directions(phi):

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
-from .._checks import ArgumentError, as_array, positive
-from ._known import known, on_host, require
+from .._checks import ArgumentError, as_array
+from ._known import known, on_host, require, wavevectors
 
 
 def _values(c2):
@@ -113,7 +113,7 @@ class TwoTime(eqx.Module):
         mask: Bool[ArrayLike, "..."] | None = None,
     ):
         self.c2 = _values(c2)
-        self.q = _one_for_each_map(positive(q, "q"), self.maps, "q")
+        self.q = _one_for_each_map(wavevectors(q), self.maps, "q")
         self.phi = _one_for_each_map(_directions(phi), self.maps, "phi")
         self.times = _times(times)
         self.sigma = _errors(sigma)
