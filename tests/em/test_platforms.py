@@ -34,7 +34,8 @@ def assert_close(found, wanted, rtol=1e-12):
         np.testing.assert_allclose(a, b, rtol=0, atol=rtol * np.max(np.abs(b)))
 
 
-@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.slow(after=3)
+@pytest.mark.parametrize("scene", ["Ez", "3-D", "rz", "1-D", "Hz", "walls", "bloch"])
 def test_fields_and_monitors_are_those_of_a_cpu(scene, monkeypatch, gpu):
     sim = SCENES[scene]()
     with gpu():
