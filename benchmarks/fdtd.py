@@ -31,6 +31,7 @@ from ._rows import (
     ranked,
     report,
 )
+from ._turns import in_turn
 from .peers._worker import PEERS, PeerError, opened
 
 
@@ -135,9 +136,9 @@ def costs(case: str, n: int, steps: int, rounds: int) -> list[Row]:
         row("temporary over state, advance", memory(donating), "x"),
     ]
     if case == "2d":  # mode sources are of 2-D simulations
-        pair = plain, physax_runner(*key, monitors=True)
-        times = [[p.run() for p in pair] for _ in range(rounds + 1)][1:]
-        bare, full = (min(column) for column in zip(*times, strict=True))
+        runs = {"bare": plain.run, "full": physax_runner(*key, monitors=True).run}
+        spent = in_turn(runs, rounds + 1)
+        bare, full = (min(spent[kind][1:]) for kind in runs)
         what = "mode source, 20 frequencies in 2 monitors over bare run"
         rows.append(row(what, full / bare, "x", rounds))
     return rows
