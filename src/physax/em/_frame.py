@@ -53,7 +53,8 @@ class Frame(NamedTuple):
         if not nodes[0] - slack <= x <= nodes[-1] + slack:
             raise ArgumentError(
                 f"{what} must lie in the grid, {nodes[0]:g} to {nodes[-1]:g} m along "
-                f"{self.components.axes[axis]}, but is at {x:g} m."
+                f"{self.components.axes[axis]}, but is at {x:g} m. Move it, or take a "
+                "larger grid."
             )
         return int(np.argmin(np.abs(self.positions(axis, half) - x)))
 
@@ -74,6 +75,7 @@ class Frame(NamedTuple):
             raise ArgumentError(
                 f"{what} must lie in the grid, {nodes[0]:g} to {nodes[-1]:g} m along "
                 f"{self.components.axes[axis]}, but reaches from {low:g} to {high:g} m."
+                " Move it, make it smaller, or take a larger grid."
             )
         if size == 0:
             here = self.nearest(axis, centre, half, what)
