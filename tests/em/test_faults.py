@@ -239,8 +239,21 @@ def test_source_or_monitor_in_the_layer_is_warned_of(kind):
     build(boundaries=layers, **PLACED[kind]((0.3e-6, 13 * CELL)))
 
 
+def test_point_out_of_the_domain_is_refused_with_a_remedy():
+    lamp = em.Dipole(component="Ez", position=(1.0, 0.0), pulse=PULSE)
+    message = (
+        r"source 'in' must lie in the grid, .* along x, but is at 1 m\. "
+        "Move it, or take a larger grid"
+    )
+    with pytest.raises(ArgumentError, match=message):
+        build(sources={"in": lamp})
+
+
 def test_region_that_reaches_out_of_the_domain_is_refused():
-    message = r"monitor 'out' must lie in the grid, .* along x, .* from .* Move it, "
+    message = (
+        r"monitor 'out' must lie in the grid, .* along x, but reaches from .*\. "
+        "Move it, make it smaller, or take a larger grid"
+    )
     with pytest.raises(ArgumentError, match=message):
         build(monitors=probe(size=(1e-6, 0.0)))
 
