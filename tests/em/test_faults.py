@@ -243,7 +243,7 @@ def test_point_out_of_the_domain_is_refused_with_a_remedy():
     lamp = em.Dipole(component="Ez", position=(1.0, 0.0), pulse=PULSE)
     message = (
         r"source 'in' must lie in the grid, .* along x, but is at 1 m\. "
-        "Move it, or take a larger grid"
+        "Move it, make it smaller if it has a size, or take a larger grid"
     )
     with pytest.raises(ArgumentError, match=message):
         build(sources={"in": lamp})
@@ -252,10 +252,16 @@ def test_point_out_of_the_domain_is_refused_with_a_remedy():
 def test_region_that_reaches_out_of_the_domain_is_refused():
     message = (
         r"monitor 'out' must lie in the grid, .* along x, but reaches from .*\. "
-        "Move it, make it smaller, or take a larger grid"
+        "Move it, make it smaller if it has a size, or take a larger grid"
     )
     with pytest.raises(ArgumentError, match=message):
         build(monitors=probe(size=(1e-6, 0.0)))
+
+
+def test_region_with_an_unknown_centre_is_refused():
+    message = "monitor 'out' must lie in the grid, .* reaches from nan to nan m"
+    with pytest.raises(ArgumentError, match=message):
+        build(monitors=probe(centre=(float("nan"), 13 * CELL), size=(CELL, 0.0)))
 
 
 def test_region_between_two_samples_is_refused():

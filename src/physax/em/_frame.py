@@ -51,15 +51,15 @@ class Frame(NamedTuple):
         nodes = self.nodes[axis]
         slack = 1e-6 * (nodes[-1] - nodes[0])
         if not nodes[0] - slack <= x <= nodes[-1] + slack:
-            raise self._outside(axis, what, f"is at {x:g} m", "Move it")
+            raise self._outside(axis, what, f"is at {x:g} m")
         return int(np.argmin(np.abs(self.positions(axis, half) - x)))
 
-    def _outside(self, axis: int, what: str, where: str, remedy: str) -> ArgumentError:
+    def _outside(self, axis: int, what: str, where: str) -> ArgumentError:
         nodes = self.nodes[axis]
         return ArgumentError(
             f"{what} must lie in the grid, {nodes[0]:g} to {nodes[-1]:g} m along "
-            f"{self.components.axes[axis]}, but {where}. {remedy}, or take "
-            "a larger grid."
+            f"{self.components.axes[axis]}, but {where}. Move it, make it "
+            "smaller if it has a size, or take a larger grid."
         )
 
     def span(
@@ -75,9 +75,8 @@ class Frame(NamedTuple):
         nodes = self.nodes[axis]
         slack = 1e-6 * (nodes[-1] - nodes[0])
         low, high = centre - size / 2, centre + size / 2
-        if low < nodes[0] - slack or high > nodes[-1] + slack:
-            where = f"reaches from {low:g} to {high:g} m"
-            raise self._outside(axis, what, where, "Move it, make it smaller")
+        if not (nodes[0] - slack <= low and high <= nodes[-1] + slack):
+            raise self._outside(axis, what, f"reaches from {low:g} to {high:g} m")
         if size == 0:
             here = self.nearest(axis, centre, half, what)
             return here, here + 1
