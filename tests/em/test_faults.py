@@ -284,6 +284,28 @@ def test_negative_size_is_refused(make, length):
         build(**make((0.3e-6, 0.26e-6), (4 * CELL, length)))
 
 
+def test_plane_wave_without_ends_along_its_way_is_refused():
+    wave = em.PlaneWave("+y", "Ez", (0.3e-6, 0.26e-6), (float("inf"),) * 2, PULSE)
+    message = "`size` of source 'in' must be finite along y, .*is inf m.*`exit=False`"
+    with pytest.raises(ArgumentError, match=message):
+        build(sources={"in": wave})
+
+
+@pytest.mark.parametrize("ndim", [2, 3])
+@pytest.mark.parametrize("way", ["+x", "-x"])
+def test_offset_that_leaves_the_grid_is_named(ndim, way):
+    centre = tuple(n * CELL / 2 for n in SHAPES[ndim])
+    port = em.Port(centre, 0.2e-6, way, offset=0.5e-6)
+    at = centre[0] + (0.5e-6 if way == "+x" else -0.5e-6)
+    message = (
+        "monitor 'out', at the `offset` of 5e-07 m from its port, must lie in the grid,"
+        f" 0 to .* m along x, but is at {at:g} m. Move it"
+    )
+    monitors = {"out": em.ModeMonitor(port, 2e14)}
+    with pytest.raises(ArgumentError, match=message):
+        build(SHAPES[ndim], monitors=monitors)
+
+
 def test_position_of_another_dimension_is_refused():
     message = "`position` of source 'in' must have one entry for each of the 2 axes"
     with pytest.raises(ArgumentError, match=message):

@@ -115,9 +115,15 @@ class PlaneWave(AbstractSource):
             )
         centre = check_point(self.centre, ndim, "centre", what)
         size = check_size(self.size, frame, what)
+        if isinf(size[axis]):
+            raise ArgumentError(
+                f"`size` of {what} must be finite along {AXES[axis]}, along which the "
+                "wave travels, but is inf m. Give the length between its ends; with "
+                "`exit=False` the wave goes on to the end of the grid."
+            )
         region, faces = [], []
         for a in range(ndim):
-            if isinf(size[a]) and a != axis:
+            if isinf(size[a]):
                 region.append((0, frame.stored[a]))
                 continue
             ends = (centre[a] - size[a] / 2, centre[a] + size[a] / 2)

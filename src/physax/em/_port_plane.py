@@ -19,7 +19,7 @@ from ._faces import Correction, Face, corrections, metric_at
 from ._frame import Frame, check_point
 from ._injection import Injection
 from ._medium import at_component
-from ._ports import Port, rim_share, seen_frequency
+from ._ports import Port, node_of, rim_share, seen_frequency
 from ._pulses import AbstractPulse
 from ._setup import Setup
 
@@ -106,9 +106,8 @@ def port_plane(port: Port, frame: Frame, what: str, along: float = 0.0) -> PortP
             reaches a `Bloch` face.
     """
     axis = port.axis
-    centre = list(check_point(port.centre, 3, "centre", what))
-    centre[axis] += port.sign * along
-    node = max(frame.nearest(axis, centre[axis], 0.0, what), 1)
+    centre = check_point(port.centre, 3, "centre", what)
+    node = node_of(port, centre, frame, what, along)
     left = [a for a in range(3) if a != axis]
     lengths = dict(zip(left, port.widths(2), strict=True))
     others = (axis + 1) % 3, (axis + 2) % 3

@@ -86,6 +86,22 @@ class Port(eqx.Module):
         return widths
 
 
+def node_of(port: Port, centre: Point, frame: Frame, what: str, along: float) -> int:
+    """Returns the node `along` metres from the plane of a port, the first one at least.
+
+    Args:
+        port: The port.
+        centre: Its centre, one entry for each axis.
+        frame: The frame of the simulation.
+        what: How messages name it.
+        along: Distance in metres from the port plane, along its direction.
+    """
+    if along:
+        what = f"{what}, at the `offset` of {along:g} m from its port,"
+    x = centre[port.axis] + port.sign * along
+    return max(frame.nearest(port.axis, x, 0.0, what), 1)
+
+
 def port_line(port: Port, frame: Frame, what: str, along: float = 0.0) -> Box:
     """Returns the nodes of the plane of a port and the samples of its line.
 
@@ -115,13 +131,11 @@ def port_line(port: Port, frame: Frame, what: str, along: float = 0.0) -> Box:
             f"`direction` of {what} must lie in the xy plane of the simulation, but is "
             f"{port.direction!r}."
         )
-    centre = list(check_point(port.centre, 2, "centre", what))
-    centre[port.axis] += port.sign * along
+    centre = check_point(port.centre, 2, "centre", what)
     half = 0.5 if "Hz" in frame.components.names else 0.0
     other = 1 - port.axis
     spans = [(0, 0), (0, 0)]
-    node = frame.nearest(port.axis, centre[port.axis], 0.0, what)
-    node = max(node, 1)
+    node = node_of(port, centre, frame, what, along)
     spans[port.axis] = (node, node + 1)
     low, high = frame.span(other, centre[other], port.widths(1)[0], half, what)
     if not half and frame.faces[other][0] is PEC:
