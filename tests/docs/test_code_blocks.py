@@ -103,3 +103,13 @@ def test_every_page_with_python_is_run():
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     found = {str(page.relative_to(ROOT)) for page in pages if any(blocks(page))}
     assert found == {*QUICK, *SLOW, *MANY, *SKETCHES, *ELSEWHERE}
+
+
+@pytest.mark.f32
+def test_examples_of_the_first_page_stay_short():
+    lengths = [
+        sum(bool(line.strip()) for line in code.splitlines())
+        for code, _ in blocks(ROOT / "README.md")
+    ]
+    assert len(lengths) == 3
+    assert max(lengths) <= 15
