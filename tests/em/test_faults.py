@@ -299,11 +299,19 @@ def test_offset_that_leaves_the_grid_is_named(ndim, way):
     at = centre[0] + (0.5e-6 if way == "+x" else -0.5e-6)
     message = (
         "monitor 'out', at the `offset` of 5e-07 m from its port, must lie in the grid,"
-        f" 0 to .* m along x, but is at {at:g} m. Move it"
+        f" 0 to .* m along x, but is at {at:g} m. Make the `offset` smaller"
     )
     monitors = {"out": em.ModeMonitor(port, 2e14)}
     with pytest.raises(ArgumentError, match=message):
         build(SHAPES[ndim], monitors=monitors)
+
+
+@pytest.mark.parametrize("offset", [float("nan"), float("inf"), -float("inf")])
+def test_offset_that_is_not_finite_is_refused(offset):
+    with pytest.raises(
+        ArgumentError, match=f"`offset` must be finite, but is {offset} m"
+    ):
+        em.Port((0.3e-6, 0.26e-6), 0.1e-6, "+x", offset=offset)
 
 
 def test_position_of_another_dimension_is_refused():

@@ -13,6 +13,8 @@ from ._layers import stored_cells
 
 Point = tuple[float, ...]
 
+_MOVE = "Move it, make it smaller if it has a size, or take a larger grid."
+
 
 class Frame(NamedTuple):
     """What placing a source or a monitor needs to know, all of it on the host.
@@ -46,20 +48,23 @@ class Frame(NamedTuple):
         nodes = self.nodes[axis]
         return (nodes[:-1] + nodes[1:]) / 2 if half else nodes[: self.stored[axis]]
 
-    def nearest(self, axis: int, x: float, half: float, what: str) -> int:
+    def nearest(
+        self, axis: int, x: float, half: float, what: str, remedy: str = _MOVE
+    ) -> int:
         """Returns the sample nearest to a position; refuses one outside the grid."""
         nodes = self.nodes[axis]
         slack = 1e-6 * (nodes[-1] - nodes[0])
         if not nodes[0] - slack <= x <= nodes[-1] + slack:
-            raise self._outside(axis, what, f"is at {x:g} m")
+            raise self._outside(axis, what, f"is at {x:g} m", remedy)
         return int(np.argmin(np.abs(self.positions(axis, half) - x)))
 
-    def _outside(self, axis: int, what: str, where: str) -> ArgumentError:
+    def _outside(
+        self, axis: int, what: str, where: str, remedy: str = _MOVE
+    ) -> ArgumentError:
         nodes = self.nodes[axis]
         return ArgumentError(
             f"{what} must lie in the grid, {nodes[0]:g} to {nodes[-1]:g} m along "
-            f"{self.components.axes[axis]}, but {where}. Move it, make it "
-            "smaller if it has a size, or take a larger grid."
+            f"{self.components.axes[axis]}, but {where}. {remedy}"
         )
 
     def span(

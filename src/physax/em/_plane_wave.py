@@ -62,8 +62,9 @@ class PlaneWave(AbstractSource):
         component: The electric component it carries, for example `"Ez"`. Under Bloch
             faces it may gain another.
         centre: Middle of the box in metres.
-        size: Lengths of the box in metres; `inf` has no faces: along a periodic axis,
-            or between `PEC` faces normal to E or `PMC` faces normal to H.
+        size: Lengths of the box in metres, finite along `direction`; `inf` has no
+            faces: along a periodic axis, or between `PEC` faces normal to E or `PMC`
+            faces normal to H.
         pulse: The time dependence of the electric field at the entry face, apart from
             a delay.
         amplitude: Peak of `component` in V/m, exact at the frequency of the pulse,
@@ -118,8 +119,8 @@ class PlaneWave(AbstractSource):
         if isinf(size[axis]):
             raise ArgumentError(
                 f"`size` of {what} must be finite along {AXES[axis]}, along which the "
-                "wave travels, but is inf m. Give the length between its ends; with "
-                "`exit=False` the wave goes on to the end of the grid."
+                "wave travels, but is inf m. Give the length between its ends, also "
+                "with `exit=False`, with which light goes on to the end of the grid."
             )
         region, faces = [], []
         for a in range(ndim):

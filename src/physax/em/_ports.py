@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from math import isfinite
 
 import equinox as eqx
 import jax
@@ -59,6 +60,10 @@ class Port(eqx.Module):
             )
         if self.mode < 1:
             raise ArgumentError(f"`mode` must be at least 1, but is {self.mode}.")
+        if not isfinite(self.offset):
+            raise ArgumentError(
+                f"`offset` must be finite, but is {self.offset:g} m. Give a few cells."
+            )
         for width in as_point(self.width, "width"):
             if not width > 0:
                 raise ArgumentError(f"`width` must be positive, but is {width:g}.")
@@ -87,7 +92,9 @@ class Port(eqx.Module):
 
 
 def node_of(port: Port, centre: Point, frame: Frame, what: str, along: float) -> int:
-    """Returns the node `along` metres from the plane of a port, the first one at least.
+    """Returns the node `along` metres from the plane of a port.
+
+    It is node 1 at least, as modes are measured with the samples before it, too.
 
     Args:
         port: The port.
@@ -95,11 +102,16 @@ def node_of(port: Port, centre: Point, frame: Frame, what: str, along: float) ->
         frame: The frame of the simulation.
         what: How messages name it.
         along: Distance in metres from the port plane, along its direction.
+
+    Raises:
+        ArgumentError: If it lies outside the grid.
     """
-    if along:
-        what = f"{what}, at the `offset` of {along:g} m from its port,"
-    x = centre[port.axis] + port.sign * along
-    return max(frame.nearest(port.axis, x, 0.0, what), 1)
+    nearest = partial(frame.nearest, port.axis, centre[port.axis] + port.sign * along)
+    if not along:
+        return max(nearest(0.0, what), 1)
+    what = f"{what}, at the `offset` of {along:g} m from its port,"
+    remedy = "Make the `offset` smaller, move the port, or take a larger grid."
+    return max(nearest(0.0, what, remedy), 1)
 
 
 def port_line(port: Port, frame: Frame, what: str, along: float = 0.0) -> Box:
