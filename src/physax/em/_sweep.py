@@ -1,8 +1,9 @@
 """A whole step in one sweep over the rows of a block, for blocks on CPU cores."""
 
+import dataclasses
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ from ._step import Arrays, Stepper, advanced, half_step, psi_name, slabs_of
 
 _Both = tuple[Arrays, Arrays]
 """Fields, and memory of the layers."""
+
+_Range = tuple[int | Int[Array, ""], int | Int[Array, ""]]
 
 # XLA's CPU backend compiles a call marked so into one function for one thread. Without
 # it, starting the kernels of a row takes longer than running them.
@@ -80,26 +83,28 @@ def sweep(stepper: Stepper, fields: Arrays, psi: Arrays) -> _Both:
     Returns:
         The fields and the memory, with all entries replaced.
     """
-    block, parts = stepper.block, stepper.components
+    block = stepper.block
     after = {k: block.after(fields[k], 0) for k in _beside(stepper, electric=False)}
-    row = _last(stepper, electric=False)
-    # Were these rows written into the fields here, XLA would copy the fields.
-    new, kept = half_step(
+    row = _of_row(stepper, "high", _end(stepper), electric=False)
+    # Were this row written into the fields here, XLA would copy the fields.
+    last = half_step(
         row.own,
         {name: _cut(values, row.i) for name, values in fields.items()},
         {name: _cut(psi[name], row.i - at) for name, at in row.memory.items()},
         electric=False,
         beside=after,
     )
-    new = {name: new[name] for name in parts.magnetic}
+    # Where the first axis is cut there is a plane, of zeros at the ends of the grid.
     before = {
-        k: block.beyond(new[k], 0, after=False) for k in _beside(stepper, electric=True)
+        name: plane
+        for name in _beside(stepper, electric=True)
+        if (plane := block.beyond(last[0][name], 0, after=False)) is not None
     }
 
     # A closure: XLA does not bear operands that nothing reads.
     @jax.jit
     def rest() -> _Both:
-        return _all_rows(stepper, (fields, psi), (new, kept), before)
+        return _all_rows(stepper, (fields, psi), last, before)
 
     fields, psi = rest()
     tag = partial(set_xla_metadata, **_ONE_FUNCTION)
@@ -133,35 +138,58 @@ class _OfRow(NamedTuple):
     electric: bool
 
 
-def _all_rows(
-    stepper: Stepper, carry: _Both, last: _Both, before: Mapping[str, Array | None]
+def _all_rows(stepper: Stepper, carry: _Both, last: _Both, before: Arrays) -> _Both:
+    """Advances all rows.
+
+    In one loop: to compile one more, for the rows in a layer say, takes a second or
+    two. Without a choice between rows in its body: it would be made in every cell. So
+    until the last row of H is reached, its place holds what the first row of E reads
+    from the block before.
+    """
+    end, reached = _end(stepper), _reached(stepper)
+    row = _of_row(stepper, "high", end, electric=False, others=False)
+
+    def moved(side: str | None, electric: bool, i: Array, carry: _Both) -> _Both:
+        other = jnp.where(i == 0, end, i - 1) if electric else jnp.minimum(i + 1, end)
+        beside = {
+            name: _cut(carry[0][name], other)
+            for name in _beside(stepper, electric=electric)
+        }
+        row = _of_row(stepper, side, i, electric=electric, others=side is None)
+        return _moved(row, carry, beside, whole=side is None)
+
+    def half(i: Array, carry: _Both, *, electric: bool) -> _Both:
+        carry = moved(None, electric, i, carry)
+        for side, (first, stop) in reached.items():
+            # What the last row of H reads is not here.
+            here = (i >= first) & (i < stop) & (electric | (i < end))
+            carry = _if(here, i, partial(moved, side, electric), carry)
+        return carry
+
+    def both(i: Array, carry: _Both) -> _Both:
+        carry = half(i, carry, electric=False)
+        carry = _if(i == end, i, lambda _, carry: _written(row, carry, *last), carry)
+        return half(i, carry, electric=True)
+
+    kept = {name: last[1][name] for name in row.memory}
+    last = {name: last[0][name] for name in stepper.components.magnetic}, kept
+    carry = _written(row, carry, before, {})
+    return lax.fori_loop(jnp.int32(0), end + 1, both, carry)
+
+
+def _if(
+    condition: Array, i: Array, change: Callable[[Array, _Both], _Both], carry: _Both
 ) -> _Both:
-    """Advances all rows but the last one of H, which is given."""
-    axis, cells = stepper.axes[0], stepper.block.shape[0]
+    """Changes in place if a condition holds, by a loop of one turn or none.
 
-    def both(side: str | None, given, i: Array, carry: _Both) -> _Both:
-        after = _rows_of(stepper, carry[0], i + 1, electric=False)
-        carry = _moved(_of_row(stepper, side, i, electric=False), carry, after)
-        lower = i - 1 if given is None else jnp.maximum(i - 1, 0)
-        below = _rows_of(stepper, carry[0], lower, electric=True)
-        if given is not None:
-            below = {k: jnp.where(i == 0, given[k], row) for k, row in below.items()}
-        return _moved(_of_row(stepper, side, i, electric=True), carry, below)
-
-    row = _last(stepper, electric=False)
-    carry = _written(row, carry, *last)
-    # Not where a slab ends: most blocks lie inside the grid, and no layer reaches them.
-    first, stop = _reach(axis.low, 1), cells - _reach(axis.high, -1)
-    low, high = _sides(stepper)
-    carry = lax.fori_loop(jnp.int32(0), first, partial(both, low, before), carry)
-    carry = lax.fori_loop(first, stop, partial(both, None, None), carry)
-    carry = lax.fori_loop(stop, row.i, partial(both, high, None), carry)
-    below = _rows_of(stepper, carry[0], row.i - 1, electric=True)
-    return _moved(_last(stepper, electric=True), carry, below)
+    A condition of XLA would copy what it changes. The loop counts from the row on: what
+    only depends on numbers from outside is taken out of a loop, and computed anyway.
+    """
+    return lax.fori_loop(i, i + condition.astype(jnp.int32), change, carry)
 
 
-def _moved(row: _OfRow, carry: _Both, beside: Arrays) -> _Both:
-    """Advances a row in place."""
+def _moved(row: _OfRow, carry: _Both, beside: Arrays, *, whole: bool) -> _Both:
+    """Advances a row in place, or only adds what its layers add."""
     fields, psi, i = dict(carry[0]), dict(carry[1]), row.i
 
     def remember(name, recursion):
@@ -178,7 +206,8 @@ def _moved(row: _OfRow, carry: _Both, beside: Arrays) -> _Both:
         electric=row.electric,
         beside=beside,
     )
-    fields, _ = _written(row, (fields, psi), new, {})
+    if whole:
+        fields, _ = _written(row, (fields, psi), new, {})
     for name, (_, *where), gain in later:
         corner = i, *(low + _zero(row.own.block) for low, _ in where)
         old = lax.dynamic_slice(fields[name], corner, gain.shape)
@@ -186,7 +215,7 @@ def _moved(row: _OfRow, carry: _Both, beside: Arrays) -> _Both:
     return fields, psi
 
 
-def _written(row: _OfRow, carry: _Both, new: Arrays, kept: Arrays):
+def _written(row: _OfRow, carry: _Both, new: Arrays, kept: Arrays) -> _Both:
     """Puts a row and its memory back."""
     fields, psi = dict(carry[0]), dict(carry[1])
     for name, values in new.items():
@@ -196,8 +225,18 @@ def _written(row: _OfRow, carry: _Both, new: Arrays, kept: Arrays):
     return fields, psi
 
 
-def _of_row(stepper: Stepper, side: str | None, i, *, electric: bool) -> _OfRow:
-    """Returns a row that lies in the layer on one side of the block, or in none."""
+def _of_row(
+    stepper: Stepper, side: str | None, i, *, electric: bool, others: bool = True
+) -> _OfRow:
+    """Returns a row that lies in the layer on one side of the block, or in none.
+
+    Args:
+        stepper: The coefficients.
+        side: `"low"` or `"high"`.
+        i: The number of the row.
+        electric: Which half.
+        others: Whether it lies in the layers along the other axes, too.
+    """
     block, axis = stepper.block, stepper.axes[0]
 
     def cut(x: Array, start: int = 0) -> Array:
@@ -210,7 +249,10 @@ def _of_row(stepper: Stepper, side: str | None, i, *, electric: bool) -> _OfRow:
         rows = jax.tree.map(partial(cut, start=start), (slab.electric, slab.magnetic))
         ends[side] = Slab(1, slab.layer, *rows)
     first = Axis(cut(axis.electric), cut(axis.magnetic), ends["low"], ends["high"])
-    axes = (first, *stepper.axes[1:])
+    rest = stepper.axes[1:]
+    if not others:
+        rest = [dataclasses.replace(axis, low=None, high=None) for axis in rest]
+    axes = (first, *rest)
     # Whole arrays of entries have a row here; numbers, and their quotients, do not.
     material = jax.tree.map(cut, stepper.rows)
     shape = (1, *block.shape[1:])
@@ -226,33 +268,36 @@ def _of_row(stepper: Stepper, side: str | None, i, *, electric: bool) -> _OfRow:
     return _OfRow(Stepper(parts, own, axes, material), i, memory, electric)
 
 
-def _last(stepper: Stepper, *, electric: bool) -> _OfRow:
-    """Returns the last row, whose number the compiler does not know.
+def _end(stepper: Stepper) -> Array:
+    """Returns the number of the last row, which the compiler does not know.
 
-    It would compute known rows again where they are read, from copies of the fields.
+    It would compute a known row again where it is read, from copies of the fields.
     """
-    last = stepper.block.shape[0] - 1 + _zero(stepper.block)
-    return _of_row(stepper, _sides(stepper)[1], last, electric=electric)
+    return stepper.block.shape[0] - 1 + _zero(stepper.block)
 
 
 def _zero(block: Block) -> Array:
     return jnp.asarray(0 if block.zero is None else block.zero, jnp.int32)
 
 
-def _sides(stepper: Stepper) -> tuple[str | None, str | None]:
-    axis = stepper.axes[0]
-    return "low" if axis.low else None, "high" if axis.high else None
+def _reached(stepper: Stepper) -> dict[str, _Range]:
+    """Returns the rows that a layer at each end reaches: the first, and one past them.
 
-
-def _reach(slab: Slab | None, way: int) -> Array:
-    """Counts the rows that a layer reaches from an end of the block, 1 at least."""
-    if slab is None:
-        return jnp.ones((), jnp.int32)
-    inside = jnp.zeros(slab.cells, bool)
-    for factors in jax.tree.leaves((slab.electric, slab.magnetic)):
-        inside = inside | (factors != 0)
-    number = jnp.arange(1, slab.cells + 1, dtype=jnp.int32)
-    return jnp.max(jnp.where(inside[::way], number, 1))
+    Not all of its slab: most blocks lie inside the grid, where no layer is.
+    """
+    axis, rows = stepper.axes[0], stepper.block.shape[0]
+    reached = {}
+    for side, slab in (("low", axis.low), ("high", axis.high)):
+        if slab is None:
+            continue
+        inside = jnp.zeros(slab.cells, bool)
+        for factors in jax.tree.leaves((slab.electric, slab.magnetic)):
+            inside = inside | (factors != 0)
+        number = jnp.arange(1, slab.cells + 1, dtype=jnp.int32)
+        inside = inside if side == "low" else inside[::-1]
+        depth = jnp.max(jnp.where(inside, number, 0))
+        reached[side] = (0, depth) if side == "low" else (rows - depth, rows)
+    return reached
 
 
 def _beside(stepper: Stepper, *, electric: bool) -> list[str]:
@@ -260,10 +305,6 @@ def _beside(stepper: Stepper, *, electric: bool) -> list[str]:
     parts = stepper.components
     terms = parts.terms(electric=electric)
     return sorted({term.source for term in terms if not term.axis})
-
-
-def _rows_of(stepper: Stepper, fields: Arrays, i, *, electric: bool) -> Arrays:
-    return {k: _cut(fields[k], i) for k in _beside(stepper, electric=electric)}
 
 
 def _cut(values: Num[Array, "*cells"], i: Int[Array, ""]) -> Num[Array, "1 *rest"]:
