@@ -300,6 +300,7 @@ def test_reversible_refuses_cells_in_a_layer():
         slope(reaching, lambda s: s.medium.regions[0].permittivity)
 
 
+@pytest.mark.slow
 def test_frequency_domain_refuses_waves_that_have_not_left():
     sim = scene("1-D", 60)
     leaves = leaves_of(sim)
@@ -328,6 +329,7 @@ def test_frequency_domain_refuses_what_is_of_the_time_domain():
     assert jnp.all(jnp.isnan(slopes))
 
 
+@pytest.mark.slow
 def test_memory_of_the_frequency_domain_does_not_grow_with_the_steps():
     sim = scene("1-D", 1000)
 

@@ -69,6 +69,7 @@ def test_a_window_of_no_end_is_no_window():
     assert np.allclose(seen["wide"].flux, seen["plain"].flux, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_derivatives_by_medium_and_window():
     def power(values, adjoint=None):
         epsilon, centre, width = values

@@ -163,6 +163,7 @@ MOVED = {
 }
 
 
+@pytest.mark.slow(after=3)
 @pytest.mark.parametrize("name", MOVED)
 def test_moving_a_shape_is_moving_the_cells_back(name):
     offset = (0.13, -0.07, 0.21)

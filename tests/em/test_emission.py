@@ -123,6 +123,7 @@ def test_the_density_of_states_has_the_permittivity_at_the_dipole():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_purcell_factor_is_differentiable():
     density = jnp.asarray(np.random.default_rng(1).uniform(1, 2, (40, 40)))

@@ -45,7 +45,7 @@ def block(permittivity, **options):
     return em.Medium(regions=em.DesignRegion(((17, 21), (18, 23)), value), **options)
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
 def test_outflow_is_that_of_any_closed_box_and_of_the_far_field(polarisation):
     larger = em.NearFieldMonitor((0.0, CELL), (22 * CELL, 18 * CELL), FREQUENCY)
@@ -99,7 +99,7 @@ def test_absorbed_power_is_what_the_conductivity_takes():
     assert absorbed == pytest.approx(taken, rel=1e-7 if wide() else 1e-4)
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("wall", [em.PEC(), em.PMC()])
 @pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
 def test_half_a_scene_has_the_far_field_of_the_whole(polarisation, wall):
@@ -388,6 +388,7 @@ def test_a_point_on_a_sample_has_no_field(around):
     assert list(np.isnan(found)) == [True, True, False]
 
 
+@pytest.mark.slow
 def test_a_projection_is_differentiable_by_its_point(around):
     def size(x):
         found = em.project_fields(around, jnp.stack([x, 0 * x]))

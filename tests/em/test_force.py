@@ -132,6 +132,7 @@ def test_force_on_a_film_is_what_it_reflects_and_absorbs():
     assert abs(none) < 1e-7 * empty["in"]
 
 
+@pytest.mark.slow
 def test_force_in_a_period_is_the_momentum_of_its_orders():
     level = np.ones((36, 100))
     level[:14, 50:58] = 2.25
@@ -179,7 +180,7 @@ def test_force_in_a_period_is_the_momentum_of_its_orders():
     assert abs(got[0]) > 0.02 * abs(got[1])
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("polarisation", "wall"), [("Ez", em.PEC()), ("Hz", em.PMC())])
 def test_half_a_scene_has_half_the_force_along_its_mirror(polarisation, wall):
     body = em.Structure(
@@ -263,6 +264,7 @@ def test_adjoints_of_a_force_agree_on_graded_cells():
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-10 * scale)
 
 
+@pytest.mark.slow
 def test_force_on_graded_cells_approaches_what_a_film_reflects():
     def errors(fine):
         """Of the force on a film and on nothing, over that of the light sent."""

@@ -163,6 +163,7 @@ def test_beam_in_3d():
         assert ratio.real == pytest.approx(e[0] / e[1], rel=0.05)
 
 
+@pytest.mark.slow
 def test_gradient_by_all_numbers_of_a_beam():
     cell = MICRO / 14
     port = em.Port((-0.7 * MICRO, 0.0), 2.3 * MICRO, "+x")

@@ -104,6 +104,7 @@ def exact_index():
     return low
 
 
+@pytest.mark.slow
 def test_a_slab_mode_is_more_exact_than_on_as_many_equal_cells():
     slab = em.Structure(em.Box.from_corners(-0.11 * MICRO, 0.11 * MICRO), SILICON)
     grid = em.graded_grid([slab], (3.1 * MICRO,), 1.55 * MICRO, background=GLASS)

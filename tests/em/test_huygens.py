@@ -187,6 +187,7 @@ def plane_of_few_steps(boundaries, medium=None, frequencies=FREQUENCY):
     return em.simulate(sim).monitors["near"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The fields had not decayed")
 def test_one_of_several_frequencies_is_sent_by_run_as_by_simulate():
     both = jnp.array([0.97, 1.0]) * FREQUENCY

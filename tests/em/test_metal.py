@@ -119,6 +119,7 @@ def test_walls_may_cut_cells_anywhere(polarisation):
         assert abs(found / wanted - 1) < (wanted / cells) ** 2 / 8
 
 
+@pytest.mark.slow
 def test_ball_of_vacuum_resonates_as_it_should():
     zero = 2.743707269992265  # of (x j1(x))', TM011
     errors = []
@@ -311,6 +312,7 @@ def test_derivative_by_the_radius_is_that_of_a_cavity(polarisation):
     assert abs(slope / (-2 * zero**2) - 1) < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The fields had not decayed")
 def test_derivative_by_the_radius_of_a_rod_is_that_of_the_run():
     sim, radius = lit(), 0.2 * MICRO

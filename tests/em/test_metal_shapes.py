@@ -15,6 +15,7 @@ from tests.em.test_metal import NAMES
 from tests.em.test_shape_derivatives import SHAPES
 
 
+@pytest.mark.slow
 def test_polygon_leaves_the_same_open_as_a_box():
     grid = Grid.uniform((9, 8, 7), 1.0)
     box = em.Box.from_corners((1.3, 2.4, 1.6), (6.2, 5.7, 4.4))
@@ -33,6 +34,7 @@ def test_polygon_leaves_the_same_open_as_a_box():
 
 
 # In thin cells turned shapes and balls are sums over sections, and prisms must touch.
+@pytest.mark.slow(after=3)
 @pytest.mark.parametrize("name", sorted({*SHAPES} - {"turned", "ellipsoid", "prism"}))
 def test_lines_and_faces_are_the_limit_of_thin_cells(name):
     make, numbers, ndim = SHAPES[name]

@@ -49,6 +49,7 @@ def test_a_bend_is_a_part_of_a_ring():
     assert math.log2(errors[0] / errors[1]) == pytest.approx(2, abs=0.05)
 
 
+@pytest.mark.slow
 def test_curves_keep_their_width_and_go_through_their_points():
     straight = em.Bezier([(0, 0), (1, 1), (2, 2)], 0.5, segments=3)
     assert area(straight) == pytest.approx(math.sqrt(8) * 0.5)

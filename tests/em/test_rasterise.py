@@ -168,7 +168,7 @@ def as_one(discs):
     [
         (one_by_one, "volume"),
         pytest.param(one_by_one, "polarised", marks=pytest.mark.slow),
-        (as_one, "volume"),
+        pytest.param(as_one, "volume", marks=pytest.mark.slow),
     ],
 )
 def test_shapes_of_one_kind_are_compiled_once(paint, averaging):
@@ -186,6 +186,7 @@ def test_shapes_of_one_kind_are_compiled_once(paint, averaging):
     assert many - few < 8 * 200
 
 
+@pytest.mark.slow
 def test_shapes_in_a_loop_are_those_alone():
     places = jax.random.uniform(jax.random.key(2), (7, 2), minval=-0.8, maxval=0.8)
     known, traced = discs_and_boxes(places), jax.jit(discs_and_boxes)(places)
@@ -199,6 +200,7 @@ def test_shapes_in_a_loop_are_those_alone():
     assert jnp.vdot(gradient, way) == pytest.approx(float(slope), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_gradients_without_jit_compile_once():
     total = lambda places: jnp.sum(discs_and_boxes(places) ** 2)  # noqa: E731
     gradient = jax.grad(total)

@@ -125,6 +125,7 @@ PLANES = {
 }
 
 
+@pytest.mark.slow(after=3)
 @pytest.mark.parametrize("name", PLANES)
 def test_derivative_by_position_is_along_the_normal_of_a_flat_face(name):
     shape, normal = PLANES[name]
@@ -141,6 +142,7 @@ def test_derivative_by_position_is_along_the_normal_of_a_flat_face(name):
     assert np.max(np.abs(found - wanted)) < tolerance
 
 
+@pytest.mark.slow
 def test_polygon_with_corners_on_corners_of_cells_keeps_its_derivative_under_jit():
     # Which of the cells at a corner rounding picks must not matter.
     from .shape_checks import MIDDLE, SPACING

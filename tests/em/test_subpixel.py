@@ -216,6 +216,7 @@ def test_tensors_that_cannot_be_stepped_are_refused():
         em.Material(np.ones((2, 3)))
 
 
+@pytest.mark.slow
 def test_traced_shapes_leave_room_for_design_regions():
     grid = Grid.uniform((12, 9), CELL)
     region = em.DesignRegion(((8, 11), (2, 7)), np.full((3, 5), 2.0))

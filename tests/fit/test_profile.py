@@ -107,6 +107,7 @@ def decay(p, x):
     return jnp.exp(-p["b"] * x)
 
 
+@pytest.mark.slow
 def test_linear_coefficients_answer_too(fitted):
     made = Separable(decay, {"b": 2.0}, X, Y, offset=True)
     values = np.linspace(1.2, 1.4, 21)

@@ -180,6 +180,7 @@ def test_outside_is_nan_unless_told_and_nan_is_outside():
     np.testing.assert_array_equal(filled == 3, [0, 1, 1])
 
 
+@pytest.mark.slow(after=6)
 @pytest.mark.parametrize("method", [Nearest(), Linear(), Cubic()])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("outside", [Fill(), Clamp()])
@@ -197,6 +198,7 @@ def test_points_outside_do_not_spoil_gradients(method, kind, outside):
     assert jnp.all(jnp.isfinite(by_points))
 
 
+@pytest.mark.slow(after=3)
 @pytest.mark.x64
 @pytest.mark.parametrize(
     ("method", "ndim"), [(Linear(), 2), (CubicHermite(), 1), (Cubic(), 1)]

@@ -161,6 +161,7 @@ def test_diffusion_is_differentiated_along_its_paths():
     assert_taylor(spread, jnp.asarray(0.2), jnp.asarray(1.0))
 
 
+@pytest.mark.slow
 def test_diffrax_is_differentiated_both_ways():
     at = jnp.asarray(seeds())
 

@@ -61,6 +61,7 @@ def test_tolerances_hold_at_all_recorded_times(solver, each):
     assert np.abs(backward.positions[-1] - seeds).max() < 4e-7
 
 
+@pytest.mark.slow
 def test_a_lone_particle_in_a_crowd_is_as_accurate_as_by_itself():
     def whirl(t, x):
         return 20 * jnp.exp(-1000 * x[0] ** 2) * jnp.sin(9 * t) + 0 * x
@@ -83,6 +84,7 @@ def test_the_classical_method_is_that_of_the_other_engine():
     np.testing.assert_allclose(theirs.positions, own.positions, rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_small_stokes_numbers_take_few_steps_of_an_implicit_solver():
     gravity, response = np.array([0.0, -9.81]), 1e-6
     motion = MaxeyRiley(
@@ -100,6 +102,7 @@ def test_small_stokes_numbers_take_few_steps_of_an_implicit_solver():
     np.testing.assert_allclose(tracks.positions[-1, 0], 10 * expected, rtol=1e-5)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("unstructured", [False, True])
 def test_steps_end_at_the_instants_of_fields(unstructured):
     # Between the instants the place is a parabola of time, which any step follows

@@ -396,6 +396,7 @@ def test_outside_is_said_and_spoils_no_gradient():
     assert np.all(np.isnan(field(jnp.zeros(()), x[1])))
 
 
+@pytest.mark.slow
 def test_a_mesh_may_be_mapped_over():
     points, elements = delaunay(2, 10)
     meshes = [Mesh(size * points, elements) for size in (1.0, 2.0)]

@@ -31,6 +31,7 @@ def scattered(ndim, count):
     return points.astype(np.result_type(float)).astype(np.float32)
 
 
+@pytest.mark.slow(after=4)
 @pytest.mark.parametrize(("ndim", "count"), [(1, 3), (1, 500), (2, 1000), (3, 3000)])
 @pytest.mark.parametrize("neighbours", [1, 3])
 def test_the_nearest_points_are_those_of_scipy(ndim, count, neighbours):

@@ -140,6 +140,7 @@ def test_places_that_are_not_finite_are_left_out():
     assert jnp.all(jnp.isfinite(slope))
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.x64
 @pytest.mark.parametrize("kernel", KERNELS, ids=name)
 def test_gradients(kernel):

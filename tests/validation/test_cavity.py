@@ -105,6 +105,7 @@ def planar_cavity(cells):
     return frequencies, em.purcell(seen["seen"]), bell
 
 
+@pytest.mark.slow
 def test_planar_cavity_has_the_resonance_and_the_density_of_its_mirrors():
     # A sheet between mirrors of reflection r emits Re (1 + r) / (1 - r); the mode is
     # where that diverges.

@@ -149,6 +149,7 @@ def line(row, cell, margin):
 OPEN_Y = em.Boundaries(x=em.Periodic(), y=em.PEC())
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("pol", ["TE", "TM"])
 def test_slab_limit_is_the_slab_solver(pol):
     row = next(r for r in DATA["slab_neff"]["rows"] if r["pol"] == pol)
@@ -277,6 +278,7 @@ def test_bent_guide_is_of_second_order():
     assert slope([1 / n for n in sizes], errors) == pytest.approx(2, abs=0.1)
 
 
+@pytest.mark.slow
 def test_loss_of_a_bend_is_that_of_a_ring():
     # A whispering gallery of azimuthal order 3 decays in time at a real order; at the
     # real frequency its order gains the imaginary part that the group velocity says.

@@ -87,6 +87,7 @@ def ring_frequency(resolution):
     return modes[np.argmin(abs(modes - EXACT))]
 
 
+@pytest.mark.slow
 def test_leaky_mode_of_a_ring():
     coarse, fine = ring_frequency(10), ring_frequency(20)
     assert abs(fine.real / EXACT.real - 1) <= 1.5e-3

@@ -149,6 +149,7 @@ def reflected_by_a_mirror(frequencies, width, reach):
     return -back / flux(em.Medium(), half + 0.1 * MICRO)
 
 
+@pytest.mark.slow
 def test_layers_that_touch_inside_cells_are_of_second_order():
     frequencies = SPEED_OF_LIGHT / MICRO * np.linspace(0.8, 1.2, 21)
     exact = []

@@ -100,6 +100,7 @@ def test_half_space_reflects_and_transmits_as_fresnel_says(polarisation):
     assert back + on == pytest.approx(np.ones(4), abs=3e-5)
 
 
+@pytest.mark.slow
 def test_brewster_angle():
     # No p wave comes back at arctan n. What does near it is (slope x angle)^2.
     exact = np.degrees(np.arctan(INDEX))

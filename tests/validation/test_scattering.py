@@ -35,7 +35,9 @@ def rows():
         case = row["pol"], index, row["x"]
         if index in INDICES and case != TOO_COARSE:
             name = f"{row['pol']}, m={index:.4g}, x={row['x']:.3g}"
-            yield pytest.param(row, id=name)
+            yield pytest.param(
+                row, id=name, marks=pytest.mark.slow if index == 2 else ()
+            )
 
 
 @pytest.mark.x64
@@ -122,6 +124,7 @@ def test_what_compensation_leaves_is_of_second_order(size):
     assert abs(study.limit - wanted) < study.error
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_efficiency_at_the_coarsest_wave_on_a_compensated_grid():
     (row,) = (r for r in ROWS if (r["pol"], r["m_re"], r["x"]) == TOO_COARSE)

@@ -251,6 +251,7 @@ def test_mode_carries_one_watt_per_metre():
         assert float(power) == pytest.approx(1, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_batched_solve_equals_single_solves():
     row = ROWS[0]
     slab = Slab(row, uniform_edges(row, 0.02, 0.5))

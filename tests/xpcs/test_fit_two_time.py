@@ -191,6 +191,7 @@ def test_errors_of_each_value_weight_it():
     assert np.isclose(found.chi2, expected.chi2, rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_flow_across_all_wavevectors_is_not_determined():
     # cos(phi - phi0) = 0: nothing of the shear reaches the maps.
     model = LaminarFlow(Diffusion(12000.0, -0.3, 300.0), Shear(2e-3, 0.0, 0.0, 0.0))
@@ -262,6 +263,7 @@ def test_what_no_fit_can_do_is_said_at_once():
         Diffusion(True, 0.0)
 
 
+@pytest.mark.slow
 def test_derivative_with_respect_to_the_data_is_that_of_differences():
     data = measured(flow())
     way = np.random.default_rng(3).standard_normal(data.c2.shape)
