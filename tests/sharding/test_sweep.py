@@ -6,6 +6,7 @@ import re
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from physax import em
@@ -69,6 +70,29 @@ CASES["poles"] = lambda: dispersive("walls")
 CASES["magnetic losses"] = lambda: lossy("Ez")
 
 
+SHORT = em.GaussianPulse(2e14, 1e14)
+
+
+def bounded(x, rows, steps=60):
+    """A run between these faces along the axis that is cut."""
+    shape = (rows, 40)
+    return em.Simulation(
+        Grid.uniform(shape, CELL),
+        em.Medium(jnp.full(shape, 2.0)),
+        em.Boundaries(x=x, y=em.CPML(4)),
+        polarisation="Hz",
+        sources={"dipole": em.Dipole("Hz", at(rows / 2 + 0.5, 20.5), SHORT)},
+        monitors={
+            "fields": em.FieldMonitor(("Ey",), at(rows / 2, 9), at(2, 8), [2e14])
+        },
+        steps=steps,
+    )
+
+
+CASES["a layer at one end"] = lambda: bounded((em.PMC(), em.CPML(4)), 12)
+CASES["two rows"] = lambda: bounded((em.PEC(), em.PEC()), 4)
+
+
 @pytest.mark.usefixtures("any_size")
 @pytest.mark.parametrize(
     ("case", "parts"),
@@ -80,6 +104,30 @@ def test_a_sweep_agrees_with_one_device(case, parts):
     program = compiled(sim, cut((parts,)))
     assert swept(program)
     check_equal(program(sim), em.simulate(sim))
+
+
+@pytest.mark.usefixtures("any_size")
+@pytest.mark.parametrize("name", ["permittivity until decay", "layer"])
+def test_a_batch_is_swept(name):
+    if name == "layer":
+        where, until = lambda s: s.boundaries.x[0].kappa_max, None
+    else:
+        where, until = lambda s: s.medium.permittivity, em.Decay(1e-3)
+    sim = bounded((em.CPML(4, kappa_max=2.0), em.CPML(4)), 16, steps=2000)
+    values = jnp.stack([where(sim), 1 + where(sim)])
+
+    def run(value, layout=None):
+        found = em.simulate(eqx.tree_at(where, sim, value), layout=layout, until=until)
+        return found.monitors["fields"].values["Ey"]
+
+    jax.clear_caches()
+    together = jax.jit(jax.vmap(lambda v: run(v, cut((2,))))).lower(values).compile()
+    jax.clear_caches()
+    assert swept(together)
+    for found, value in zip(together(values), values, strict=True):
+        wanted = run(value)
+        close = 1e-12 * np.max(np.abs(wanted))
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=close)
 
 
 def cube(shape=(48, 24, 26)):

@@ -11,8 +11,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.custom_batching import custom_vmap
 from jax.experimental.xla_metadata import set_xla_metadata
-from jaxtyping import Array, Int, Num
+from jaxtyping import Array, Bool, Int, Num
 
 from ..grid import Block, Layout
 from ._layers import Axis, Slab
@@ -23,6 +24,7 @@ _Both = tuple[Arrays, Arrays]
 """Fields, and memory of the layers."""
 
 _Range = tuple[int | Int[Array, ""], int | Int[Array, ""]]
+"""Rows: the first, and one past the last."""
 
 # XLA's CPU backend compiles a call marked so into one function for one thread. Without
 # it, starting the kernels of a row takes longer than running them.
@@ -52,6 +54,7 @@ def suits_sweep(stepper: Stepper, layout: Layout | None, itemsize: int) -> bool:
     rows, *others = block.shape
     size = math.prod(others)
     row = size * itemsize * len(stepper.components.names)
+    # A row for each face without a layer: the first and the last must be two.
     ends = [1 if slab is None else slab.cells for slab in (axis.low, axis.high)]
     devices = list(layout.mesh.devices.flat)
     return (
@@ -141,13 +144,13 @@ class _OfRow(NamedTuple):
 def _all_rows(stepper: Stepper, carry: _Both, last: _Both, before: Arrays) -> _Both:
     """Advances all rows.
 
-    In one loop: to compile one more, for the rows in a layer say, takes a second or
-    two. Without a choice between rows in its body: it would be made in every cell. So
+    In one loop: one more, for the rows in a layer say, doubles what is compiled.
+    Without a choice between rows in its body: it would be made in every cell. So
     until the last row of H is reached, its place holds what the first row of E reads
     from the block before.
     """
     end, reached = _end(stepper), _reached(stepper)
-    row = _of_row(stepper, "high", end, electric=False, others=False)
+    end_row = _of_row(stepper, "high", end, electric=False, others=False)
 
     def moved(side: str | None, electric: bool, i: Array, carry: _Both) -> _Both:
         other = jnp.where(i == 0, end, i - 1) if electric else jnp.minimum(i + 1, end)
@@ -168,12 +171,12 @@ def _all_rows(stepper: Stepper, carry: _Both, last: _Both, before: Arrays) -> _B
 
     def both(i: Array, carry: _Both) -> _Both:
         carry = half(i, carry, electric=False)
-        carry = _if(i == end, i, lambda _, carry: _written(row, carry, *last), carry)
+        carry = _if(i == end, i, lambda _, c: _written(end_row, c, *at_end), carry)
         return half(i, carry, electric=True)
 
-    kept = {name: last[1][name] for name in row.memory}
-    last = {name: last[0][name] for name in stepper.components.magnetic}, kept
-    carry = _written(row, carry, before, {})
+    kept = {name: last[1][name] for name in end_row.memory}
+    at_end = {name: last[0][name] for name in stepper.components.magnetic}, kept
+    carry = _written(end_row, carry, before, {})
     return lax.fori_loop(jnp.int32(0), end + 1, both, carry)
 
 
@@ -195,7 +198,7 @@ def _moved(row: _OfRow, carry: _Both, beside: Arrays, *, whole: bool) -> _Both:
     def remember(name, recursion):
         at = i - row.memory[name]
         psi[name] = row.own.block.once(
-            lambda whole: _put(whole, recursion(_cut(whole, at)), at), psi[name]
+            lambda old: _put(old, recursion(_cut(old, at)), at), psi[name]
         )
         return _cut(psi[name], at)
 
@@ -226,13 +229,19 @@ def _written(row: _OfRow, carry: _Both, new: Arrays, kept: Arrays) -> _Both:
 
 
 def _of_row(
-    stepper: Stepper, side: str | None, i, *, electric: bool, others: bool = True
+    stepper: Stepper,
+    side: str | None,
+    i: Int[Array, ""],
+    *,
+    electric: bool,
+    others: bool = True,
 ) -> _OfRow:
     """Returns a row that lies in the layer on one side of the block, or in none.
 
     Args:
         stepper: The coefficients.
-        side: `"low"` or `"high"`.
+        side: `"low"`, `"high"`, which stands for the last row without a layer, too,
+            or `None`.
         i: The number of the row.
         electric: Which half.
         others: Whether it lies in the layers along the other axes, too.
@@ -293,11 +302,22 @@ def _reached(stepper: Stepper) -> dict[str, _Range]:
         inside = jnp.zeros(slab.cells, bool)
         for factors in jax.tree.leaves((slab.electric, slab.magnetic)):
             inside = inside | (factors != 0)
-        number = jnp.arange(1, slab.cells + 1, dtype=jnp.int32)
-        inside = inside if side == "low" else inside[::-1]
-        depth = jnp.max(jnp.where(inside, number, 0))
+        depth = _depth(inside if side == "low" else inside[::-1])
         reached[side] = (0, depth) if side == "low" else (rows - depth, rows)
     return reached
+
+
+@custom_vmap
+def _depth(inside: Bool[Array, " cells"]) -> Int[Array, ""]:
+    """Returns the number of cells up to the last one inside."""
+    number = jnp.arange(1, inside.size + 1, dtype=jnp.int32)
+    return jnp.max(jnp.where(inside, number, 0))
+
+
+@_depth.def_vmap
+def _(size: int, batched: list[bool], inside: Bool[Array, "batch cells"]):
+    # One for the batch: a layer adds nothing where it is not.
+    return _depth(jnp.any(inside, axis=0)), False
 
 
 def _beside(stepper: Stepper, *, electric: bool) -> list[str]:
