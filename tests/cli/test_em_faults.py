@@ -285,6 +285,7 @@ def test_warnings_are_sentences(monkeypatch):
     assert warnings.formatwarning is shown
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The fields had not decayed")
 def test_another_file_leaves_the_folder_of_an_unfinished_run_alone(
     tmp_path, capsys, monkeypatch

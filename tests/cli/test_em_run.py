@@ -244,6 +244,7 @@ output: {animation: gif}
 """
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`grid` should have cells below")
 def test_faces_metals_double_precision_and_a_film(tmp_path):
     out = tmp_path / "out"
@@ -368,6 +369,7 @@ structures:
         read_settings(settings(tmp_path, text))
 
 
+@pytest.mark.slow
 def test_cells_are_averaged_as_asked(tmp_path):
     text = FLAT.replace("polarisation: Ez", "polarisation: Hz")
     text = text[: text.index("  - {shape: {type: Sphere")].replace("Au", "SiO2")

@@ -45,6 +45,7 @@ def load(path):
     return json.loads(path.read_text())
 
 
+@pytest.mark.slow
 def test_float64_is_off_again_after_a_command(folder):
     del folder
     assert jnp.result_type(float) == jnp.float32

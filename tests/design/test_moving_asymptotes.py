@@ -17,6 +17,7 @@ optimise_quietly = lambda *args, **kwargs: optimise(*args, progress=False, **kwa
 DIGITS = 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_the_cantilever_beam_of_1987(method):
     # Five hollow elements: weight 0.0624 sum x_j under sum c_j / x_j^3 <= 1. Svanberg

@@ -17,12 +17,9 @@ _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 QUICK = [
     "README.md",
-    "docs/clusters.md",
     "docs/fit.md",
     "docs/getting-started.md",
     "docs/gradients.md",
-    "docs/graph.md",
-    "docs/inverse-design.md",
     "docs/materials.md",
     "docs/particles.md",
     "docs/resonances.md",
@@ -30,6 +27,7 @@ QUICK = [
     "docs/xpcs.md",
 ]
 SLOW = [
+    "docs/clusters.md",
     "docs/coming-from-beamz.md",
     "docs/coming-from-fdtdx-ceviche.md",
     "docs/coming-from-meep.md",
@@ -38,6 +36,8 @@ SLOW = [
     "docs/far-fields.md",
     "docs/fdtd.md",
     "docs/geometry.md",
+    "docs/graph.md",
+    "docs/inverse-design.md",
     "docs/modes.md",
     "docs/studies.md",
 ]

@@ -70,6 +70,7 @@ def line(frequency=FREQUENCY, **changes):
     return em.slab_mode(**{**arrays, **changes}, frequency=frequency, polarisation="Ez")
 
 
+@pytest.mark.slow
 def test_a_slab_wants_a_frequency_that_fits_its_line():
     assert 1 < line().effective_index < 2
     with pytest.raises(

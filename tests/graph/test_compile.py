@@ -295,6 +295,7 @@ def test_output_gradients_that_can_not_be():
         compile(Graph())
 
 
+@pytest.mark.slow
 def test_less_is_kept_for_gradients_and_they_stay_the_same():
     def deep(remat):
         layer = Graph(label="layer") + Linear(64).connect(input="i", output="h")

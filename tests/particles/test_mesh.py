@@ -185,6 +185,7 @@ def test_the_simplex_is_the_one_that_scipy_finds(ndim):
     )
 
 
+@pytest.mark.slow
 def test_the_walk_and_the_bins_find_the_same_from_anywhere():
     # Remembered places at random: most walks are too long and end in the bins.
     points, simplices, _ = delaunay(2, 3000)

@@ -358,7 +358,7 @@ def ball(x):
     return Obstacle(lambda y: norm(y - jnp.asarray([x, 0.0])) - 0.05, Stick())
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0]])
 def test_of_several_walls_the_one_that_is_met_first_ends_a_particle(order):
     # On a way of 0.5 in one step: a body, a second one behind it, and a face.

@@ -96,7 +96,7 @@ def test_a_mirror_throws_a_particle_onto_a_body(order):
     assert tracks.face.tolist() == [0 if order == 1 else 2]
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "last", "slope"), [(Reflect(), 0.2, 1.0), (Hold(), 0.1, 0.0)]
 )

@@ -28,6 +28,7 @@ def nearly_dependent(p, data):
     return p[0] * jnp.exp(-1.2 * x) + p[1] * x + p[2] * x * (1 + 1e-5 * x) - y
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("function", [residual, nearly_dependent])
 def test_any_mesh_agrees_with_one_device(function):
     problem = LeastSquares(function, np.ones(3), (X, Y))

@@ -91,13 +91,20 @@ def bounded(x, rows, steps=60):
 
 CASES["a layer at one end"] = lambda: bounded((em.PMC(), em.CPML(4)), 12)
 CASES["two rows"] = lambda: bounded((em.PEC(), em.PEC()), 4)
+RARE = ["Hz", "magnetic losses"]
 
 
 @pytest.mark.usefixtures("any_size")
 @pytest.mark.parametrize(
     ("case", "parts"),
-    # In three parts the layers of the others would meet.
-    [*((case, 2) for case in CASES), ("walls", 3), ("bloch", 3), ("poles", 3)],
+    [
+        *((case, 2) for case in CASES if case not in RARE),
+        *(pytest.param(case, 2, marks=pytest.mark.slow) for case in RARE),
+        # In three parts the layers of the others would meet.
+        ("walls", 3),
+        pytest.param("bloch", 3, marks=pytest.mark.slow),
+        pytest.param("poles", 3, marks=pytest.mark.slow),
+    ],
 )
 def test_a_sweep_agrees_with_one_device(case, parts):
     sim = CASES[case]()

@@ -26,7 +26,7 @@ def test_tape_made_again_on_a_mesh_agrees_with_one_device():
     check_equal(gradient(sim, tape, until=rule, layout=cut((4, 2))), want)
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("adjoint", "kind", "sizes"),
     [
