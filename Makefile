@@ -11,7 +11,8 @@ CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.jax_cache \
 	JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
 	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 # Tests of one file stay together as long as each worker has some: they share fixtures.
-PYTEST := $(CACHE) $(PY) -m pytest -q --dist worksteal
+# All sessions share the bytecode: some 20 s for each worker, most of it type checks.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(CACHE) $(PY) -m pytest -q --dist worksteal
 # Most of the time of the tests goes to the compiler; what they show does not depend on
 # how far it goes. Slow ones of these run longer than they compile, in float32; there
 # eight devices and one differ by their order of operations, which is looser without
