@@ -9,7 +9,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Int, Num
 
 
@@ -57,22 +56,9 @@ def _add_in_place_jvp(where, primals, tangents):
     return out, change.at[where].add(more)
 
 
-@custom_vmap
-def _compared_zero(n: Int[Array, ""]) -> Int[Array, ""]:
-    """Returns 0 for a number that is not below."""
-    return jnp.minimum(n, 0)
-
-
-@custom_vmap
-def _sorted_zero(n: Int[Array, ""]) -> Int[Array, ""]:
-    """Returns 0 for a number that is not below, by sorting on CPUs."""
-    sort = lambda n: lax.sort(jnp.stack([n, jnp.zeros_like(n)]))[0]  # noqa: E731
-    return lax.platform_dependent(n, cpu=sort, default=lambda n: jnp.minimum(n, 0))
-
-
-# A batch has one zero: with one for each, updates in place would be scatters.
-for _zero in (_compared_zero, _sorted_zero):
-    _zero.def_vmap(lambda size, batched, n, zero=_zero: (zero(n[0]), False))
+def _smaller(n: Array) -> Array:
+    """Returns the smaller of a number and 0."""
+    return lax.sort(jnp.stack([n, jnp.zeros_like(n)]))[0]
 
 
 class Block(eqx.Module):
@@ -105,10 +91,11 @@ class Block(eqx.Module):
 
     def within(self, n: Int[Array, ""]) -> "Block":
         """Returns the block as it adds fastest in turn `n`, from 0, of a loop."""
-        # XLA's CPU backend compiles a loop of some sizes into one function, for one
-        # thread, unless a step of it needs the runtime, as sorting does.
-        large = len(self.shape) == 3 or math.prod(self.shape) > _SMALL
-        zero = _sorted_zero(n) if large else _compared_zero(n)
+        zero = jnp.minimum(n, 0)
+        if len(self.shape) == 3 or math.prod(self.shape) > _SMALL:
+            # XLA's CPU backend compiles a loop of some sizes into one function, for one
+            # thread, unless a step of it needs the runtime, as sorting does.
+            zero = lax.platform_dependent(n, cpu=_smaller, default=lambda _: zero)
         return eqx.tree_at(lambda b: b.zero, self, zero, is_leaf=lambda x: x is None)
 
     def once(self, compute: Callable[[Carry], Carry], carry: Carry) -> Carry:
