@@ -42,12 +42,16 @@ def any_size(monkeypatch):
     monkeypatch.setattr(_sweep, "_LEAST", 1)
 
 
-def compiled(sim, layout):
+def anew(function, argument):
     """Compiles a run anew: whether it sweeps is decided as it is traced."""
     jax.clear_caches()
-    program = jax.jit(lambda s: em.simulate(s, layout=layout)).lower(sim).compile()
+    program = jax.jit(function).lower(argument).compile()
     jax.clear_caches()
     return program
+
+
+def compiled(sim, layout):
+    return anew(lambda s: em.simulate(s, layout=layout), sim)
 
 
 def swept(program):
@@ -127,9 +131,7 @@ def test_a_batch_is_swept(name):
         found = em.simulate(eqx.tree_at(where, sim, value), layout=layout, until=until)
         return found.monitors["fields"].values["Ey"]
 
-    jax.clear_caches()
-    together = jax.jit(jax.vmap(lambda v: run(v, cut((2,))))).lower(values).compile()
-    jax.clear_caches()
+    together = anew(jax.vmap(lambda v: run(v, cut((2,)))), values)
     assert swept(together)
     for found, value in zip(together(values), values, strict=True):
         wanted = run(value)
