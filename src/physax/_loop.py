@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Int, PyTree
 
 from ._checks import ArgumentError
@@ -29,6 +30,22 @@ def divisor_near(steps: int, about: int) -> int:
     """
     near = [d for d in range(-(-about // 2), 2 * about + 1) if steps % d == 0]
     return min(near, key=lambda d: abs(d - about), default=about)
+
+
+@custom_vmap
+def shared(n: Int[Array, "*numbers"]) -> Int[Array, "*numbers"]:
+    """Returns the number of a step, which is one for all of a batch.
+
+    Where a condition differs within a batch, JAX takes all that its branches read to
+    differ. Writing to a place that differs is a scatter, and a condition on it a choice
+    between two copies of what is written.
+    """
+    return n
+
+
+@shared.def_vmap
+def _(size: int, batched: list[bool], n: Int[Array, "batch *numbers"]):
+    return shared(n[0]), False
 
 
 def iterate(
@@ -157,7 +174,7 @@ def _chunks(step, state, start, stop, checkpoint, every, between, done, save):
         if done is None:
             state = advance(state, first, every)
         else:
-            go = lambda s: advance(s, first, every)  # noqa: E731
+            go = lambda s: advance(s, shared(first), every)  # noqa: E731
             state = lax.cond(finished, keep, go, state)
             finished = finished | done(state)
         return state, finished
@@ -291,7 +308,7 @@ def record(
         if done is None:
             return lax.scan(in_place, carry, numbers)[0], kept
         # A condition on them would copy them whole.
-        go = lambda s: lax.scan(one, s, numbers)  # noqa: E731
+        go = lambda s: lax.scan(one, s, shared(numbers))  # noqa: E731
         skip = lambda s: (s, _blank(shapes, count, s))  # noqa: E731
         state, made = lax.cond(finished, skip, go, state)
         return (state, _put(records, made, first)), kept
@@ -349,10 +366,9 @@ def rewind(
     whole, rest = parts
 
     def retreat(carry, kept, first, count, ran):
-        numbers = first + jnp.arange(count, dtype=jnp.int32)
-
         def go(carry):
             carry, entered = carry
+            numbers = shared(first + jnp.arange(count, dtype=jnp.int32))
             if ran is not None:
                 first_time = lambda c: enter(c, numbers[-1])  # noqa: E731
                 carry = lax.cond(entered, lambda c: c, first_time, carry)

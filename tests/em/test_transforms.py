@@ -1,5 +1,8 @@
 """`simulate` under jit, vmap and grad."""
 
+import re
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -83,6 +86,45 @@ def check_close(got, want):
 
 def test_jit_changes_nothing(sim):
     check_close(jax.jit(run)(sim, *numbers(sim)), run(sim, *numbers(sim)))
+
+
+def ringing(permittivity, until=None):
+    """A dipole in a dielectric between walls that absorb; snapshots at every third."""
+    shape = (16, 14)
+    sim = em.Simulation(
+        Grid.uniform(shape, CELL),
+        em.Medium(jnp.broadcast_to(permittivity, shape)),
+        em.Boundaries.all(em.CPML(4)),
+        polarisation="Hz",
+        steps=400,
+        sources={"dipole": em.Dipole("Hz", at(8, 7), em.GaussianPulse(4e14, 3e14))},
+        monitors={"film": em.TimeMonitor(("Ex",), at(8, 7), at(4, 4), every=3)},
+    )
+    result = em.simulate(sim, until=until)
+    return result.monitors["film"].values["Ex"], result.residual
+
+
+BATCH = jnp.array([4.0, 1.0])
+UNTIL = em.Decay(1e-3, check_every=20)
+
+
+def test_runs_of_a_batch_stop_one_by_one():
+    films, residuals = jax.jit(jax.vmap(partial(ringing, until=UNTIL)))(BATCH)
+    filled = jnp.sum(jnp.any(films != 0, (-1, -2)), -1)
+    assert filled[0] < filled[1] < films.shape[1]
+    for i, eps in enumerate(BATCH):
+        check_close((films[i], residuals[i]), ringing(eps, UNTIL))
+
+
+@pytest.mark.parametrize("until", [None, UNTIL], ids=["whole", "until"])
+def test_a_batch_is_written_in_place(until):
+    run = partial(ringing, until=until)
+    one = str(jax.make_jaxpr(run)(BATCH[0]))
+    many = str(jax.make_jaxpr(jax.vmap(run))(BATCH))
+    scatters = [len(re.findall("= scatter", text)) for text in (one, many)]
+    # The record of a film is the only one, inside a condition that is one for all.
+    assert scatters == [0, 1]
+    assert len(re.findall(r"= cond\[", many)) == 1
 
 
 @pytest.mark.slow

@@ -86,12 +86,6 @@ def sweep(stepper: Stepper, fields: Arrays, psi: Arrays) -> _Both:
     Returns:
         The fields and the memory, with all entries replaced.
     """
-    stepper = eqx.tree_at(
-        lambda s: s.block.zero,
-        stepper,
-        _shared(_zero(stepper.block)),
-        is_leaf=lambda x: x is None,
-    )
     block = stepper.block
     after = {k: block.after(fields[k], 0) for k in _beside(stepper, electric=False)}
     row = _of_row(stepper, "high", _end(stepper), electric=False)
@@ -293,18 +287,6 @@ def _end(stepper: Stepper) -> Array:
 
 def _zero(block: Block) -> Array:
     return jnp.asarray(0 if block.zero is None else block.zero, jnp.int32)
-
-
-@custom_vmap
-def _shared(zero: Int[Array, ""]) -> Int[Array, ""]:
-    return zero
-
-
-@_shared.def_vmap
-def _(size: int, batched: list[bool], zero: Int[Array, " batch"]):
-    # One for the batch: with one for each of it rows would be put back by scatters,
-    # which XLA's CPU backend cannot compile into a function for one thread.
-    return _shared(zero[0]), False
 
 
 def _reached(stepper: Stepper) -> dict[str, _Range]:

@@ -9,7 +9,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Int, Num
+
+from .._loop import shared
 
 
 Box = tuple[tuple[int, int], ...]
@@ -31,29 +34,43 @@ def _along(values: Array, axis: int, low: int, high: int) -> Array:
     return jnp.pad(values, pad)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _add_in_place(
-    values: Array, where: tuple[slice, ...], what: Array, zero: Array
+@partial(jax.custom_jvp, nondiff_argnums=(1, 4))
+def _in_place(
+    values: Array, where: tuple[slice, ...], what: Array, zero: Array, add: bool
 ) -> Array:
-    """Adds to a box whose first corner the compiler does not know.
+    """Writes to a box whose first corner the compiler does not know.
 
     XLA's CPU backend writes a box at a known corner by a masked pass over the whole
     array, at an unknown one by a loop over the box alone: 9 times faster for 10 columns
-    of 1000.
+    of 1000. A batch has one corner: JAX alone would make scatters of it.
     """
-    corner = [part.start + zero for part in where]
-    sizes = [part.stop - part.start for part in where]
-    old = lax.dynamic_slice(values, corner, sizes)
-    return lax.dynamic_update_slice(values, old + what, corner)
+
+    @custom_vmap
+    def written(values: Array, what: Array, zero: Array) -> Array:
+        corner = [part.start + zero for part in where]
+        if add:
+            what = lax.dynamic_slice(values, corner, what.shape) + what
+        return lax.dynamic_update_slice(values, what, corner)
+
+    @written.def_vmap
+    def _(size: int, batched: list[bool], values: Array, what: Array, zero: Array):
+        values, what = (
+            x if inside else jnp.broadcast_to(x, (size, *x.shape))
+            for x, inside in zip((values, what), batched[:2], strict=True)
+        )
+        return _in_place(values, (slice(0, size), *where), what, zero, add), True
+
+    return written(values, what, zero)
 
 
-@_add_in_place.defjvp
-def _add_in_place_jvp(where, primals, tangents):
+@_in_place.defjvp
+def _in_place_jvp(where, add, primals, tangents):
     # The transpose of the known corner is a slice, which costs no copy.
     values, what, zero = primals
     change, more, _ = tangents
-    out = _add_in_place(values, where, what, zero)
-    return out, change.at[where].add(more)
+    box = change.at[where]
+    out = _in_place(values, where, what, zero, add)
+    return out, box.add(more) if add else box.set(more)
 
 
 def _smaller(n: Array) -> Array:
@@ -91,6 +108,7 @@ class Block(eqx.Module):
 
     def within(self, n: Int[Array, ""]) -> "Block":
         """Returns the block as it adds fastest in turn `n`, from 0, of a loop."""
+        n = shared(n)
         zero = jnp.minimum(n, 0)
         if len(self.shape) == 3 or math.prod(self.shape) > _SMALL:
             # XLA's CPU backend compiles a loop of some sizes into one function, for one
@@ -190,15 +208,12 @@ class Block(eqx.Module):
         self, values: Num[Array, "*cells"], box: Spans, what: Num[Array, "*box"]
     ) -> Num[Array, "*cells"]:
         """Returns the values with those in a box replaced: the inverse of `read`."""
-        whole = tuple(
-            (0, cells) if span is None else span
-            for span, cells in zip(box, self.shape, strict=True)
-        )
         if all(s is None or n == 1 for s, n in zip(box, self.parts, strict=True)):
-            # For why the compiler must not know the corner see `_add_in_place`.
-            zero = 0 if self.zero is None else self.zero
-            corner = [low + zero for low, _ in whole]
-            return lax.dynamic_update_slice(values, what, corner)
+            spans = zip(box, self.shape, strict=True)
+            where = tuple(slice(*((0, n) if s is None else s)) for s, n in spans)
+            if self.zero is None:
+                return lax.dynamic_update_slice(values, what, [s.start for s in where])
+            return _in_place(values, where, what, self.zero, False)
         index = []
         for axis, span in enumerate(box):
             cells = (
@@ -234,7 +249,7 @@ class Block(eqx.Module):
         if self.zero is None:
             return values.at[where].add(what)
         what = jnp.broadcast_to(what, [high - low for low, high in box])
-        return _add_in_place(values, where, what, self.zero)
+        return _in_place(values, where, what, self.zero, True)
 
     def difference(
         self,
