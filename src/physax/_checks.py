@@ -129,7 +129,8 @@ def as_array(x: ArrayLike | Sequence, name: str = "value") -> Num[Array, "..."]:
         if isinstance(host, jax.Array):
             integer = jnp.issubdtype(host.dtype, jnp.integer)
             return host.astype(jnp.result_type(float) if integer else host.dtype)
-        return jnp.asarray(host.astype(float) if host.dtype.kind in "iuO" else host)
+        # `jnp.asarray` would compile a program for each shape.
+        return jax.device_put(host.astype(float) if host.dtype.kind in "iuO" else host)
 
 
 def check(

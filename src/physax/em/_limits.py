@@ -1,8 +1,10 @@
 """Limits that a simulation must keep: time step, resolution, places."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
+import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
@@ -51,6 +53,11 @@ def largest_step(grid: Grid, medium: Medium, parts: Components) -> Float[Array, 
     """
     if medium.metal is not None:
         return _around_metal(grid, medium, medium.metal, parts)
+    return _without_metal(grid, medium, parts)
+
+
+@partial(jax.jit, static_argnames="parts", inline=True)
+def _without_metal(grid: Grid, medium: Medium, parts: Components) -> Array:
     inverse = jnp.zeros((), grid.widths[0].dtype)
     axes = range(grid.ndim)
     if parts.m is not None:

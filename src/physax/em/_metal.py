@@ -158,7 +158,7 @@ def _open_parts(
     return _with_room(found, grid, parts)
 
 
-def _edges_or_faces(grid: Grid, stagger: Sequence[float]) -> list[Cells]:
+def _edges_or_faces(grid: Grid, stagger: tuple[float, ...]) -> list[Cells]:
     """Returns the edges around electric samples, or the faces around magnetic ones."""
     # An edge is thin where its samples are nodes, a face along its normal.
     volumes = control_volumes(grid, stagger)

@@ -5,6 +5,7 @@ outside and 1 inside, also in float32.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -32,7 +33,8 @@ class Intervals(eqx.Module):
     above: Float[Array, "..."]
 
 
-def control_volumes(grid: Grid, stagger: Sequence[float]) -> list[Intervals | None]:
+@partial(jax.jit, static_argnames="stagger", inline=True)
+def control_volumes(grid: Grid, stagger: tuple[float, ...]) -> list[Intervals | None]:
     """Returns the cells around samples; None for an axis that the grid lacks."""
     cells: list[Intervals | None] = [None] * 3
     for axis in range(grid.ndim):

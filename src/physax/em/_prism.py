@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -117,19 +118,10 @@ class Prism(AbstractShape):
 
     def _section(self, height: Float[Array, "*shape"]) -> Float[Array, "n 2 *shape"]:
         """Returns the corners at heights."""
-        after = following(self._counts())
-        before = np.argsort(after)
-        step = self.vertices[after] - self.vertices
-        (x, y), (dx, dy) = self.vertices.T, step.T
-        # Positive for outlines that run counterclockwise: outside is on the right.
-        way = jnp.sign(jnp.sum((x - x[0]) * dy - (y - y[0]) * dx))
-        normal = way * jnp.stack([dy, -dx], 1) / jnp.hypot(dx, dy)[:, None]
-        both = normal + normal[before]
-        # |both|^2 / 2 is one plus the cosine of the angle between the two normals.
-        opening = jnp.maximum(jnp.sum(both**2, axis=1) / 2, _SPIKE)
-        inward = (height - self.drawn_at) * jnp.tan(self.sidewall)
-        one = (...,) + (None,) * height.ndim
-        return self.vertices[one] - inward * (both / opening[:, None])[one]
+        # As one program: each operation alone would be compiled for each prism.
+        return _corners(
+            self.vertices, self._counts(), self.sidewall, self.drawn_at, height
+        )
 
     def covered(self, cells):
         along = AXES.index(self.axis)
@@ -152,3 +144,26 @@ class Prism(AbstractShape):
     def bounds(self):
         ends = jnp.concatenate([self._section(self.low), self._section(self.high)])
         return around_prism(ends, self.axis, self.low, self.high)
+
+
+@partial(jax.jit, static_argnames="counts", inline=True)
+def _corners(
+    vertices: Float[Array, "n 2"],
+    counts: tuple[int, ...],
+    sidewall: Float[Array, ""],
+    drawn_at: Float[Array, ""],
+    height: Float[Array, "*shape"],
+) -> Float[Array, "n 2 *shape"]:
+    after = following(counts)
+    before = np.argsort(after)
+    step = vertices[after] - vertices
+    (x, y), (dx, dy) = vertices.T, step.T
+    # Positive for outlines that run counterclockwise: outside is on the right.
+    way = jnp.sign(jnp.sum((x - x[0]) * dy - (y - y[0]) * dx))
+    normal = way * jnp.stack([dy, -dx], 1) / jnp.hypot(dx, dy)[:, None]
+    both = normal + normal[before]
+    # |both|^2 / 2 is one plus the cosine of the angle between the two normals.
+    opening = jnp.maximum(jnp.sum(both**2, axis=1) / 2, _SPIKE)
+    inward = (height - drawn_at) * jnp.tan(sidewall)
+    one = (...,) + (None,) * height.ndim
+    return vertices[one] - inward * (both / opening[:, None])[one]

@@ -66,7 +66,7 @@ def fill_fraction(
             f"`stagger` must have one entry per axis ({grid.ndim}), but has "
             f"{len(stagger)}."
         )
-    [covered] = covered_by_each([shape], control_volumes(grid, stagger))
+    [covered] = covered_by_each([shape], control_volumes(grid, tuple(stagger)))
     return jnp.broadcast_to(covered, grid.shape)
 
 

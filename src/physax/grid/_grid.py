@@ -1,6 +1,7 @@
 """The rectilinear grid on which fields live, uniform or graded along each axis."""
 
 from collections.abc import Sequence
+from functools import partial
 from operator import index
 from typing import Any
 
@@ -264,22 +265,11 @@ class Grid(eqx.Module):
 
     def edges(self, axis: int) -> Float[Array, " edges"]:
         """Positions of the cell edges along an axis in metres, one more than cells."""
-        width, cells = self.widths[axis], self.shape[axis]
-        if self.is_uniform(axis):
-            # A product is rounded once; a running sum once per cell.
-            distance = jnp.arange(cells + 1, dtype=width.dtype) * width
-        else:
-            distance = jnp.concatenate([jnp.zeros_like(width[:1]), jnp.cumsum(width)])
-        return self.origin[axis] + distance
+        return _edges(self.widths[axis], self.origin[axis], self.shape[axis])
 
     def centres(self, axis: int) -> Float[Array, " cells"]:
         """Positions of the cell centres along an axis, in metres."""
-        width, cells = self.widths[axis], self.shape[axis]
-        if self.is_uniform(axis):
-            distance = (jnp.arange(cells, dtype=width.dtype) + 0.5) * width
-        else:
-            distance = jnp.cumsum(width) - width / 2
-        return self.origin[axis] + distance
+        return _centres(self.widths[axis], self.origin[axis], self.shape[axis])
 
     def coordinates(self, axis: int, stagger: float) -> Float[Array, " cells"]:
         """Positions of the samples of a field along an axis, in metres.
@@ -297,6 +287,25 @@ class Grid(eqx.Module):
         if stagger not in (0.0, 0.5):
             raise ArgumentError(f"`stagger` must be 0 or 0.5, but is {stagger}.")
         return self.centres(axis) if stagger else self.edges(axis)[:-1]
+
+
+@partial(jax.jit, static_argnames="cells", inline=True)
+def _edges(
+    width: Float[Array, "..."], origin: Float[Array, ""], cells: int
+) -> Float[Array, " edges"]:
+    if not width.ndim:
+        # A product is rounded once; a running sum once per cell.
+        return origin + jnp.arange(cells + 1, dtype=width.dtype) * width
+    return origin + jnp.concatenate([jnp.zeros_like(width[:1]), jnp.cumsum(width)])
+
+
+@partial(jax.jit, static_argnames="cells", inline=True)
+def _centres(
+    width: Float[Array, "..."], origin: Float[Array, ""], cells: int
+) -> Float[Array, " cells"]:
+    if not width.ndim:
+        return origin + (jnp.arange(cells, dtype=width.dtype) + 0.5) * width
+    return origin + (jnp.cumsum(width) - width / 2)
 
 
 def _like(
