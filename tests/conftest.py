@@ -72,6 +72,7 @@ ONE_PRECISION = {
         "particles/test_sphere.py",
         "particles/test_statistics.py",
         "grid/test_difference.py",
+        "grid/test_in_place.py",
         "grid/test_sampling.py",
         "em/test_compensation.py",
         "em/test_cross_section.py",

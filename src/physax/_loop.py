@@ -34,18 +34,20 @@ def divisor_near(steps: int, about: int) -> int:
 
 @custom_vmap
 def shared(n: Int[Array, "*numbers"]) -> Int[Array, "*numbers"]:
-    """Returns the number of a step, which is one for all of a batch.
+    """Returns the number of a step, from 0, as one for all of a batch.
 
-    Where a condition differs within a batch, JAX takes all that its branches read to
-    differ. Writing to a place that differs is a scatter, and a condition on it a choice
-    between two copies of what is written.
+    Only for numbers that are equal in all of it: where a condition differs within a
+    batch, JAX takes all that its branches read to differ. Writing to a place that
+    differs is a scatter, and a condition on it a choice between two copies of what is
+    written.
     """
     return n
 
 
 @shared.def_vmap
 def _(size: int, batched: list[bool], n: Int[Array, "batch *numbers"]):
-    return shared(n[0]), False
+    # Not the first: a batch may be empty.
+    return shared(jnp.max(n, axis=0, initial=0)), False
 
 
 def iterate(

@@ -143,3 +143,36 @@ def test_gradient_by_a_conductivity_of_zero_is_finite_and_right():
     h = 10.0
     expected = (value(nothing + h) - value(nothing - h)) / (2 * h)
     np.testing.assert_allclose(jnp.sum(slope), expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "adjoint",
+    [em.Checkpointed(), pytest.param(em.Direct(), marks=pytest.mark.slow)],
+    ids=["checkpointed", "direct"],
+)
+def test_second_derivatives_are_those_of_a_square(adjoint):
+    pulse = em.GaussianPulse(8e14, 6e14)
+
+    def energy(moments):
+        sources = {
+            name: em.Dipole("Ez", at(cell), pulse, moment=1e-6 * moment)
+            for name, cell, moment in zip("ab", (11, 13), moments, strict=True)
+        }
+        sim = em.Simulation(
+            Grid.uniform((30,), CELL),
+            em.Medium(jnp.linspace(2.0, 3.0, 30)),
+            em.Boundaries.all(em.CPML(8)),
+            steps=40,
+            sources=sources,
+            monitors={"film": em.TimeMonitor(("Ez",), at(15), (0.0,), every=3)},
+        )
+        film = em.simulate(sim, adjoint=adjoint).monitors["film"]
+        return jnp.sum((film.values["Ez"] * 1e5) ** 2)
+
+    # Fields are linear in the moments.
+    a, b, both = map(energy, jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
+    mixed = both - a - b
+    second = jax.hessian(energy)(jnp.array([0.7, -0.4]))
+    wanted = jnp.array([[2 * a, mixed], [mixed, 2 * b]])
+    assert abs(mixed) > 1e-3 * a
+    np.testing.assert_allclose(second, wanted, rtol=1e-9)

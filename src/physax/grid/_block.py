@@ -2,17 +2,16 @@
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import ClassVar, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Int, Num
 
 from .._loop import shared
+from ._in_place import write_in_place
 
 
 Box = tuple[tuple[int, int], ...]
@@ -32,45 +31,6 @@ def _along(values: Array, axis: int, low: int, high: int) -> Array:
     pad = [(0, 0)] * values.ndim
     pad[axis] = (low, high)
     return jnp.pad(values, pad)
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(1, 4))
-def _in_place(
-    values: Array, where: tuple[slice, ...], what: Array, zero: Array, add: bool
-) -> Array:
-    """Writes to a box whose first corner the compiler does not know.
-
-    XLA's CPU backend writes a box at a known corner by a masked pass over the whole
-    array, at an unknown one by a loop over the box alone: 9 times faster for 10 columns
-    of 1000. A batch has one corner: JAX alone would make scatters of it.
-    """
-
-    @custom_vmap
-    def written(values: Array, what: Array, zero: Array) -> Array:
-        corner = [part.start + zero for part in where]
-        if add:
-            what = lax.dynamic_slice(values, corner, what.shape) + what
-        return lax.dynamic_update_slice(values, what, corner)
-
-    @written.def_vmap
-    def _(size: int, batched: list[bool], values: Array, what: Array, zero: Array):
-        values, what = (
-            x if inside else jnp.broadcast_to(x, (size, *x.shape))
-            for x, inside in zip((values, what), batched[:2], strict=True)
-        )
-        return _in_place(values, (slice(0, size), *where), what, zero, add), True
-
-    return written(values, what, zero)
-
-
-@_in_place.defjvp
-def _in_place_jvp(where, add, primals, tangents):
-    # The transpose of the known corner is a slice, which costs no copy.
-    values, what, zero = primals
-    change, more, _ = tangents
-    box = change.at[where]
-    out = _in_place(values, where, what, zero, add)
-    return out, box.add(more) if add else box.set(more)
 
 
 def _smaller(n: Array) -> Array:
@@ -108,6 +68,7 @@ class Block(eqx.Module):
 
     def within(self, n: Int[Array, ""]) -> "Block":
         """Returns the block as it adds fastest in turn `n`, from 0, of a loop."""
+        # In a batch of runs of their own bounds only the zero is the same for all.
         n = shared(n)
         zero = jnp.minimum(n, 0)
         if len(self.shape) == 3 or math.prod(self.shape) > _SMALL:
@@ -209,11 +170,10 @@ class Block(eqx.Module):
     ) -> Num[Array, "*cells"]:
         """Returns the values with those in a box replaced: the inverse of `read`."""
         if all(s is None or n == 1 for s, n in zip(box, self.parts, strict=True)):
-            spans = zip(box, self.shape, strict=True)
-            where = tuple(slice(*((0, n) if s is None else s)) for s, n in spans)
+            corner = [0 if span is None else span[0] for span in box]
             if self.zero is None:
-                return lax.dynamic_update_slice(values, what, [s.start for s in where])
-            return _in_place(values, where, what, self.zero, False)
+                return lax.dynamic_update_slice(values, what, corner)
+            return write_in_place(values, corner, what, self.zero, add=False)
         index = []
         for axis, span in enumerate(box):
             cells = (
@@ -245,11 +205,11 @@ class Block(eqx.Module):
     ) -> Num[Array, "*cells"]:
         """Returns the values with `what` added in a box of local cells, in place."""
         what = jnp.asarray(what, values.dtype)
-        where = tuple(slice(low, high) for low, high in box)
         if self.zero is None:
-            return values.at[where].add(what)
+            return values.at[tuple(slice(*span) for span in box)].add(what)
         what = jnp.broadcast_to(what, [high - low for low, high in box])
-        return _in_place(values, where, what, self.zero, True)
+        corner = [low for low, _ in box]
+        return write_in_place(values, corner, what, self.zero, add=True)
 
     def difference(
         self,
