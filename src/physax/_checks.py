@@ -129,8 +129,10 @@ def as_array(x: ArrayLike | Sequence, name: str = "value") -> Num[Array, "..."]:
         if isinstance(host, jax.Array):
             integer = jnp.issubdtype(host.dtype, jnp.integer)
             return host.astype(jnp.result_type(float) if integer else host.dtype)
-        # `jnp.asarray` would compile a program for each shape.
-        return jax.device_put(host.astype(float) if host.dtype.kind in "iuO" else host)
+        # `jnp.asarray` would compile a program for each shape; `device_put` alone could
+        # share the memory of an array that its owner goes on to change.
+        whole = host.dtype.kind in "iuO"
+        return jax.device_put(host.astype(float) if whole else host.copy())
 
 
 def check(

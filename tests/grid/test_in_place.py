@@ -65,6 +65,8 @@ def test_batches_of_second_derivatives(batched, add):
 @pytest.mark.parametrize("add", [True, False])
 def test_a_batch_may_be_nested_empty_and_of_zeros(add):
     zeros = jnp.zeros(3, jnp.int32)
+    nothing = jax.vmap(lambda v, z: in_place(v, WHAT, z, add))
+    assert nothing(VALUES[None][:0], zeros[:0]).shape == (0, 4, 3)
     for count in (2, 0):
         many = jnp.stack([VALUES, -VALUES, 2 * VALUES])[None].repeat(count, 0)
         got, want = (
@@ -72,6 +74,24 @@ def test_a_batch_may_be_nested_empty_and_of_zeros(add):
             for write in (in_place, indexed)
         )
         np.testing.assert_array_equal(got(many, zeros), want(many, zeros))
+
+
+@pytest.mark.parametrize("add", [True, False])
+def test_a_batch_may_lie_along_any_axis(add):
+    values = jnp.stack([VALUES, -VALUES, 2 * VALUES], 1)
+    what = jnp.stack([WHAT, 3 * WHAT, -WHAT], 2)
+    got, want = (
+        jax.vmap(lambda v, w: write(v, w, jnp.int32(0), add), (1, 2), 2)(values, what)  # noqa: B023
+        for write in (in_place, indexed)
+    )
+    np.testing.assert_array_equal(got, want)
+
+
+def test_a_box_of_another_type_or_too_large_is_refused():
+    with pytest.raises(TypeError, match="dtype"):
+        in_place(VALUES.astype(jnp.float32), WHAT, jnp.int32(0), False)
+    with pytest.raises(TypeError, match="shape"):
+        in_place(VALUES[:1], WHAT, jnp.int32(0), True)
 
 
 def test_a_batch_makes_no_scatters():

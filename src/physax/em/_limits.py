@@ -8,7 +8,7 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
 
 from .._checks import ArgumentError, traced
 from ..grid import Box, Grid
@@ -53,16 +53,17 @@ def largest_step(grid: Grid, medium: Medium, parts: Components) -> Float[Array, 
     """
     if medium.metal is not None:
         return _around_metal(grid, medium, medium.metal, parts)
-    return _without_metal(grid, medium, parts)
+    around = 0.0 if parts.m is None else largest_eigenvalue(grid, parts.m) / 4
+    return _without_metal(grid, medium, parts, around)
 
 
+# As one program, where each operation would be one; inside others nothing changes.
 @partial(jax.jit, static_argnames="parts", inline=True)
-def _without_metal(grid: Grid, medium: Medium, parts: Components) -> Array:
-    inverse = jnp.zeros((), grid.widths[0].dtype)
-    axes = range(grid.ndim)
-    if parts.m is not None:
-        inverse, axes = inverse + largest_eigenvalue(grid, parts.m) / 4, (1,)
-    for axis in axes:
+def _without_metal(
+    grid: Grid, medium: Medium, parts: Components, around: ArrayLike
+) -> Float[Array, ""]:
+    inverse = jnp.zeros((), grid.widths[0].dtype) + around
+    for axis in range(grid.ndim) if parts.m is None else (1,):
         inverse = inverse + 1 / jnp.min(grid.widths[axis]) ** 2
     epsilon = _smallest(medium.permittivity, parts.electric)
     of = {name: at_component(medium.permittivity, name) for name in parts.electric}

@@ -66,7 +66,9 @@ def fill_fraction(
             f"`stagger` must have one entry per axis ({grid.ndim}), but has "
             f"{len(stagger)}."
         )
-    [covered] = covered_by_each([shape], control_volumes(grid, tuple(stagger)))
+    [covered] = covered_by_each(
+        [shape], control_volumes(grid, tuple(map(float, stagger)))
+    )
     return jnp.broadcast_to(covered, grid.shape)
 
 

@@ -289,6 +289,7 @@ class Grid(eqx.Module):
         return self.centres(axis) if stagger else self.edges(axis)[:-1]
 
 
+# As one program, where each operation would be one; inside others nothing changes.
 @partial(jax.jit, static_argnames="cells", inline=True)
 def _edges(
     width: Float[Array, "..."], origin: Float[Array, ""], cells: int

@@ -1,6 +1,7 @@
 """Writing to a box in place, also in a batch."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -51,6 +52,12 @@ def _written(
     return lax.dynamic_update_slice(values, what, at)
 
 
+def _described(values, what, zero, **how):
+    # By tracing, which tells over which devices the result differs, and refuses a box
+    # of another type or of too many cells.
+    return jax.make_jaxpr(partial(_written, **how))(values, what, zero).out_avals[0]
+
+
 def _differentiated(primals, tangents, *, corner, add):
     values, what, zero = primals
     change, more = map(ad.instantiate_zeros, tangents[:2])
@@ -71,7 +78,7 @@ def _batched(args, axes, *, corner, add):
 
 
 _write.def_impl(jax.jit(_written, static_argnames=("corner", "add")))
-_write.def_abstract_eval(lambda values, what, zero, *, corner, add: values)
+_write.def_abstract_eval(_described)
 mlir.register_lowering(_write, mlir.lower_fun(_written, multiple_results=False))
 ad.primitive_jvps[_write] = _differentiated
 batching.primitive_batchers[_write] = _batched
