@@ -118,7 +118,7 @@ class Prism(AbstractShape):
 
     def _section(self, height: Float[Array, "*shape"]) -> Float[Array, "n 2 *shape"]:
         """Returns the corners at heights."""
-        # As one program: each operation alone would be compiled for each prism.
+        # As one program, where each operation would be one for each number of corners.
         return _corners(
             self.vertices, self._counts(), self.sidewall, self.drawn_at, height
         )
