@@ -9,6 +9,7 @@ from jax import lax
 from jaxtyping import Array
 
 from ..grid import AXES, Block, Box
+from ..runtime import default_platform
 from ._boundaries import PMC, Bloch, Boundaries, Periodic
 from ._boxes import cells_of, in_block, over_cuts, size_of, to_wall
 from ._off_diagonal import PAIRS, OffDiagonal
@@ -169,28 +170,39 @@ def lean(
                 rest = rest - 2 * entries_in(row.loss, where) * old
             change[name] = row.drive(rest, where)
             push[name] = rest if one.plain else _weight(one, name) * change[name]
-        more = finished(one, stepper, beside(one, stepper.block, push))
-        for name, value in more.items():
-            new[name] = _plus(stepper.block, new[name], where, value)
+        # XLA's CPU backend vectorises a kernel with the pads of one pair, not of two.
+        alone, begun = size_of(where) == stepper.block.shape, set()
+        for name, pieces in beside(one, stepper.block, push):
+            fused = default_platform() != "cpu" or (alone and name not in begun)
+            for cells, curl in pieces:
+                value = finished(one, stepper, name, cells, curl)
+                new[name] = _plus(stepper.block, new[name], cells, value, fused=fused)
+            begun.add(name)
         changes.append(change)
     return new, changes
 
 
-def _plus(block: Block, field: Array, where: Box, value: Array) -> Array:
-    if value.shape == field.shape:
-        return field + value
-    return block.add_here(field, where, value)
+def _plus(
+    block: Block, field: Array, where: Box, value: Array, *, fused: bool
+) -> Array:
+    """Adds in some cells: in the kernel of what was added before, or in place."""
+    if not fused:
+        return block.add_here(field, where, value)
+    spans = zip(where, field.shape, strict=True)
+    return field + jnp.pad(value, [(low, cells - high) for (low, high), cells in spans])
 
 
-def finished(tilt: Tilt, stepper: Stepper, curls: Arrays) -> Arrays:
-    """Returns what averaged curls drive."""
+def finished(tilt: Tilt, stepper: Stepper, name: str, where: Box, curl: Array) -> Array:
+    """Returns what an averaged curl drives in some cells of the block."""
     if tilt.plain:
-        return curls
-    where = tilt.here(stepper.block)
-    return {
-        name: _weight(tilt, name) * stepper.rows[name].drive(curl, where)
-        for name, curl in curls.items()
-    }
+        return curl
+    starts = [low for low, _ in tilt.here(stepper.block)]
+    inside = [
+        (low - start, high - start)
+        for (low, high), start in zip(where, starts, strict=True)
+    ]
+    weight = entries_in(_weight(tilt, name), tuple(inside))
+    return weight * stepper.rows[name].drive(curl, where)
 
 
 def _weight(tilt: Tilt, name: str) -> Array:
@@ -198,27 +210,39 @@ def _weight(tilt: Tilt, name: str) -> Array:
     return tilt.weights[name]
 
 
-def beside(tilt: Tilt, block: Block, pushes: Arrays) -> Arrays:
-    """Returns `spread` of `gathered`, without neighbours by a faster formula."""
-    axes = [AXES.index(name[1]) for name in tilt.names]
+def beside(
+    tilt: Tilt, block: Block, pushes: Arrays
+) -> list[tuple[str, list[tuple[Box, Array]]]]:
+    """Lists what `spread` of `gathered` adds, without neighbours by a faster formula.
+
+    Args:
+        tilt: The entries.
+        block: How the box meets those of other blocks.
+        pushes: What is averaged, in the box.
+
+    Returns:
+        For each component of each pair its name, and cells of the block with values.
+    """
+    axes, here = [AXES.index(name[1]) for name in tilt.names], tilt.here(block)
     if any((block.periodic[a] and tilt.spans[a]) or block.parts[a] > 1 for a in axes):
-        return spread(tilt, block, gathered(tilt, block, pushes))
-    total: Arrays = {}
+        whole = spread(tilt, block, gathered(tilt, block, pushes))
+        return [(name, [(here, value)]) for name, value in whole.items()]
+    found = []
     for pair, entry in tilt.entries.items():
         for to, of in (pair, pair[::-1]):
-            name, push = "E" + to, pushes["E" + of]
             axis, other = AXES.index(to), AXES.index(of)
-            sums = partial(_sums, entry, push, axis, other)
-            cells = entry.shape[axis]
-            # One pad around all: XLA writes down an inner pad. Nodes on the wall, or at
-            # the low end of the box, have no entries.
-            pad = [(0, 0)] * entry.ndim
-            pad[other], pad[axis] = (1, 0), (0, 1)
-            more = jnp.pad((sums(0, cells - 1) + sums(1, cells)) / 4, pad)
-            pad[axis] = cells - 1, 0
-            more = more + jnp.pad(sums(cells - 1, cells) / 4, pad)
-            total[name] = total[name] + more if name in total else more
-    return total
+            sums = partial(_sums, entry, pushes["E" + of], axis, other)
+            first, last = here[axis][0], entry.shape[axis] - 1
+            both, end = sums(0, last) + sums(1, last + 1), sums(last, last + 1)
+            pieces, cells = [], list(here)
+            # Nodes on the wall, or at the low end of the box, have no entries.
+            cells[other] = here[other][0] + 1, here[other][1]
+            for low, high, value in ((0, last, both), (last, last + 1, end)):
+                cells[axis] = first + low, first + high
+                if value.size:
+                    pieces.append((tuple(cells), value / 4))
+            found.append(("E" + to, pieces))
+    return found
 
 
 def _sums(

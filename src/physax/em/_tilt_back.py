@@ -44,12 +44,18 @@ def tilts_back(
         own = {name: fields[name][cells_of(where)] for name in one.names}
         nodal = gathered(one, stepper.block, weighed(one, own))
         back = spread(one, stepper.block, nodal)
-        more = finished(one, stepper, back)
+        more = {
+            name: finished(one, stepper, name, where, curl)
+            for name, curl in back.items()
+        }
         if plan.tilts:
             block = program.stepper.block
             averaged = gathered(one, block, weighed(one, leant[i]))
             curls = spread(one, block, averaged)
-            ahead = finished(one, program.stepper, curls)
+            ahead = {
+                name: finished(one, program.stepper, name, where, curl)
+                for name, curl in curls.items()
+            }
             sums.append(
                 _added(
                     carry.tilts[i], one, nodal, averaged, (own, leant[i]), (back, curls)
