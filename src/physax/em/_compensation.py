@@ -1,5 +1,6 @@
 """Permittivities that make up for the numerical dispersion at one frequency."""
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -10,7 +11,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, check
-from ..grid import Box
+from ..grid import Box, Grid
 from ..units import SPEED_OF_LIGHT
 from ._boxes import cells_of
 from ._limits import check_step, largest_step
@@ -155,24 +156,39 @@ class _Exact(eqx.Module):
 
     def of(self, permittivity: Array, box: Box | None = None) -> Array:
         """Returns what replaces a permittivity; one of a metal stays."""
-        grid = self.sim.grid
-        # Along an axis of one cell nothing varies.
-        axes = [a for a in range(grid.ndim) if grid.shape[a] > 1] or [0]
-        step, mu = SPEED_OF_LIGHT * self.sim.dt, self.permeability
-        waves = 2 * jnp.pi * self.frequency / SPEED_OF_LIGHT
-        metal = permittivity <= 0
-        k = waves * jnp.sqrt(jnp.where(metal, 1, permittivity) * mu)
-        square = jnp.zeros(())
-        for axis in axes:
-            width = grid.widths[axis]
-            if box is not None and width.ndim:
-                width = width[slice(*box[axis])]
-            width = along(width, axis, grid.ndim)
-            for cosine, weight in zip(*_rule(len(axes)), strict=True):
-                wave = 2 / width * jnp.sin(k * cosine * width / 2)
-                square = square + weight * wave**2
-        found = square / (mu * (2 / step * jnp.sin(waves * step / 2)) ** 2)
-        return jnp.where(metal, permittivity, found)
+        grid, step = self.sim.grid, SPEED_OF_LIGHT * self.sim.dt
+        return _exact(
+            permittivity, self.permeability, self.frequency, step, grid, box=box
+        )
+
+
+# As one program, where each operation would be one; inside others nothing changes.
+@partial(jax.jit, static_argnames="box", inline=True)
+def _exact(
+    permittivity: Float[Array, "..."],
+    mu: Float[Array, ""],
+    frequency: Float[Array, ""],
+    step: Float[Array, ""],
+    grid: Grid,
+    *,
+    box: Box | None,
+) -> Float[Array, "..."]:
+    # Along an axis of one cell nothing varies.
+    axes = [a for a in range(grid.ndim) if grid.shape[a] > 1] or [0]
+    waves = 2 * jnp.pi * frequency / SPEED_OF_LIGHT
+    metal = permittivity <= 0
+    k = waves * jnp.sqrt(jnp.where(metal, 1, permittivity) * mu)
+    square = jnp.zeros(())
+    for axis in axes:
+        width = grid.widths[axis]
+        if box is not None and width.ndim:
+            width = width[slice(*box[axis])]
+        width = along(width, axis, grid.ndim)
+        for cosine, weight in zip(*_rule(len(axes)), strict=True):
+            wave = 2 / width * jnp.sin(k * cosine * width / 2)
+            square = square + weight * wave**2
+    found = square / (mu * (2 / step * jnp.sin(waves * step / 2)) ** 2)
+    return jnp.where(metal, permittivity, found)
 
 
 def _scaled(one: OffDiagonal, before: Property, after: Property) -> OffDiagonal:

@@ -1,8 +1,10 @@
 """Convolutional perfectly matched layers: how a simulation absorbs outgoing waves."""
 
+from functools import partial
 from math import log
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -98,8 +100,13 @@ def cpml_coefficients(
     Raises:
         ArgumentError: If `spacing` or `dt` is not positive.
     """
-    dt = positive(dt, "dt")
-    sigma_max, alpha_max = _largest(layer, positive(spacing, "spacing"))
+    return _graded(layer, depth, positive(spacing, "spacing"), positive(dt, "dt"))
+
+
+# As one program, where each operation would be one; inside others nothing changes.
+@partial(jax.jit, inline=True)
+def _graded(layer: CPML, depth: Array, spacing: Array, dt: Array) -> CPMLCoefficients:
+    sigma_max, alpha_max = _largest(layer, spacing)
     grading = depth**layer.order
     sigma = sigma_max * grading
     kappa = 1 + (0 if layer.kappa_max is None else layer.kappa_max - 1) * grading

@@ -1,7 +1,9 @@
 """Cells between edges, in which particles are counted."""
 
 from collections.abc import Sequence
+from functools import partial
 
+import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
@@ -63,6 +65,8 @@ def volumes(edges: Sequence[Float[Array, " _"]]) -> Float[Array, "..."]:
     return total
 
 
+# As one program, where each operation would be one; inside others nothing changes.
+@partial(jax.jit, inline=True)
 def cell_of(
     points: Float[Array, "particles ndim"], edges: Sequence[Float[Array, " _"]]
 ) -> tuple[Int[Array, " particles"], Bool[Array, " particles"]]:
@@ -137,6 +141,7 @@ def as_weights(
     return jnp.where(jnp.isfinite(points).all(1), array, 0)
 
 
+@partial(jax.jit, inline=True)
 def in_place(points: Float[Array, "particles ndim"]) -> Float[Array, "particles ndim"]:
     """Returns the points, those that are not finite moved to the first that is.
 

@@ -2,9 +2,11 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
@@ -153,6 +155,7 @@ class PolygonRegion(AbstractRegion):
                 f"{self.vertices.shape[0]}."
             )
 
+    @partial(jax.jit, inline=True)
     def distance(self, x: Float[Array, " 2"]) -> Float[Array, ""]:
         """Returns the distance from the outline, negative inside.
 
