@@ -321,6 +321,7 @@ def test_windows_run_under_the_limit_and_the_whole_without(tmp_path, monkeypatch
     assert refused.value is None
 
 
+@pytest.mark.slow
 def test_series_without_room_is_told_by_no_values(tmp_path, monkeypatch):
     def full(series):
         raise MemoryError

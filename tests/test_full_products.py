@@ -214,7 +214,23 @@ def products(jaxpr):
                 yield from products(getattr(part, "jaxpr", part))
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+# These take more than a second each to trace.
+LONG = {
+    "poles, tape",
+    "poles, direct",
+    "transforms",
+    "beam",
+    "far field",
+    "separable fit",
+    "posterior",
+    "two-time fit",
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(x, marks=[pytest.mark.slow] * (x in LONG)) for x in ENTRIES],
+)
 def test_each_product_is_full(name):
     function, *arguments = ENTRIES[name]()
     found = list(products(eqx.filter_make_jaxpr(function)(*arguments)[0].jaxpr))

@@ -21,6 +21,7 @@ def by_hand(x, start, stop):
 START = jnp.array([0.3, -0.7, 1.1])
 
 
+@pytest.mark.slow(after=6)
 @pytest.mark.parametrize("checkpoint", [None, 1, 3, 5, 12, 13, 50])
 @pytest.mark.parametrize(("start", "stop"), [(0, 12), (5, 18), (3, 3), (4, 2)])
 def test_checkpoints_change_neither_values_nor_gradients(start, stop, checkpoint):
@@ -203,6 +204,7 @@ def test_records_need_a_start_that_is_a_multiple():
         iterate(step, START, 1, 5, every=3, save=lambda x, n: x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "option",
     [

@@ -51,6 +51,7 @@ def refused(tmp_path, capsys, old, new, code=ExitCode.REFUSED):
     return said.removeprefix(f"physax: {path}: ")
 
 
+@pytest.mark.slow
 def test_the_file_without_a_fault_runs_and_says_what_it_was(tmp_path, capsys):
     path, out = tmp_path / "run.yaml", tmp_path / "out"
     path.write_text(TEXT)
@@ -239,6 +240,7 @@ LINES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(after=6)
 @pytest.mark.parametrize("name", LINES)
 def test_faults_of_the_whole_name_the_line_that_they_are_about(tmp_path, capsys, name):
     old, new, message = LINES[name]

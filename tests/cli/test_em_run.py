@@ -108,6 +108,7 @@ def test_a_file_gives_what_the_same_scene_gives(tmp_path, capsys):
     assert not (out / "checkpoints").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The fields had not decayed")
 def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path, monkeypatch, capsys):
     text = TEXT.replace("output", "") + "output: {results: a.h5, figures: false}\n"
@@ -169,6 +170,7 @@ run: {time_fs: 200}
 """
 
 
+@pytest.mark.slow
 def test_the_emission_of_a_dipole_is_what_leaves_a_box_around_it(tmp_path):
     out = tmp_path / "out"
     line = ["em", "run", settings(tmp_path, LAMP), "--output-dir", str(out), "-q"]
@@ -196,6 +198,7 @@ def test_an_emission_of_no_dipole_is_refused(tmp_path, source, message):
         build(*read_settings(path))
 
 
+@pytest.mark.slow
 def test_the_file_of_the_page_is_valid(tmp_path, capsys):
     page = Path(__file__).parents[2] / "docs" / "em-cli.md"
     text, _ = re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
@@ -302,6 +305,7 @@ SHAPES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("text", SHAPES, ids=lambda text: text.split(",")[0][7:])
 def test_shapes_are_those_of_python(tmp_path, text):
     box = "{type: Box, centre_um: [0.2], size_um: [0.25]}"

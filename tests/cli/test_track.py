@@ -57,6 +57,7 @@ output: {{tracks: a.npz}}
     return path, text
 
 
+@pytest.mark.slow
 def test_settings_of_a_file_are_followed(tmp_path, capsys):
     path, _ = channel(tmp_path)
     out = tmp_path / "out"
@@ -73,6 +74,7 @@ def test_settings_of_a_file_are_followed(tmp_path, capsys):
     assert "stuck" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_options_overrule_settings(tmp_path, capsys):
     path, text = channel(tmp_path)
     path.write_text(text.replace("record_every: 1,", "record_every: 1.08,").replace(
@@ -165,6 +167,7 @@ def test_a_component_that_is_not_found_is_named_by_an_option(tmp_path, capsys):
     assert "=..." not in said
 
 
+@pytest.mark.slow
 def test_velocities_without_units_are_told(tmp_path, capsys):
     path, text = channel(tmp_path)
     line = ["track", "--config", str(path), "--output-dir", str(tmp_path / "out")]

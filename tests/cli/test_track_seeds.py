@@ -48,10 +48,12 @@ def test_latitudes_beyond_the_poles_are_refused(run, capsys, lon):
     )
 
 
+@pytest.mark.slow
 def test_poles_and_any_longitude_are_places(run):
     assert run([[10, 90], [-11, -90], [725, 0]], GLOBE) == ExitCode.DONE
 
 
+@pytest.mark.slow
 def test_seeds_beyond_the_data_are_refused_in_words_of_the_command(run, capsys):
     assert run([[0, 0], [350, 5], [100, 10]], REGION) == ExitCode.REFUSED
     said = capsys.readouterr().err

@@ -51,6 +51,7 @@ def test_float64_is_off_again_after_a_command(folder):
     assert jnp.result_type(float) == jnp.float32
 
 
+@pytest.mark.slow
 def test_simulated_data_have_the_layout_of_aps_u(folder):
     data = read_two_time(folder / "run1.hdf")
     assert data.c2.shape == (3, 24, 24)
@@ -118,6 +119,7 @@ def test_reported_cost_is_that_of_the_written_residuals(folder):
         assert reported["converged"]
 
 
+@pytest.mark.slow
 def test_results_are_drawn_again(folder, tmp_path, capsys):
     line = ["xpcs", "plot", str(folder / "out"), "--output-dir", str(tmp_path)]
     assert main([*line, "--figures", "0"]) == ExitCode.DONE
@@ -151,6 +153,7 @@ def test_a_damaged_result_is_named(name, folder, tmp_path, capsys):
     assert f"{tmp_path / name}: It is" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_settings_from_a_file_and_from_the_line(folder, tmp_path, capsys):
     path = tmp_path / "fit.yaml"
     path.write_text(
@@ -393,6 +396,7 @@ def test_wrong_usage_exits_with_2(line, capsys):
     assert "usage: physax xpcs" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs processor affinity")
 def test_threads_limits_the_processors_of_jax():
     there = sorted(os.sched_getaffinity(0))
@@ -418,6 +422,7 @@ def test_threads_limits_the_processors_of_jax():
     assert sorted(os.sched_getaffinity(0)) == there
 
 
+@pytest.mark.slow
 def test_the_words_are_known_without_loading_what_they_do():
     script = (
         "import sys\n"

@@ -52,6 +52,7 @@ def test_corners_do_not_connect_and_three_dimensions_work():
     assert connectivity(shell).holes == 1
 
 
+@pytest.mark.slow
 def test_a_solid_square_has_the_mean_temperature_of_the_textbook():
     # -laplace(T) = 1 in a unit square with T = 0 around it has the integral 0.0351443,
     # a quarter of the torsion constant 0.140577 (Timoshenko and Goodier, section 109).

@@ -80,6 +80,7 @@ def test_simplified_polygons_stay_within_the_tolerance(tolerance):
             assert worst <= tolerance * (1 + 1e-9)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("smoothing", [0.5, 1.5])
 @pytest.mark.parametrize("tolerance", [0.5 * H, 5 * H, 100 * H])
 def test_no_tolerance_makes_polygons_meet_or_vanish(smoothing, tolerance):

@@ -29,6 +29,7 @@ def test_a_network_paints_a_density(shape):
     assert jnp.all((found > 0) & (found < 1))
 
 
+@pytest.mark.slow
 def test_a_network_may_be_asked_on_a_finer_grid():
     # The middle of every third cell of the finer grid is that of a coarse cell.
     density = NeuralDensity((10, 8), key=jax.random.key(1), harmonics=2)
@@ -36,6 +37,7 @@ def test_a_network_may_be_asked_on_a_finer_grid():
     assert jnp.allclose(fine[1::3, 1::3], density(), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_network_learns_a_disc():
     x = np.linspace(-1, 1, 24)
     target = jnp.asarray(np.hypot(x[:, None], x) < 0.6, float)

@@ -24,6 +24,7 @@ def area(density):
     return float(jnp.sum(subpixel_projection(density, math.inf)))
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("distance", [-6.3, -1.7, 0.4, 3.0, 7.9])
 @pytest.mark.parametrize("slope", [0.03, 0.08])
 def test_the_outline_of_a_disc_moves_by_the_distance(distance, slope):

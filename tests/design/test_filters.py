@@ -86,6 +86,7 @@ def test_gaussian_filter_of_a_half_plane_is_the_error_function():
     assert np.abs(np.asarray(found) - exact).max() < 1e-3
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 @pytest.mark.parametrize("kind", FILTERS)
 def test_a_uniform_density_stays(kind, boundary):
@@ -96,6 +97,7 @@ def test_a_uniform_density_stays(kind, boundary):
     assert jnp.all(found == jnp.full(shape, 0.3)[0])
 
 
+@pytest.mark.slow(after=4)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(
     ("boundary", "pad"),
@@ -125,6 +127,7 @@ def test_renormalised_means_count_only_cells_inside(shape):
     assert np.abs(np.asarray(filter_(density)) - exact).max() < rounding(density)
 
 
+@pytest.mark.slow
 def test_a_periodic_filter_may_reach_farther_than_the_cell():
     # 5 cells, a reach of 8: the weights fold, and every cell is counted where it falls.
     density = noise((5, 40))
@@ -153,6 +156,7 @@ def test_each_axis_may_have_its_own_boundary():
     assert np.abs(np.asarray(mixed(density)) - exact).max() < rounding(density)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("low", [(4, 6), (0, 1)])
 def test_surroundings_count_as_if_they_were_part_of_the_design(low):
     around = noise((30, 30))
@@ -180,6 +184,7 @@ def test_no_value_leaves_the_range_of_a_binary_density(boundary):
     assert jnp.max(found) <= 1
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("boundary", [*BOUNDARIES, Fill(1.0)])
 @pytest.mark.parametrize("kind", FILTERS)
 def test_the_gradient_is_the_transposed_mean(kind, boundary):

@@ -85,6 +85,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow(after=6)
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_are_those_of_finite_differences(name):
     # Central differences with h = 1e-6: rounding leaves 1e-10 of the value, which is
@@ -131,6 +132,7 @@ def test_gradients_of_leaning_walls():
     assert jnp.sum(gradient * dx) == pytest.approx(float(change), rel=2e-2)
 
 
+@pytest.mark.slow
 def test_second_derivatives_of_the_subpixel_projection_are_bounded():
     # The polynomial has two continuous derivatives.
     x = smooth((12, 12))

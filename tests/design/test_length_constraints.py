@@ -30,6 +30,7 @@ def bar(width):
     return smooth, subpixel_projection(smooth, jnp.inf)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("measure", "flip"), [(narrow_solid, False), (narrow_void, True)]
 )

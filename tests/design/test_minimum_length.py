@@ -51,6 +51,7 @@ def cells(report):
     return report.solid_cells, report.void_cells
 
 
+@pytest.mark.slow(after=3)
 @pytest.mark.parametrize("seed", range(12))
 def test_lengths_agree_with_imageruler(seed):
     device = smoothed_noise(seed)

@@ -97,6 +97,7 @@ def test_bounds_without_constraints():
     assert np.allclose(result.parameters, [0, 0.3, 0.7, 1], atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_many_parameters_and_two_constraints_agree_with_another_solver():
     # A convex problem of 30 parameters; SLSQP of SciPy solves it to 1e-9.
@@ -128,6 +129,7 @@ def test_many_parameters_and_two_constraints_agree_with_another_solver():
     assert np.allclose(result.parameters, exact.x, atol=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_conservative_steps_descend():
     # Rosenbrock's valley: the plain method jumps across it, the conservative does not.
@@ -172,6 +174,7 @@ def test_bad_settings_are_refused(options, message):
         MovingAsymptotes(**options)
 
 
+@pytest.mark.slow
 @pytest.mark.f32
 def test_the_precision_of_the_session_stays():
     before = jax.config.jax_enable_x64

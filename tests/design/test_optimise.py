@@ -108,6 +108,7 @@ def test_a_constraint_is_met():
     assert result.history.objective[-1] < 0.5 * result.history.objective[0]
 
 
+@pytest.mark.slow
 def test_maximising_is_minimising_the_negative():
     up = quietly(
         lambda d, b: -misfit(d, b),
@@ -130,6 +131,7 @@ def kill_at(step, number=signal.SIGTERM):
     return hook
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("number", range(len(OPTIMISERS)))
 def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path, number):
     whole, again = uninterrupted(number), partial(design, WHOLE, OPTIMISERS[number])
@@ -231,6 +233,7 @@ def test_it_ends_early_at_the_last_strength():
     assert again.status == Status.MAX_STEPS
 
 
+@pytest.mark.slow
 def test_it_does_not_end_on_the_way_to_what_is_allowed():
     result = quietly(
         lambda x, beta: jnp.mean(x**2),

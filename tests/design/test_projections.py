@@ -58,6 +58,7 @@ def ramp(angle, offset, cells=9, slope=0.04):
     return jnp.asarray(0.5 + slope * (along + offset), float), along + offset
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("angle", [0.0, 0.4, np.pi / 4])
 @pytest.mark.parametrize("offset", [-0.3, 0.0, 0.2])
 def test_a_flat_interface_fills_cells_by_the_published_polynomial(angle, offset):
@@ -91,6 +92,7 @@ def test_binary_at_infinite_strength_but_for_cells_at_the_interface():
     assert jnp.all(jnp.abs(density - 0.5)[grey] < 0.55 * (steps[0] + steps[1])[grey])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("project", PROJECTIONS)
 @pytest.mark.parametrize("beta", [0.0, 8.0, 1e6, INFINITY])
 @pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
@@ -112,6 +114,7 @@ def test_gradients_are_finite_next_to_nothing():
         assert jnp.all(jnp.isfinite(gradient))
 
 
+@pytest.mark.slow
 def test_a_periodic_density_has_no_seam():
     density = smooth((20, 20))
     density = ConicFilter(4.0, 1.0)(jnp.tile(density, (3, 3)))[20:40, 20:40]
@@ -137,6 +140,7 @@ def test_bad_numbers_are_refused_on_the_host_and_poison_under_jit(project):
     assert jnp.any(jnp.isnan(jax.jit(project)(density, -1.0)))
 
 
+@pytest.mark.slow
 def test_straight_through_is_binary_with_the_derivative_of_what_it_rounds():
     latent = smooth()
 

@@ -29,6 +29,7 @@ def test_the_family_is_nested():
     assert jnp.array_equal(family.intermediate, subpixel_projection(smooth, 64.0))
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("ratio", [1.0, 1.2, 1.5, 1.9])
 def test_the_threshold_is_the_peak_of_a_filtered_bar(ratio):
     # A bar of width l under a cone of radius R peaks at l/R - (l/R)^2 / 4 in 1-D.

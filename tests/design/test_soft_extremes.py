@@ -12,6 +12,7 @@ pytestmark = pytest.mark.f32
 VALUES = jnp.asarray(np.random.default_rng(0).random((4, 6)), float)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
 @pytest.mark.parametrize("sharpness", [1, 10.0, 300.0])
 def test_between_mean_and_extreme(axis, sharpness):

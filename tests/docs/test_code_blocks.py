@@ -15,17 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
-QUICK = [
-    "README.md",
-    "docs/fit.md",
-    "docs/getting-started.md",
-    "docs/gradients.md",
-    "docs/materials.md",
-    "docs/particles.md",
-    "docs/resonances.md",
-    "docs/xpcs-data.md",
-    "docs/xpcs.md",
-]
+QUICK = ["README.md", "docs/particles.md", "docs/xpcs-data.md"]
 SLOW = [
     "docs/clusters.md",
     "docs/coming-from-beamz.md",
@@ -35,11 +25,17 @@ SLOW = [
     "docs/cylindrical.md",
     "docs/far-fields.md",
     "docs/fdtd.md",
+    "docs/fit.md",
     "docs/geometry.md",
+    "docs/getting-started.md",
+    "docs/gradients.md",
     "docs/graph.md",
     "docs/inverse-design.md",
+    "docs/materials.md",
     "docs/modes.md",
+    "docs/resonances.md",
     "docs/studies.md",
+    "docs/xpcs.md",
 ]
 # These are run in processes of their own by the `test_page.py` of `tests/plot` and of
 # `tests/runtime`, which look at what they draw and print, too.

@@ -182,7 +182,7 @@ def test_exact_adjoints_agree_and_taylor_remainders_are_of_second_order(kind):
     check_taylor(sim, lambda leaves: figure(run(leaves).monitors), start, want)
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_frequency_domain_agrees_once_the_fields_have_left(kind):
     # A narrow pulse leaves no static fields; under Bloch faces a mode is trapped.
@@ -278,6 +278,7 @@ def test_reversible_refuses_losses_that_amplify_rounding():
         em.simulate(sim, adjoint=em.Reversible())
 
 
+@pytest.mark.slow
 def test_reversible_refuses_cells_in_a_layer():
     sim = scene("Ez", 20)
     everywhere = eqx.tree_at(
@@ -314,6 +315,7 @@ def test_frequency_domain_refuses_waves_that_have_not_left():
     assert jnp.all(jnp.isnan(slopes["permittivity"]))
 
 
+@pytest.mark.slow
 def test_frequency_domain_refuses_what_is_of_the_time_domain():
     sim = scene("1-D", 900, 6e3, bandwidth=5e13)
     time = em.TimeMonitor(("Ez",), (30 * CELL,), (0,), every=9)
@@ -377,6 +379,7 @@ def test_reversible_gives_nan_where_it_cannot_refuse():
     assert jnp.all(jnp.isnan(run(leaves_of(sim))["permittivity"]))
 
 
+@pytest.mark.slow
 def test_residual_has_no_derivative():
     sim = scene("1-D", 60)
 

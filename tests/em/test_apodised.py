@@ -60,6 +60,7 @@ def test_window_is_that_of_the_sum_over_a_record():
         assert np.allclose(found, wanted, rtol=0, atol=tolerance * np.abs(wanted).max())
 
 
+@pytest.mark.slow
 def test_a_window_of_no_end_is_no_window():
     flux = em.FluxMonitor("x", (1.5 * MICRO,), (0.0,), FREQUENCIES)
     seen = em.simulate(

@@ -28,6 +28,7 @@ def in_ball(x, y, z):
     return (x - 0.5) ** 2 + (y - 0.3) ** 2 + (z - 0.1) ** 2 < 0.55**2
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(
     ("shape", "inside"),
     [
@@ -53,6 +54,7 @@ def test_a_chain_of_one_kind_is_one_combination():
     assert len(((BOX & BALL) | BOX).shapes) == 2
 
 
+@pytest.mark.slow
 def test_a_cell_that_one_shape_cuts_is_exact():
     apart = em.Union((em.Circle((-0.8, 0.0), 0.5), em.Circle((0.7, 0.0), 0.4)))
     area = float(jnp.sum(covered(apart, ndim=2))) * SPACING**2
@@ -114,7 +116,7 @@ NOT_EXACT = [
 ]
 
 
-@pytest.mark.slow(after=3)
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "axis"), EXACT + NOT_EXACT)
 def test_turning_a_shape_turns_what_it_covers(shape, axis):
     # The same shape in cells so small that a fraction is whether a point is inside.
@@ -163,7 +165,7 @@ MOVED = {
 }
 
 
-@pytest.mark.slow(after=3)
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("name", MOVED)
 def test_moving_a_shape_is_moving_the_cells_back(name):
     offset = (0.13, -0.07, 0.21)
@@ -174,6 +176,7 @@ def test_moving_a_shape_is_moving_the_cells_back(name):
         assert jnp.allclose(end, before + jnp.array(offset))
 
 
+@pytest.mark.slow
 def test_images_and_stretched_shapes_are_exact():
     for at in (0.0, 0.13):
         image = em.mirror(em.Polygon(CORNERS, "y", -0.3, 0.5), "x", at)
@@ -190,6 +193,7 @@ def test_images_and_stretched_shapes_are_exact():
         assert jnp.allclose(end, other)
 
 
+@pytest.mark.slow
 def test_cuts_of_moved_images():
     # On a plane grid the third coordinate, too, is that before the move.
     ball = em.Sphere((0.0, 0.0, 1.0), 0.7)
@@ -307,6 +311,7 @@ def test_a_turned_shape_needs_the_axes_across():
         em.fill_fraction(turned, Grid.centred((8, 8), 0.2), (0.5, 0.5))
 
 
+@pytest.mark.slow
 def test_combinations_work_under_jit_and_vmap():
     def run(x):
         shape = em.Box((x, 0.0), (1.0, 1.0)) - em.Circle((x, 0.0), 0.3)
@@ -327,6 +332,7 @@ def test_integers_of_numpy_and_whole_turns_are_taken():
     assert jnp.isfinite(jax.jit(lambda a: em.rotate(BALL, a).centre)(90.0)).all()
 
 
+@pytest.mark.slow
 def test_the_precision_of_a_shape_is_kept_by_its_copies():
     ball = em.Circle(jnp.zeros(2, float), 0.4)
     ball = jax.tree.map(lambda x: x.astype("f8"), ball)

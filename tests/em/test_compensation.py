@@ -95,6 +95,7 @@ def test_graded_cells_and_regions_have_their_own():
     np.testing.assert_allclose(inside.permittivity, value[2:5], rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 @pytest.mark.parametrize(
     "pole",
@@ -179,6 +180,7 @@ def test_tensors_keep_their_axes():
     np.testing.assert_allclose(product, 0.02 * INDEX**2, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_plane_waves_have_the_new_background():
     pulse = em.GaussianPulse(2e14, 5e13)
@@ -205,6 +207,7 @@ def test_plane_waves_have_the_new_background():
     assert abs(float(seen["out"].flux[0])) < 1e-20 * float(seen["in"].flux[0])
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_gradients_go_through():
     def energy(epsilon, f):

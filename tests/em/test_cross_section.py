@@ -98,6 +98,7 @@ def small(eps, frequency=FREQUENCY):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_derivatives_agree_with_differences():
     rng = np.random.default_rng(0)
@@ -121,6 +122,7 @@ def test_derivatives_agree_with_differences():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_index_is_twice_differentiable():
     eps = jnp.asarray(4 + 6 * np.random.default_rng(1).random(SMALL.shape))
@@ -143,6 +145,7 @@ def test_batches_and_compiled_programs_agree_with_single_solves():
     assert jnp.allclose(batch, jnp.stack([index(s) for s in scales]), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_equal_modes_of_a_square_guide_are_sorted_by_polarisation():
     grid = Grid.centred((24, 24), CELL)
     square = em.Structure(em.Box((0, 0), (10 * CELL, 10 * CELL)), em.Material(12.0))
@@ -158,6 +161,7 @@ def test_equal_modes_of_a_square_guide_are_sorted_by_polarisation():
     assert jnp.allclose(em.mode_overlap(modes, modes), jnp.eye(2), atol=2e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`grid` should have at least 10 cells")
 def test_tracking_follows_modes_through_a_crossing():
     # The modes of an empty guide, with E along x and along y, cross where its sides
@@ -201,6 +205,7 @@ def metal_guide(medium=None, frequency=12e9, grid=METAL, **options):
     return em.cross_section_modes(grid, medium, frequency, boundaries=walls, **options)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("sigma", [0.0, 1e-9])
 def test_loss_does_not_hide_that_modes_are_cut_off(sigma):
     medium = em.Medium(conductivity=sigma)

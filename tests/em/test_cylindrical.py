@@ -120,6 +120,7 @@ def test_monitors_without_a_ring_are_refused(monitor):
         simulation(monitors={"out": monitor})
 
 
+@pytest.mark.slow
 def test_functions_that_do_not_know_the_coordinates_refuse_them():
     seen = em.FieldMonitor(("Ez",), at(10, 12), at(4, 4), FREQUENCY)
     sim = simulation(monitors={"seen": seen}, boundaries=em.Boundaries(r=em.CPML(8)))
@@ -138,6 +139,7 @@ def test_currents_that_drive_nothing_on_the_axis_are_refused(component, m):
         simulation(m=m, sources={"in": source})
 
 
+@pytest.mark.slow
 def test_samples_that_are_held_at_zero_on_the_axis_are_not_given_out():
     names = ("Er", "Ep", "Ez", "Hr", "Hp", "Hz")
     seen = em.TimeMonitor(names, (0.0, 12 * CELL), (0.0, 0.0), every=8)
@@ -164,6 +166,7 @@ def test_rasterise_knows_the_samples_and_the_directions():
         em.rasterise([disk], GRID)
 
 
+@pytest.mark.slow
 def test_results_name_their_axes():
     seen = em.FieldMonitor(("Ez",), at(8, 12), at(6, 6), FREQUENCY)
     flux = em.FluxMonitor("r", at(9, 12), at(0, 6), FREQUENCY)

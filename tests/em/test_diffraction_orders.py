@@ -127,6 +127,7 @@ def coupled_waves(polarisation, depth, period, permittivity, orders=40):
     return abs(r) ** 2 * before.real, abs(t) ** 2 * behind.real
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 @pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
 def test_grating_against_coupled_waves(polarisation):
@@ -144,7 +145,7 @@ def test_grating_against_coupled_waves(polarisation):
         assert np.asarray(orders.power[0]) / power == pytest.approx(expected, abs=0.012)
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
 def test_orders_sum_to_the_flux(polarisation):
     found = grating(polarisation, period=20, tilt=TILT)

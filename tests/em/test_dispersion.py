@@ -35,6 +35,7 @@ POLES = [
 ]
 
 
+@pytest.mark.slow(after=2)
 @pytest.mark.x64
 @pytest.mark.parametrize("pole", POLES, ids=lambda pole: type(pole).__name__)
 def test_recursion_answers_with_the_permittivity_of_the_trapezoidal_rule(pole):
@@ -193,6 +194,7 @@ def test_frequency_domain_serves_what_lies_beside_poles():
     assert gap <= 1e-3 * jnp.linalg.norm(want)
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_adjoints_refuse_what_they_cannot_do():
     sim = dispersive("walls")
@@ -230,6 +232,7 @@ def test_resonance_is_differentiated_by_replay():
     assert float(value(f)[1]) == pytest.approx(float(difference), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_structures_with_poles_fill_the_box_around_them():
     grid = Grid.uniform((30, 20), 1e-8)
     metal = em.Material(poles=em.Drude(2e15, 1e13))
@@ -285,6 +288,7 @@ def test_mistakes_are_told():
         em.Medium(dispersions=drude)
 
 
+@pytest.mark.slow
 def test_dispersions_that_do_not_fit_a_simulation_are_refused():
     drude, whole = em.Drude(2e15, 1e13), ((0, 20), (0, 20))
     port = em.Port((1e-7, 1e-7), 1.6e-7, "+x")
@@ -326,6 +330,7 @@ def test_dispersions_that_do_not_fit_a_simulation_are_refused():
         build(em.Dispersion(whole, drude), precision=narrow)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.filterwarnings("ignore:`grid` should have")
 def test_undamped_poles_stay_bounded(seed):

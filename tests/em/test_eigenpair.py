@@ -29,6 +29,7 @@ def matrices():
 CASES = {name: (d, c) for name, d, c in matrices()}
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_agrees_with_a_dense_solver(name, order):
@@ -45,6 +46,7 @@ def test_agrees_with_a_dense_solver(name, order):
     assert np.linalg.norm(vector - reference) < 100 * eps / gap
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_are_right_beside_degenerate_pairs(name):
@@ -63,6 +65,7 @@ def test_derivatives_are_right_beside_degenerate_pairs(name):
     )
 
 
+@pytest.mark.slow
 def test_batches_agree_with_single_solves():
     diagonal, coupling = (jnp.asarray(x) for x in CASES["slab"])
     shifts = jnp.linspace(0.0, 0.1, 5)

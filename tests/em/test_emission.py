@@ -34,6 +34,7 @@ def emitter(component, shape, polarisation=None, medium=None, **options):
     )
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.x64
 @pytest.mark.parametrize(
     ("component", "shape", "polarisation"),
@@ -74,6 +75,7 @@ def test_homogeneous_medium_in_three_dimensions():
     np.testing.assert_allclose(seen.ldos / states, em.purcell(seen), rtol=1e-5)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("position", [(0.0, 0.0), (0.3 * CELL, -0.2 * CELL)])
 def test_power_is_the_flux_through_a_surface(position):
     # By Poynting's theorem of the discrete fields: to rounding. The period is too short
@@ -101,6 +103,7 @@ def test_power_is_the_flux_through_a_surface(position):
     np.testing.assert_allclose(flux, seen["seen"].power, rtol=1e-6 if wide else 1e-4)
 
 
+@pytest.mark.slow
 def test_a_run_in_chunks_sees_what_simulate_sees():
     sim = emitter("Ez", (40,))
     alone = em.simulate(sim).monitors["seen"]
@@ -110,6 +113,7 @@ def test_a_run_in_chunks_sees_what_simulate_sees():
         np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_the_density_of_states_has_the_permittivity_at_the_dipole():
     # Electric and magnetic energies share it: eps times the resistance.

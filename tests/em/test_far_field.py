@@ -65,6 +65,7 @@ def test_outflow_is_that_of_any_closed_box_and_of_the_far_field(polarisation):
     assert np.max(np.abs(a - b)) < 0.02 * np.max(np.abs(a))
 
 
+@pytest.mark.slow
 def test_empty_box_absorbs_and_radiates_nothing():
     aside = em.NearFieldMonitor((-6 * CELL, 0.0), (8 * CELL, 10 * CELL), FREQUENCY)
     near = em.simulate(scene("Ez", monitor=aside)).monitors["near"]
@@ -163,6 +164,7 @@ def test_gradient_of_an_intensity(polarisation):
     assert orders[-1] == pytest.approx(2.0, abs=0.05)
 
 
+@pytest.mark.slow
 def test_far_field_is_the_same_under_jit_and_vmap():
     near = em.simulate(scene("Ez")).monitors["near"]
     units = em.direction(PHI)
@@ -183,6 +185,7 @@ def test_far_field_is_the_same_under_jit_and_vmap():
     assert list(np.isnan(gone)) == [True, False]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The fields had not decayed")
 def test_directions_in_degrees_or_of_another_length_are_refused():
     for angles, name in (((90.0,), "phi"), ((0.3, np.array([1.0, 180.0])), "theta")):
@@ -216,6 +219,7 @@ def layered():
     return em.simulate(scene("Ez", em.Medium(level))).monitors["near"]
 
 
+@pytest.mark.slow
 def test_layers_are_refused_or_poisoned(layered):
     with pytest.raises(ArgumentError, match=r"such as a substrate.*but is 0\.\d"):
         em.far_field(layered, em.direction(PHI))
@@ -223,6 +227,7 @@ def test_layers_are_refused_or_poisoned(layered):
     assert np.all(np.isnan(found))
 
 
+@pytest.mark.slow
 def test_lossy_surroundings_are_refused():
     sim = scene("Ez", em.Medium(conductivity=10.0))
     near = em.simulate(sim).monitors["near"]
@@ -230,6 +235,7 @@ def test_lossy_surroundings_are_refused():
         em.far_field(near, em.direction(PHI))
 
 
+@pytest.mark.slow
 def test_open_surfaces_have_no_balance():
     monitor = em.NearFieldMonitor((0.0, 6 * CELL), (FREE, 0.0), FREQUENCY, "+y")
     near = em.simulate(scene("Ez", monitor=monitor)).monitors["near"]
@@ -280,6 +286,7 @@ def test_a_face_in_a_layer_is_warned_of():
         scene(monitor=monitor)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The fields had not decayed")
 def test_simulations_without_a_far_field():
     walls = em.Boundaries(x=em.CPML(8), y=em.PEC())
@@ -309,6 +316,7 @@ def near_of(boundaries):
     return em.simulate(short(boundaries=boundaries)).monitors["near"]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(
     ("polarisation", "medium", "face", "spread"),
     [
@@ -332,6 +340,7 @@ def test_the_material_across_a_face_is_compared(polarisation, medium, face, spre
         em.far_field(near, em.direction(PHI))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The fields had not decayed")
 def test_three_components_on_one_face_are_compared():
     eps = {"Ex": 1.0, "Ey": 1.0, "Ez": 2.0}
@@ -370,6 +379,7 @@ def test_projection_to_a_distant_point_is_the_far_field(around, distance):
     assert np.max(np.abs(found - expected)) < limit * np.max(np.abs(expected))
 
 
+@pytest.mark.slow
 @pytest.mark.f32
 def test_traced_points_too_far_for_single_precision_give_nan(around):
     run = jax.jit(lambda p: em.project_fields(around, p).values["Ez"][0])
@@ -381,6 +391,7 @@ def test_traced_points_too_far_for_single_precision_give_nan(around):
     assert np.all(np.isfinite(expected))
 
 
+@pytest.mark.slow
 def test_a_point_on_a_sample_has_no_field(around):
     x, y = (np.asarray(v) for v in around.coordinates["Ez +x"])
     points = np.array([[x[0], y[3]], [x[0] + 0.2 * CELL, y[3]], [x[0] + CELL, y[3]]])

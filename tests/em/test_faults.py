@@ -538,6 +538,7 @@ def test_whole_numbers_are_frequencies():
     assert em.ModeMonitor(PORT, [2 * 10**14]).frequencies.shape == (1,)
 
 
+@pytest.mark.slow
 def test_s_parameters_are_compiled_and_derived():
     def total(permittivity):
         medium = em.Medium(permittivity)
@@ -565,6 +566,7 @@ def test_a_frequency_in_other_units_is_refused(band):
         build(sources=dipole(pulse=pulse))
 
 
+@pytest.mark.slow
 def test_a_pulse_that_has_not_come_is_told_where_fields_are_alive():
     sim = build(
         sources=dipole(pulse=em.GaussianPulse(2e14, 1e9)), monitors=probe(), steps=100

@@ -75,7 +75,7 @@ def of(result):
     return np.array([float(result.force[axis][0]) for axis in "xy"])
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
 def test_every_box_around_a_body_has_one_force_and_an_empty_one_none(polarisation):
     monitors = {
@@ -218,7 +218,7 @@ def test_half_a_scene_has_half_the_force_along_its_mirror(polarisation, wall):
     assert float(half["x"][0]) == pytest.approx(float(whole["x"][0]) / 2, rel=1e-3)
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("adjoint", [em.LinearTape(), em.FrequencyDomain()])
 def test_gradient_of_a_force(adjoint):
     sim = scene("Ez", {"force": box(4, 4)}, steps=1200)
@@ -303,6 +303,7 @@ def test_force_on_graded_cells_approaches_what_a_film_reflects():
     assert finer_empty < empty / 12
 
 
+@pytest.mark.slow
 def test_box_in_a_body_is_refused():
     with pytest.raises(
         ArgumentError, match="within three cells of all faces of a force"
@@ -321,6 +322,7 @@ def between(low, high):
     return em.ForceMonitor((low + high) / 2, high - low, FREQUENCY)
 
 
+@pytest.mark.slow
 def test_sources_are_three_cells_off():
     sim = scene("Ez", {"far": box(3, 3), "near": between((23, 18), (42, 34))})
     seen = em.simulate(sim).monitors
@@ -330,6 +332,7 @@ def test_sources_are_three_cells_off():
             scene("Ez", {"force": between((low, 18), (42, 34))})
 
 
+@pytest.mark.slow
 def test_boxes_lie_within_a_plane_wave():
     def push(*ends):
         source = em.PlaneWave("+x", "Ez", (28 * CELL,) * 2, (24 * CELL,) * 2, PULSE)
@@ -352,6 +355,7 @@ def test_boxes_lie_within_a_plane_wave():
             push(low)
 
 
+@pytest.mark.slow
 def test_body_that_only_a_program_knows_gives_nan():
     sim = scene("Ez", {"force": box(3, 3)}, em.Medium(jnp.ones((56, 52))), steps=2)
 
@@ -385,6 +389,7 @@ def test_frequency_that_nothing_emits_is_told():
         scene("Ez", {"force": monitor})
 
 
+@pytest.mark.slow
 def test_slopes_on_cells_of_any_width():
     gaps = jnp.asarray([[1.0, 1.2, 0.9, 1.1], [1.0, 1.0, 1.0, 1.0]]) * 0.1
     before, last, next_, behind = np.asarray(gaps).T

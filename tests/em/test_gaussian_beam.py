@@ -34,6 +34,7 @@ def transverse(field, cell, axis=0, index=1.0):
     return np.sum(flow * k[axis]) / np.sum(flow) / total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
 def test_tilted_beam_goes_where_it_is_sent(polarisation):
     cell, index, tilt = MICRO / 20, 1.3, np.radians(20)
@@ -256,6 +257,7 @@ def test_what_a_port_cuts_off_is_told(half, waist):
     assert found == pytest.approx(want, rel=0.12)
 
 
+@pytest.mark.slow
 def test_a_port_in_several_or_lossy_media_is_refused():
     level = jnp.ones((26, 46))
     for medium, message in (

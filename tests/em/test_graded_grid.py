@@ -20,6 +20,7 @@ def steps(grid, axis):
     return np.asarray(grid.widths[axis])
 
 
+@pytest.mark.slow(after=2)
 @pytest.mark.parametrize("seed", range(6))
 def test_widths_and_their_ratios_keep_their_bounds(seed):
     random = np.random.default_rng(seed)

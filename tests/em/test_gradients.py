@@ -108,6 +108,7 @@ def test_taylor_remainder_is_of_second_order(problem, name):
     np.testing.assert_allclose(orders, 2.0, atol=0.05)
 
 
+@pytest.mark.slow(after=2)
 @pytest.mark.x64
 @pytest.mark.parametrize("name", LEAVES)
 def test_gradient_agrees_with_central_differences(problem, name):

@@ -107,6 +107,7 @@ def probe():
     return em.FieldMonitor(("Ez",), (11 * CELL, 3 * CELL), (0.0, 0.0), FREQUENCY)
 
 
+@pytest.mark.slow
 def test_a_line_sends_one_way_at_any_phase_of_a_period():
     # One face over a Bloch period: the wave of the first run goes on, none goes back.
     plane = em.NearFieldMonitor((0.0, -4 * CELL), (FREE, 0.0), FREQUENCY, "+y")
@@ -153,6 +154,7 @@ def test_gradient_goes_through_both_runs():
     assert float(slope) == pytest.approx(float(want), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_other_cells_components_and_several_frequencies_are_refused():
     near = record(steps=650).monitors["near"]
     source = em.HuygensSource(near, OTHER)
@@ -209,6 +211,7 @@ def test_one_of_several_frequencies_is_sent_by_run_as_by_simulate():
         small(em.HuygensSource(near, off, 1), {}, steps=1000)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The fields had not decayed")
 def test_another_medium_on_the_faces_is_refused():
     near = plane_of_few_steps(em.Boundaries(), em.Medium(2.25))
@@ -234,6 +237,7 @@ def test_another_medium_on_the_faces_is_refused():
     assert [int(traced(jnp.asarray(x))) for x in (2.25, 1.0)] == [0, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The fields had not decayed")
 def test_other_walls_and_bloch_vectors_are_refused():
     layers = em.CPML(8)

@@ -102,6 +102,7 @@ def index(material, wavelength):
     return complex(np.sqrt(np.asarray(value, complex)))
 
 
+@pytest.mark.slow(after=12)
 @pytest.mark.parametrize("name", DIELECTRICS)
 def test_a_dielectric_has_the_published_index(name):
     wavelength, known, tolerance = DIELECTRICS[name]

@@ -93,7 +93,7 @@ def check(got, want, tolerance=1e-10):
         assert gap <= tolerance * np.linalg.norm(np.asarray(slope)), name
 
 
-@pytest.mark.slow(after=2)
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("scene", ["1-D", "walls", "bloch", "rz"])
 def test_tape_agrees_with_the_loop_itself(scene):
     sim = linear(scene)
@@ -200,6 +200,7 @@ def test_forward_mode_and_second_derivatives_agree():
     np.testing.assert_allclose(bent, want_bent, atol=1e-10 * np.abs(want_bent).max())
 
 
+@pytest.mark.slow
 def test_what_no_component_sees_has_no_derivative():
     eps = {name: jnp.full((20, 20), 2.0) for name in ("Ex", "Ez")}
 
@@ -245,7 +246,7 @@ def test_gradient_outside_of_jit_keeps_no_states():
     assert kept <= em.adjoint_bytes(sim, em.LinearTape())
 
 
-@pytest.mark.slow(after=4)
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("electric", [True, False])
 @pytest.mark.parametrize("scene", SCENES)
 def test_transposed_half_step_is_the_transpose(scene, electric):
@@ -311,6 +312,7 @@ def test_transposed_half_step_is_the_transpose(scene, electric):
     assert np.max(gaps) <= 1e-12
 
 
+@pytest.mark.slow
 def test_what_a_tape_cannot_do_is_refused_by_name():
     sim = with_steps(base(), 10)
 

@@ -87,6 +87,7 @@ def round_cavity(polarisation, cells):
 ZEROS = {"Ez": jn_zeros(0, 1)[0], "Hz": jnp_zeros(1, 1)[0]}
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("polarisation", NAMES)
 def test_round_cavity_converges_in_second_order(polarisation):
     zero, sizes = ZEROS[polarisation], (8, 16, 32)
@@ -103,6 +104,7 @@ def test_round_cavity_converges_in_second_order(polarisation):
     assert steps[-1] > 10 * errors[-1]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("polarisation", NAMES)
 def test_walls_may_cut_cells_anywhere(polarisation):
     sides = np.array([1.0, math.sqrt(0.5)])
@@ -179,7 +181,7 @@ def random_metal(seed, ndim, polarisation=None):
     return grid, em.rasterise(structures, grid, components=names)
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["Ez", "Hz", None])
 def test_step_is_stable_and_not_small_for_any_shape(kind):
     ndim = 2 if kind else 3
@@ -195,6 +197,7 @@ def test_step_is_stable_and_not_small_for_any_shape(kind):
         assert float(sim.dt) * SPEED_OF_LIGHT * math.sqrt(ndim) > 0.5
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("kind", ["Ez", "Hz", None])
 def test_energy_is_conserved(kind):
     grid, medium = random_metal(3, 2 if kind else 3, kind)
@@ -213,6 +216,7 @@ def test_energy_is_conserved(kind):
     assert np.max(np.abs(energies / energies[0] - 1)) < 1e-12
 
 
+@pytest.mark.slow
 def test_cells_at_the_surface_have_what_is_outside_the_metal():
     grid = Grid.uniform((10, 10), MICRO)
     glass = em.Material(2.25, poles=(em.Debye(1.0, 1e-12),))
@@ -274,6 +278,7 @@ def slope(adjoint):
     return of(sim.medium.regions[0].permittivity)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The fields had not decayed")
 def test_tape_agrees_with_differentiating_the_loop():
     want, found = slope(em.Direct()), slope(em.LinearTape())
@@ -284,6 +289,7 @@ def test_tape_agrees_with_differentiating_the_loop():
         )
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("polarisation", NAMES)
 def test_derivative_by_the_radius_is_that_of_a_cavity(polarisation):
     zero, width, names = ZEROS[polarisation], 1 / 8, NAMES[polarisation]

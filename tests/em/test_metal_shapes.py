@@ -34,7 +34,7 @@ def test_polygon_leaves_the_same_open_as_a_box():
 
 
 # In thin cells turned shapes and balls are sums over sections, and prisms must touch.
-@pytest.mark.slow(after=3)
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("name", sorted({*SHAPES} - {"turned", "ellipsoid", "prism"}))
 def test_lines_and_faces_are_the_limit_of_thin_cells(name):
     make, numbers, ndim = SHAPES[name]
@@ -53,6 +53,7 @@ def test_lines_and_faces_are_the_limit_of_thin_cells(name):
         assert np.allclose(found, wanted, rtol=0, atol=1e-6), thin
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["low", "high"])
 def test_half_of_a_scene_beside_a_magnetic_wall_is_that_of_the_whole(side):
     rod, plate = em.Circle((4.3, 1.2), 2.3), em.Box((0.0, -5.3), (5.2, 1.7))

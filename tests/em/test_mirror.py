@@ -38,7 +38,7 @@ ON_MIRROR = [
 ]
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("polarisation", "component", "face"), ON_MIRROR)
 def test_unfolded_half_is_the_whole(polarisation, component, face):
     # A current on a mirror stands for itself and its image: the moment is the same.

@@ -154,6 +154,7 @@ def test_flux_is_the_same_through_every_plane_of_a_lossless_structure(guide):
     np.testing.assert_allclose(flux, flux[0], rtol=1e-6 if wide() else 1e-5)
 
 
+@pytest.mark.slow
 def test_monitors_batch_and_differentiate(line):
     sim, found = line
 

@@ -39,7 +39,7 @@ def small(inverse=0.1, box=BOX, *, polarisation="Hz", pair="xy", **options):
     )
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.x64
 @pytest.mark.parametrize(
     ("scene", "poles"), [("walls", False), ("walls", True), ("3-D", True)]
@@ -99,6 +99,7 @@ def test_waves_in_a_turned_crystal_have_the_index_of_their_direction():
     assert found == pytest.approx(exact, rel=5e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_box_inside_a_period_ends_as_at_a_wall():
     # Its first nodes lack a neighbour: entries there are refused, or end as NaN.

@@ -72,6 +72,7 @@ def test_curves_keep_their_width_and_go_through_their_points():
     assert np.allclose(middle[:, 1], middle[:, 0] ** 2, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_fractions_of_a_polygon_in_scattered_cells_are_those_in_rows():
     corners = np.array(
         [[-0.8, -0.7], [0.77, -0.73], [0.1, 0.0], [0.52, 0.83], [-0.8, 0.1]]
@@ -107,6 +108,7 @@ CURVES = {
 }
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("name", CURVES)
 def test_corners_have_the_right_derivatives(name):
     make, point = CURVES[name]

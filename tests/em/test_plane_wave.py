@@ -80,6 +80,7 @@ def test_empty_box_leaks_nothing(case):
         assert np.abs(values[-1]).max() <= 1e-5 * peak
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("direction", ["+x", "-x"])
 def test_box_leaks_nothing_on_a_graded_grid(direction):
     edges = smooth_edges(
@@ -106,6 +107,7 @@ def test_box_leaks_nothing_on_a_graded_grid(direction):
     assert np.abs(values[:, ~box]).max() <= leak_limit() * peak
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
 @pytest.mark.parametrize("direction", ["+x", "-x"])
 def test_oblique_sheet_sends_nothing_back(polarisation, direction):
@@ -174,6 +176,7 @@ def test_amplitude_at_the_carrier_is_the_one_asked_for(permittivity):
     assert float(amplitude(sim)) / expected == pytest.approx(1, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_amplitude_batches_and_differentiates():
     sim = at_carrier()
 
@@ -238,6 +241,7 @@ def poles(box, value=1.0):
     return em.Medium(dispersions=em.Dispersion(box, em.Debye(1.0, 1e-15), value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "told"),
     [

@@ -34,7 +34,7 @@ def assert_close(found, wanted, rtol=1e-12):
         np.testing.assert_allclose(a, b, rtol=0, atol=rtol * np.max(np.abs(b)))
 
 
-@pytest.mark.slow(after=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("scene", ["Ez", "3-D", "rz", "1-D", "Hz", "walls", "bloch"])
 def test_fields_and_monitors_are_those_of_a_cpu(scene, monkeypatch, gpu):
     sim = SCENES[scene]()
@@ -45,7 +45,7 @@ def test_fields_and_monitors_are_those_of_a_cpu(scene, monkeypatch, gpu):
     assert_close((found.fields, found.monitors), (wanted.fields, wanted.monitors))
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scene", "adjoint"),
     [
@@ -78,6 +78,7 @@ def updates_in_place(sim):
     return Counter(e.primitive.name for e in equations)["dynamic_update_slice"]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("scene", ["Ez", "3-D"])
 def test_on_a_gpu_layers_start_no_kernels_of_their_own(scene, gpu):
     # Each addition in place would be one.

@@ -39,6 +39,7 @@ def test_uniform_properties_are_scalars():
     assert empty.permittivity == 2.25
 
 
+@pytest.mark.slow
 def test_structures_may_be_any_series():
     disc = Structure(Circle((0, 0), 1 * MICRO), SILICON)
     wanted = rasterise([disc], GRID, components=EZ).permittivity["Ez"]
@@ -237,6 +238,7 @@ class Halves(AbstractShape):
         return -jnp.full(3, jnp.inf), jnp.full(3, jnp.inf)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("averaging", ["volume", "polarised"])
 def test_shapes_of_users_may_hold_anything(averaging):
     def painted(place):
@@ -252,6 +254,7 @@ def test_shapes_of_users_may_hold_anything(averaging):
     assert jnp.allclose(known[far], jnp.broadcast_to(expected, known.shape)[far])
 
 
+@pytest.mark.slow
 def test_vmap_over_designs():
     def run(r):
         disc = Structure(Circle((0, 0), r), SILICON)

@@ -258,6 +258,7 @@ def test_decay_stops_a_resumed_run_at_the_same_step(tmp_path):
     check_same_bits(got.result, want.result)
 
 
+@pytest.mark.slow
 def test_decay_waits_for_the_first_field():
     # The magnetic current of step 0 is exactly zero: the grid is empty at the first
     # look, and its energy is no more than a fraction of its peak.
@@ -310,6 +311,7 @@ def test_fields_that_had_not_decayed_are_warned_of():
     em.run(line(230, monitors={}), progress=False)
 
 
+@pytest.mark.slow
 def test_a_pulse_that_outlasts_the_run_is_warned_of():
     slow = em.GaussianPulse(2.1e14, 2e8)
     source = {"in": em.Dipole("Ez", at(20.4), slow, moment=1e-12)}
@@ -326,6 +328,7 @@ def test_a_pulse_that_outlasts_the_run_is_warned_of():
     em.simulate(line(3000, sources=source, monitors=seen))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", range(2), ids=["frequency", "bandwidth"])
 def test_derivatives_by_the_pulse_of_a_run_that_decayed(which):
     # Nothing is left for a warning to stop at, and the pulse it looks at is traced.

@@ -246,7 +246,7 @@ def test_a_port_smaller_than_its_mode_is_warned_of(straight):
         em.s_parameters(guide(), small, WAVE, inputs=["left"])
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("turned", "message"),
     [

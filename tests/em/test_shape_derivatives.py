@@ -81,7 +81,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_derivatives_are_right_to_second_order(name):
     # The normals of the others are made of these.
@@ -125,7 +125,7 @@ PLANES = {
 }
 
 
-@pytest.mark.slow(after=3)
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("name", PLANES)
 def test_derivative_by_position_is_along_the_normal_of_a_flat_face(name):
     shape, normal = PLANES[name]

@@ -62,6 +62,7 @@ def test_derivative_of_a_circle_is_its_circumference(stagger, radius):
     assert slope == pytest.approx(2 * math.pi * radius * MICRO, rel=tolerance)
 
 
+@pytest.mark.slow
 def test_circle_agrees_with_a_polygon_of_many_corners():
     angle = np.linspace(0, 2 * math.pi, 2000, endpoint=False)
     corners = 1.53 * np.stack([np.cos(angle), np.sin(angle)], axis=1) + [0.1, 0.023]
@@ -104,6 +105,7 @@ def test_box_fraction_is_the_product_of_overlaps(stagger):
     assert np.max(np.abs(fraction - wanted)) < rounding()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stagger", STAGGERS[::2])
 @pytest.mark.parametrize("order", [1, -1])
 def test_area_of_a_polygon_and_its_gradient_are_exact(stagger, order):
@@ -149,6 +151,7 @@ def test_rectangle_polygon_is_the_box_also_along_cell_borders():
     assert jnp.max(jnp.abs(polygon - box)) < rounding()
 
 
+@pytest.mark.slow
 def test_polygon_far_beyond_the_grid_covers_what_it_does_on_a_larger_one():
     # Slanted edges come in from below the first cell of either axis.
     rng = np.random.default_rng(0)
@@ -181,6 +184,7 @@ def test_outline_the_other_way_around_is_a_hole():
     )
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("stagger", [(0.5, 0.5, 0.5), (0.0, 0.5, 0.0)])
 def test_volume_of_a_sphere_and_its_derivative(stagger):
     grid = Grid.centred((24, 22, 26), SPACING)
@@ -210,6 +214,7 @@ def test_second_moment_of_a_sphere():
         assert moment == pytest.approx(wanted, rel=2e-3)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("axis", ["x", "y", "z"])
 def test_volume_of_a_cylinder_along_each_axis(axis):
     grid = Grid.centred((20, 22, 24), SPACING)
@@ -219,6 +224,7 @@ def test_volume_of_a_cylinder_along_each_axis(axis):
     assert volume == pytest.approx(wanted, rel=rounding())
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("axis", ["x", "y", "z"])
 def test_prism_along_each_axis(axis):
     grid = Grid.centred((30, 32, 34), SPACING)
@@ -295,6 +301,7 @@ def test_weighted_area_follows_a_taylor_expansion(stagger):
             assert math.log2(errors[0] / errors[1]) == pytest.approx(2, abs=0.05)
 
 
+@pytest.mark.slow
 def test_jit_vmap_and_dtype():
     def run(r):
         return fill_fraction(Circle((0.0, 0.0), r), PLANE, (0.5, 0.5))

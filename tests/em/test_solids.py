@@ -39,6 +39,7 @@ VOLUMES = {
 }
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("name", VOLUMES)
 def test_volume_is_exact(name):
     shape, volume = VOLUMES[name]
@@ -91,6 +92,7 @@ POINTS = {
 }
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("name", POINTS)
 def test_fractions_are_those_of_counted_points(name):
     shape, inside = POINTS[name]
@@ -113,6 +115,7 @@ def test_bounds_hold_the_shape_and_no_more(name):
         assert float(high) == pytest.approx(along[-1], abs=0.03)
 
 
+@pytest.mark.slow
 def test_a_grid_of_fewer_axes_cuts_the_solids_at_zero():
     plane = Grid.centred((30, 28), 0.1)
 

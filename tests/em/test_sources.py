@@ -83,6 +83,7 @@ def test_dipole_radiates_the_power_of_theory(component, position):
     assert found / exact == pytest.approx(1, rel=0.02)
 
 
+@pytest.mark.slow
 def test_position_between_samples_is_shared_linearly():
     def run(x):
         sim = em.Simulation(
@@ -135,7 +136,7 @@ def flux(axis, along, width=2.5 * MICRO):
     return em.FluxMonitor("xy"[axis], at(axis, along), size, CARRIER)
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("direction", "polarisation"),
     [("+x", "Ez"), ("-x", "Hz"), ("+y", "Hz"), ("-y", "Ez")],

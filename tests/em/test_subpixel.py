@@ -52,6 +52,7 @@ def test_plane_interface_has_the_tensor_of_a_stack_of_layers():
     assert cut > 20
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_field_along_an_interface_sees_the_mean():
     rod = em.Structure(em.Circle((4 * CELL, 4 * CELL), 2.7 * CELL), em.Material(6.0))
@@ -65,6 +66,7 @@ def test_field_along_an_interface_sees_the_mean():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_section_of_a_guide_has_the_averages_of_both_polarisations():
     half, grid, _ = halves(0.4)
@@ -170,6 +172,7 @@ def crystal(turn=0.5):
     return axes @ np.diag([2.0, 5.0, 3.0]) @ axes.T
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_layers_of_crystals_have_the_tensor_of_thin_films():
     # Across a stack of films D1, E2 and E3 are the same in all of them.

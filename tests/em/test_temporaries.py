@@ -19,6 +19,7 @@ def bytes_of(tree):
     return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("shape", [(400, 400), (64, 64, 64)])
 def test_run_holds_little_more_than_its_state(shape):
     random = np.random.default_rng(0)

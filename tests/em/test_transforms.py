@@ -108,6 +108,7 @@ BATCH = jnp.array([4.0, 1.0])
 UNTIL = em.Decay(1e-3, check_every=20)
 
 
+@pytest.mark.slow
 def test_runs_of_a_batch_stop_one_by_one():
     films, residuals = jax.jit(jax.vmap(partial(ringing, until=UNTIL)))(BATCH)
     filled = jnp.sum(jnp.any(films != 0, (-1, -2)), -1)
@@ -159,6 +160,7 @@ def test_gradient_of_a_batch_is_the_batch_of_gradients(sim):
     check_close(got, jnp.stack([slope(one) for one in eps]))
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
 def test_results_have_the_precision_of_the_run(polarisation):
     sim = em.Simulation(

@@ -175,6 +175,7 @@ def test_a_number_of_poles_is_taken_whatever_it_reaches():
     assert float(fit.rms_error) < float(fit.max_error)
 
 
+@pytest.mark.slow
 def test_given_numbers_of_poles_are_refined():
     waves, n, k = GOLD[(GOLD[:, 0] > 0.49) & (GOLD[:, 0] < 1.1)].T
     fits = [em.fit_material(waves * MICRO, n, k, poles=count) for count in (3, 4, 5)]
@@ -188,6 +189,7 @@ def test_wavelengths_that_are_not_in_metres_are_warned_of():
         em.fit_material(WAVES / MICRO, np.full(41, 1.5))
 
 
+@pytest.mark.slow
 def test_a_table_that_no_passive_medium_has_is_refused():
     # Strong absorption and no dispersion contradict Kramers and Kronig.
     k = np.where(np.arange(41) % 2, 2.0, 0.1)

@@ -36,6 +36,7 @@ def test_layers_that_touch_leave_nothing_of_the_background():
     assert jnp.allclose(found, jnp.asarray(exact), atol=1e-6)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("averaging", ["volume", "polarised"])
 @pytest.mark.parametrize("angle", [0.0, 0.4, np.pi / 4])
 def test_half_planes_that_touch_are_one_interface(angle, averaging):
@@ -59,6 +60,7 @@ def test_half_planes_that_touch_are_one_interface(angle, averaging):
     assert float(jnp.mean(error)) < (1e-5 if angle == 0 else 0.02)
 
 
+@pytest.mark.slow
 def test_two_planes_have_in_common_what_samples_count():
     # Each pair cuts the cell in the middle of nine; 0.094 were they independent.
     rng = np.random.default_rng(3)
@@ -93,6 +95,7 @@ def test_blocks_of_metal_that_touch_leave_no_slit(component):
     assert jnp.allclose(found, exact, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_layers_that_move_together_have_the_derivative_of_one_border():
     grid = Grid.centred((6,), 1.0)
 
@@ -106,6 +109,7 @@ def test_layers_that_move_together_have_the_derivative_of_one_border():
     assert float(jax.grad(mean)(0.2)) == pytest.approx(2.0 - 5.0, abs=1e-5)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.f32
 @pytest.mark.parametrize("angle", [0.1, 0.7, 1.1, 1.3])
 def test_rounding_leaves_no_negative_part(angle):

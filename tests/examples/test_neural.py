@@ -56,6 +56,7 @@ def test_gradient_by_the_weights_passes_the_taylor_test():
     assert rests[-1] < 0.05 * steps[-1] * abs(slope)
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_learned_velocity_has_no_divergence_and_keeps_to_the_basin():
     flow = random_flow()

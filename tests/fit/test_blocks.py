@@ -91,6 +91,7 @@ def test_several_chunks_in_one_compiled_loop(standard):
     assert_same(least_squares(problem(data=(X, Y)), plan=large), standard)
 
 
+@pytest.mark.slow
 def test_masked_points_and_weights(standard):
     weights = np.linspace(0.5, 2, COUNT)
     made = problem(data=(X, np.where(MASK, Y, np.nan)), mask=MASK, weights=weights)
@@ -140,6 +141,7 @@ class Interrupting:
         return self.values[part]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("after", [5, 14, 23])
 def test_an_interrupted_pass_goes_on_to_the_same_bits(tmp_path, after):
     whole = run(checkpoint=Checkpointing(tmp_path / "whole", 1))
@@ -161,6 +163,7 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path):
         run((X, Y + 1e-9), checkpoint=kept)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_mask_or_of_other_data_on_disk_is_refused(tmp_path):
     kept = Checkpointing(tmp_path / "kept", 1)
     data = memory_mapped(tmp_path)
@@ -186,6 +189,7 @@ def test_a_chunk_that_is_not_finite_is_named():
         run(broken())
 
 
+@pytest.mark.slow
 def test_chunks_may_be_left_out_and_the_result_says_so():
     result = run(broken(), on_bad_chunk=Skip(0.2))
     assert result.success

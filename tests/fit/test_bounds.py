@@ -38,6 +38,7 @@ def compiled():
     }
 
 
+@pytest.mark.slow(after=5)
 @pytest.mark.parametrize(("name", "place", "side"), CUTS)
 def test_cost_is_not_above_scipys(name, place, side, compiled):
     case = SETS[name]

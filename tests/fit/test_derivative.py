@@ -51,6 +51,7 @@ def test_reverse_mode_agrees_with_forward_mode():
     np.testing.assert_allclose(gradient @ WAY, forward @ weights, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_derivative_by_a_fixed_parameter():
     c = jnp.array(0.3)
     _, forward = jax.jvp(jax.jit(lambda c: held(c, ODD)), (c,), (jnp.ones(()),))
@@ -72,6 +73,7 @@ def unused(p, data):
     return p["a"] * jnp.exp(-p["b"] * x) + 0 * p["unused"] - y
 
 
+@pytest.mark.slow
 def test_under_jit_what_is_undetermined_keeps_its_value_but_has_no_derivative():
     def fitted(y):
         start = {"a": 1.0, "b": 1.0, "unused": 3.0}
@@ -100,7 +102,7 @@ def eliminated(y, **options):
 LIMITS = (None, 0), (None, 0.4)
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"linear_bounds": LIMITS}], ids=["", "held"])
 def test_derivatives_reach_all_of_a_result(options):
     def found(y):
@@ -120,6 +122,7 @@ def test_derivatives_reach_all_of_a_result(options):
         np.testing.assert_allclose(compiled[name], here[name], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_masked_points_may_have_no_place():
     x = jnp.asarray(X).at[3].set(jnp.nan)
     mask = np.arange(X.size) != 3

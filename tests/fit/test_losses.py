@@ -15,6 +15,7 @@ SCIPY = dict(
 )
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("kind", LOSSES)
 def test_slopes_are_the_derivatives(kind):
     loss = kind()
@@ -33,6 +34,7 @@ def test_small_residuals_count_as_squares(kind):
     assert abs(float(kind().rho(jnp.array(z))) / z - 1) < 1e-11
 
 
+@pytest.mark.slow(after=2)
 @pytest.mark.parametrize("kind", LOSSES)
 def test_optimum_is_scipys(kind):
     outliers = Y.copy()

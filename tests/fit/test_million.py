@@ -19,7 +19,7 @@ def standard():
     return result.values, result.covariance
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["LARGE", "CHUNKED"])
 def test_strategies_agree_in_memory(standard, strategy):
     chosen = dataclasses.replace(PLAN, strategy=Strategy[strategy])

@@ -69,6 +69,7 @@ def test_minima_are_distinct_and_sorted_and_counted(found):
     assert f"{found.reached_best} of 32 starts reached the lowest" in str(found)
 
 
+@pytest.mark.slow
 def test_screening_is_one_program(found):
     del found  # All is compiled.
     with count_compiles() as compiled:
@@ -83,6 +84,7 @@ def fragile(p, data):
     return wave(p, data) + 0 * jnp.sqrt(10 - p["frequency"])
 
 
+@pytest.mark.slow
 def test_starts_without_a_finite_cost_are_counted():
     made = LeastSquares(fragile, START, (X, Y), bounds=LIMITS)
     found = multistart(made, key=jax.random.key(0), starts=32)
@@ -149,6 +151,7 @@ def nowhere(p, data):
     return wave(p, data) * jnp.nan
 
 
+@pytest.mark.slow
 def test_no_finite_start_is_an_error():
     made = LeastSquares(nowhere, START, (X, Y), bounds=LIMITS)
     with pytest.raises(ArgumentError, match="a start with finite residuals, but none"):

@@ -43,6 +43,7 @@ def test_a_parameter_without_effect_is_undetermined():
     assert interval.high[2] == np.inf
 
 
+@pytest.mark.slow
 def test_a_product_of_two_parameters_is_undetermined():
     start = {"a": 1.0, "b": 1.0, "twin": 1.5}
     result = least_squares(LeastSquares(product, start, (X, Y)))
@@ -133,6 +134,7 @@ def turned(p, data):
     return p[0] * jnp.cos(p[1] * x) + p[2] * jnp.cos(p[1] * x + 2 * np.pi) - y
 
 
+@pytest.mark.slow
 def test_what_only_rounding_tells_is_undetermined():
     flat = least_squares(LeastSquares(faded, np.ones(3), (X, 0 * X + 1.139)))
     assert flat.status == Status.UNDETERMINED

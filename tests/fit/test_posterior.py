@@ -143,6 +143,7 @@ def gradients(target, places, step=1e-4):
 BOUNDED = {"a": 0.0, "b": 0.5, "c": None}, {"a": None, "b": 1.5, "c": 0.497}
 
 
+@pytest.mark.slow
 def test_gradient_of_the_density_is_right():
     # Bounds of several kinds, one of them active, and priors.
     made = problem({"a": 1.0, "b": 1.0, "c": 0.0}, bounds=BOUNDED)
@@ -157,6 +158,7 @@ def grouped(p, x):
     return jnp.broadcast_to(both[:, None], (x.size, 2, 2))
 
 
+@pytest.mark.slow
 def test_gradient_of_the_marginal_density_is_right():
     y = np.stack([np.exp(-X) + 0.5 * np.exp(-4 * X), np.exp(-4 * X) + 0.2], axis=1)
     y = y + SIGMA * np.random.default_rng(4).normal(size=y.shape)
@@ -190,6 +192,7 @@ def product(p, data):
     return (p["a"] * p["twin"] * jnp.exp(-p["b"] * x) - y) / SIGMA
 
 
+@pytest.mark.slow
 def test_what_nothing_determines_is_refused_and_named():
     start = {"a": 1.0, "b": 1.0, "twin": 1.5}
     made = LeastSquares(product, start, (X, Y), absolute_sigma=True)

@@ -48,6 +48,7 @@ def test_interval_ends_where_the_cost_has_risen(fitted):
         assert abs((cost(end) - lowest) / profile.rise - 1) < 2e-3
 
 
+@pytest.mark.slow
 def test_where_the_model_is_linear_it_is_the_interval_from_the_covariance(fitted):
     # The offset, with the rate fixed.
     made = problem(fixed=lambda p: p["b"])
@@ -58,6 +59,7 @@ def test_where_the_model_is_linear_it_is_the_interval_from_the_covariance(fitted
     np.testing.assert_allclose(profile.high, interval.high[1], rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_known_deviations_are_used(fitted):
     made = problem(weights=np.full(X.size, SIGMA**-2), absolute_sigma=True)
     result = least_squares(made, throw=True)
@@ -73,6 +75,7 @@ def saturating(p, data):
     return p["top"] * x / (p["half"] + x) - y
 
 
+@pytest.mark.slow
 def test_an_end_that_the_data_do_not_determine_is_open():
     # All data lie where the curve is still straight: only the ratio is known.
     x = np.linspace(0.005, 0.05, 50)

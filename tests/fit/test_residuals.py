@@ -79,6 +79,7 @@ def believed(p):
     return jnp.array([(p["b"] - 1) / 0.001])
 
 
+@pytest.mark.slow
 def test_a_penalty_is_no_data():
     result = least_squares(problem(penalty=believed), throw=True)
     assert int(result.count) == X.size
@@ -99,6 +100,7 @@ def of_module(decay, data):
     return decay(x) - y
 
 
+@pytest.mark.slow
 def test_parameters_may_be_a_module_and_data_a_dict():
     start = Decay(jnp.array([1.0, 0.0]), 2.0)
     made = LeastSquares(of_module, start, {"x": X, "y": Y})
@@ -109,6 +111,7 @@ def test_parameters_may_be_a_module_and_data_a_dict():
     assert isinstance(result.parameters, Decay)
 
 
+@pytest.mark.slow
 def test_batches_of_fits_are_vmapped():
     shifts = np.array([0.0, 0.1, 0.2])
 

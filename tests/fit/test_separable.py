@@ -34,6 +34,7 @@ def test_one_set_is_the_joint_fit():
     )
 
 
+@pytest.mark.slow
 def test_known_deviations_are_weights():
     sigma = np.linspace(0.5, 2, X.size) * SIGMA
     apart = least_squares(
@@ -84,6 +85,7 @@ def test_groups_have_coefficients_of_their_own():
     )
 
 
+@pytest.mark.slow
 def test_mixing_of_all_groups_alike_is_one_group():
     apart = least_squares(
         Separable(
@@ -99,6 +101,7 @@ def test_mixing_of_all_groups_alike_is_one_group():
     np.testing.assert_allclose(apart.linear, flat.linear, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_coefficients_may_be_a_line_over_groups():
     place = np.array([-1.0, 0.0, 1.0])
     rows = np.stack([np.ones(3), place], axis=1)
@@ -113,6 +116,7 @@ def test_coefficients_may_be_a_line_over_groups():
     np.testing.assert_allclose(result.linear, [2, 0.5, 0.3, -0.1], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_coefficients_out_of_bounds_become_parameters():
     # The offset would be 0.495.
     limits = (None, 0), (None, 0.4)
@@ -131,6 +135,7 @@ def test_coefficients_out_of_bounds_become_parameters():
     )
 
 
+@pytest.mark.slow
 def test_masked_values_may_be_nan():
     y = CURVES.copy()
     y[::7, 1] = np.nan
@@ -149,6 +154,7 @@ TWINS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TWINS)
 def test_functions_that_depend_on_each_other_are_undetermined(name):
     names = ("one", "two")

@@ -79,6 +79,7 @@ def test_condition_does_not_depend_on_units(relative):
     assert found.undetermined == 0
 
 
+@pytest.mark.slow
 def test_intervals_cover_as_often_as_they_say():
     truth = np.array([2.0, 1.3, 0.5])
     noise = np.random.default_rng(7).normal(size=(400, X.size)) * SIGMA

@@ -32,6 +32,7 @@ def mirror(reflection):
     return Scatterer(jnp.array([[r, t], [t, r]]), ("a", "b"))
 
 
+@pytest.mark.slow
 def test_two_mirrors_are_an_etalon():
     parts = {"first": mirror(0.7), "gap": waveguide(PHASE), "second": mirror(0.7)}
     joins = {"first.b": "gap.in", "gap.out": "second.a"}
@@ -44,6 +45,7 @@ def test_two_mirrors_are_an_etalon():
     assert jnp.allclose(through + back, 1, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_an_interferometer_splits_by_the_difference_of_phase():
     half = coupler(0.5)
     parts = {"split": half, "arm": waveguide(PHASE), "join": half}

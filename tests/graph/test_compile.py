@@ -54,6 +54,7 @@ def test_outputs_and_gradients_are_those_of_plain_jax():
     assert jnp.array_equal(plain["y"], outputs["y"])
 
 
+@pytest.mark.slow
 def test_the_program_is_a_pytree():
     program = compile(network(), {"x": ("b", 5)}, KEY)
 
@@ -180,6 +181,7 @@ def test_a_dtype_holds_for_parameters_inputs_and_outputs():
     assert jnp.max(jnp.abs(program(x=X)["y"] - exact)) < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_double_precision_and_a_gradient_by_finite_differences():
     program = compile(network(), {"x": (12, 5)}, KEY, Backend("float64"))
@@ -328,6 +330,7 @@ def test_an_unknown_policy_is_refused():
         compile(network(), {"x": (12, 5)}, remat="some")(x=X)
 
 
+@pytest.mark.slow
 def test_equal_nodes_are_compiled_once():
     def programs(layers, **named):
         graph = Graph()
@@ -359,6 +362,7 @@ def test_equal_nodes_are_compiled_once():
     assert len(jnp.unique(weights[:, 0, 0])) == 24
 
 
+@pytest.mark.slow
 def test_layers_of_equal_sizes_are_drawn_as_those_of_equinox():
     program = compile(MLP(6, (6, 6, 9, 6), 6), {"input": (2, 6)}, KEY)
     (name,) = program.wiring.names

@@ -104,6 +104,7 @@ def test_what_a_node_draws_does_not_depend_on_the_others():
     assert jnp.array_equal(alone.params["linear.weight"], both.params["linear.weight"])
 
 
+@pytest.mark.slow(after=2)
 @pytest.mark.parametrize(
     ("block", "shape", "expected", "count"),
     [

@@ -32,6 +32,7 @@ def slope_of(program, name, step):
     return gradients[name], (loss(step) - loss(-step)) / (2 * step)
 
 
+@pytest.mark.slow
 def test_a_tracker_is_a_node():
     model = graph.Graph() | graph.op("multiply").connect(
         x="turn", y="rate", output="samples"
@@ -76,6 +77,7 @@ def test_a_fit_is_a_node():
     assert jnp.allclose(expected, 1.6, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_diffrax_solve_is_a_node():
     def swing(stiffness):
         term = diffrax.ODETerm(lambda t, y, k: jnp.array([y[1], -k * y[0]]))

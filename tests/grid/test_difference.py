@@ -7,6 +7,7 @@ from physax import PhysaxError
 from physax.grid import Grid, backward_difference, forward_difference
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
 def test_differences_with_and_without_halo(axis):
     f = jax.random.normal(jax.random.key(0), (3, 4, 5))
@@ -60,6 +61,7 @@ def test_backward_is_minus_the_transpose_of_forward():
     np.testing.assert_allclose(left, right, atol=1e-5)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.complex64])
 @pytest.mark.parametrize("difference", [forward_difference, backward_difference])
 def test_dtype_stays_under_jit_vmap_and_grad(difference, dtype):

@@ -44,6 +44,7 @@ def slope(run):
     return lambda *x: jax.jvp(gradient, x[:2], x[2:])
 
 
+@pytest.mark.slow(after=4)
 @pytest.mark.parametrize("add", [True, False])
 # Which of the values, of what is written, and of their tangents are batched.
 @pytest.mark.parametrize(

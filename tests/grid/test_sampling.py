@@ -61,6 +61,7 @@ KINDS = ["uniform", "graded"]
 STAGGER = (0.0, 0.5)
 
 
+@pytest.mark.slow(after=2)
 @pytest.mark.parametrize(("method", "degree"), METHODS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_polynomials_of_the_methods_degree_are_exact(method, degree, kind):
@@ -79,7 +80,7 @@ def test_polynomials_of_the_methods_degree_are_exact(method, degree, kind):
     assert out.dtype == field.values.dtype
 
 
-@pytest.mark.slow(after=6)
+@pytest.mark.slow(after=1)
 @pytest.mark.x64
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
@@ -106,6 +107,7 @@ def test_order_of_convergence(kind, method, order, ndim):
     assert everywhere > order - 0.3
 
 
+@pytest.mark.slow(after=2)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["nearest", "linear"])
 def test_agrees_with_scipy(kind, name):
@@ -126,6 +128,7 @@ def test_agrees_with_scipy(kind, name):
     )
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.x64
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
@@ -153,6 +156,7 @@ def test_only_named_axes_are_periodic():
     np.testing.assert_allclose(out, [0.5, jnp.nan], rtol=1e-6)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("method", [Nearest(), Linear(), Cubic()])
 @pytest.mark.parametrize("kind", KINDS)
 def test_outside_is_filled_or_clamped(method, kind):
@@ -180,7 +184,7 @@ def test_outside_is_nan_unless_told_and_nan_is_outside():
     np.testing.assert_array_equal(filled == 3, [0, 1, 1])
 
 
-@pytest.mark.slow(after=6)
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("method", [Nearest(), Linear(), Cubic()])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("outside", [Fill(), Clamp()])
@@ -198,7 +202,7 @@ def test_points_outside_do_not_spoil_gradients(method, kind, outside):
     assert jnp.all(jnp.isfinite(by_points))
 
 
-@pytest.mark.slow(after=3)
+@pytest.mark.slow(after=1)
 @pytest.mark.x64
 @pytest.mark.parametrize(
     ("method", "ndim"), [(Linear(), 2), (CubicHermite(), 1), (Cubic(), 1)]
@@ -239,6 +243,7 @@ def test_gradients_by_points_values_and_grid(method, ndim, kind, periodic):
     np.testing.assert_allclose(slope, numeric, rtol=1e-6)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.x64
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_hermite_slope_has_no_jumps(kind):
@@ -258,6 +263,7 @@ def test_nearest_has_no_gradient_with_respect_to_points():
     np.testing.assert_array_equal(slope, 0)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("method", [Nearest(), Linear(), Cubic()])
 def test_axes_of_the_result(method):
     grid = grids(5)["uniform"]
@@ -274,6 +280,7 @@ def test_axes_of_the_result(method):
     np.testing.assert_allclose(mapped, out, rtol=1e-5)
 
 
+@pytest.mark.slow(after=2)
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.complex64])
 @pytest.mark.parametrize("method", [Nearest(), Linear(), Cubic()])
 def test_single_precision_stays_single(dtype, method):

@@ -31,6 +31,7 @@ def amount_and_place(density):
     return jnp.stack([jnp.sum(density), jnp.sum(density * jnp.arange(60.0)[:, None])])
 
 
+@pytest.mark.slow
 def test_figures_of_the_polygons_are_those_of_the_design():
     report = export_difference(amount_and_place, DESIGN, H, contour_polygon(EXPORTED))
     assert jnp.allclose(report.designed, amount_and_place(DESIGN))

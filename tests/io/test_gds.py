@@ -99,6 +99,7 @@ def test_damaged_files_are_refused(layout):
         read_gds(layout, {(1, 0): SILICON})
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("seed", range(2))
 def test_no_damage_crashes_the_reader(layout, seed):
     # The reader in C++ takes the process down with it where its input is not sound.

@@ -172,6 +172,7 @@ def mutations(data, count):
         yield bytes(bad)
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_refused_or_harmless(path):
     saved = results()
     saved["host"] = saved["host"].astype(np.int64)

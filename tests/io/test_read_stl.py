@@ -103,6 +103,7 @@ def test_a_sphere_is_the_sphere(tmp_path):
     assert np.sum(found) * 1e-3 == pytest.approx(volume, rel=6e-3)
 
 
+@pytest.mark.slow
 def test_a_dent_is_outside():
     # An L: where two faces meet inward, the farther plane must not decide.
     ell = [(0, 0), (1.2, 0), (1.2, 0.5), (0.5, 0.5), (0.5, 1.2), (0, 1.2)]

@@ -62,6 +62,7 @@ def metres(field):
     return field.field.velocity
 
 
+@pytest.mark.slow
 def test_latitudes_are_flipped_and_the_globe_is_periodic(tmp_path):
     field = read_velocity(save(flow(), tmp_path / "a.nc"))
     assert field.spherical
@@ -77,6 +78,7 @@ def test_latitudes_are_flipped_and_the_globe_is_periodic(tmp_path):
     assert tracks.status[0] == ParticleStatus.ALIVE
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(
     "lon",
     [
@@ -105,6 +107,7 @@ def test_a_region_has_ends(tmp_path):
     assert np.all(np.isfinite(at(field, 40.0, 0.0)))
 
 
+@pytest.mark.slow
 def test_packed_values_and_land(tmp_path):
     data = flow()
     data["uo"][2, 3] = np.nan

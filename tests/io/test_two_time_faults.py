@@ -430,6 +430,7 @@ def test_a_name_that_stands_twice_is_refused(tmp_path):
         read_two_time(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a.hdf", "a.npz"])
 def test_flipped_bytes_never_give_other_data(tmp_path, name):
     path = tmp_path / name

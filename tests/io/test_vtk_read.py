@@ -82,6 +82,7 @@ def test_each_kind_of_xml_file_is_read_exactly(kind, encoding, tmp_path):
     reread_as(tmp_path, kind, encoding, "zlib", 32, False)
 
 
+@pytest.mark.slow(after=3)
 @pytest.mark.parametrize("encoding", list(ENCODINGS)[1:])
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_each_binary_encoding_is_read_exactly(encoding, compression, tmp_path):

@@ -54,6 +54,7 @@ def reopened(path):
     return reader.GetOutput()
 
 
+@pytest.mark.slow(after=4)
 @pytest.mark.parametrize("kind", MAKERS)
 @pytest.mark.parametrize("compress", [True, False], ids=["zlib", "plain"])
 @pytest.mark.parametrize("base64", [True, False], ids=["base64", "raw"])
@@ -189,6 +190,7 @@ def names(folder):
     return sorted(file.name for file in folder.iterdir())
 
 
+@pytest.mark.slow
 def test_a_series_is_whole_after_each_step_and_resumes(tmp_path):
     path = tmp_path / "a.pvd"
     assert written(path, TIMES) == TIMES

@@ -62,6 +62,7 @@ def test_npz_keeps_every_bit(tmp_path):
     assert_equal(tracks(), read_tracks(tmp_path / "a.npz"), padded=False)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("suffix", ["nc", "zarr"])
 @pytest.mark.parametrize("ragged", [False, True])
 def test_what_is_written_comes_back(tmp_path, suffix, ragged):

@@ -48,6 +48,7 @@ def assert_taylor(function, point, direction, steps=(1e-2, 5e-3)):
     np.testing.assert_allclose(slope, middle, rtol=1e-7, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_by_seeds_and_by_a_parameter_of_the_flow():
     direction = np.random.default_rng(0).standard_normal((6, 2))
     at = jnp.asarray(seeds())
@@ -60,7 +61,7 @@ def test_by_seeds_and_by_a_parameter_of_the_flow():
     assert_taylor(jax.jit(by_strength), jnp.asarray(1.0), jnp.asarray(1.0))
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("adjoint", [Checkpointed(), FieldAdjoint(points=50)])
 def test_by_all_samples_of_a_field(adjoint):
     field = gridded_gyre(nodes=8)
@@ -112,6 +113,7 @@ def test_the_two_adjoints_agree_with_walls_release_and_records(every, solver):
         assert jnp.any(a != 0)
 
 
+@pytest.mark.slow
 def test_forward_and_reverse_agree():
     at, field = jnp.asarray(seeds()), gridded_gyre(nodes=8)
 
@@ -127,6 +129,7 @@ def test_forward_and_reverse_agree():
     )
 
 
+@pytest.mark.slow
 def test_a_bounce_turns_the_derivative_around_and_an_inlet_ends_it():
     def ends(at, box):
         return track(lambda t, x: x * 0 + 1, at, [0.0, 1.0], boundary=box).positions[-1]
@@ -142,6 +145,7 @@ def test_a_bounce_turns_the_derivative_around_and_an_inlet_ends_it():
     np.testing.assert_allclose(slope, [1, 0])
 
 
+@pytest.mark.slow
 def test_diffusion_is_differentiated_along_its_paths():
     at = jnp.full((50, 1), 0.4)
 

@@ -80,6 +80,7 @@ FACES = [
 ]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(("face", "status"), FACES)
 def test_particles_end_on_the_first_face_that_they_meet(face, status):
     seeds = np.array([[0.5, 0.6], [0.6, 0.5], [0.1, 0.1]])
@@ -144,6 +145,7 @@ def test_a_uniform_inlet_is_uniform_and_keeps_nothing_of_the_past():
     assert abs(np.corrcoef(y[1:], y[:-1])[0, 1]) < 4 / np.sqrt(COUNT)
 
 
+@pytest.mark.slow
 def test_a_flux_weighted_inlet_follows_the_flux():
     def pipe(t, x):
         return jnp.stack([x[1] * (1 - x[1]) * (1 + x[2]), 0 * t, 0 * t]) * 6
@@ -164,6 +166,7 @@ def test_a_flux_weighted_inlet_follows_the_flux():
     assert 1e-4 < chance(counts.ravel(), expected.ravel()) < 1 - 1e-4
 
 
+@pytest.mark.slow
 def test_the_size_of_cells_counts_in_the_flux():
     edges = np.array([0.0, 0.7, 1.0])
     placement = FluxWeighted((edges,), np.array([1.0, 4.0]), 0)
@@ -191,6 +194,7 @@ def test_particles_that_turn_back_through_the_inlet_come_in_again():
     assert tracks.status[0] == ParticleStatus.ALIVE
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_tracks_have_derivatives_by_the_walls_and_through_bounces():
     def outcome(high, seed):

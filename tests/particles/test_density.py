@@ -56,6 +56,7 @@ def test_what_is_outside_is_missing_from_the_integral(estimate):
     np.testing.assert_allclose(jnp.sum(density * VOLUMES), 0.5, rtol=1e-6)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("periodic", [(), ("x",), ("x", "y")])
 def test_clouds_conserve_mass(periodic):
     # Uniform along y and graded along x; as much as lies in the box.
@@ -64,6 +65,7 @@ def test_clouds_conserve_mass(periodic):
     np.testing.assert_allclose(jnp.sum(density * VOLUMES), MASS.sum(), rtol=100 * EPS)
 
 
+@pytest.mark.slow
 def test_a_cloud_is_shared_in_proportion_to_the_overlap():
     edges = [np.arange(5.0)]
     # A cloud one cell wide around 1.75 overlaps cell 1 by 0.75 and cell 2 by 0.25.
@@ -90,6 +92,7 @@ def test_clouds_on_periodic_graded_axes_repeat():
     np.testing.assert_allclose(moved, plain, rtol=0, atol=3e3 * EPS)
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_gradients_of_clouds():
     points = jnp.asarray(np.clip(CLOUD[:40], [0.1, -1.9], [4.9, 0.4]))
@@ -121,6 +124,7 @@ def test_kernel_density_agrees_with_scipy(rule, mass):
     assert density.dtype == jnp.result_type(float)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ndim", [1, 3])
 def test_kernel_density_in_other_dimensions_and_without_a_key(ndim):
     points, at = GENERATOR.normal(size=(50, ndim)), GENERATOR.normal(size=(7, ndim))
@@ -135,6 +139,7 @@ def test_axes_of_very_different_scale_do_not_matter():
     np.testing.assert_allclose(density, plain / 1e3, rtol=1e3 * EPS)
 
 
+@pytest.mark.slow
 def test_bandwidths_are_standard_deviations():
     points, at = np.array([[1.0, 2.0]]), np.array([[1.3, 1.0]])
     for width, (a, b) in ((0.5, (0.5, 0.5)), ((0.5, 2.0), (0.5, 2.0))):
@@ -144,6 +149,7 @@ def test_bandwidths_are_standard_deviations():
         )
 
 
+@pytest.mark.slow
 def test_places_that_are_not_finite_are_left_out():
     points = np.concatenate([[[np.nan, 0.0], [0.0, np.inf]], CLOUD])
     weights = np.concatenate([[5.0, 5.0], MASS])
@@ -157,6 +163,7 @@ def midpoints(low, high, count):
     return low + (np.arange(count) + 0.5) * (high - low) / count
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("kind", ["open", "periodic", "walls"])
 def test_kernel_density_integrates_to_one(kind):
     # Particles at both ends of the box, and widths of 0.1 to 0.3 of its lengths.
@@ -176,6 +183,7 @@ def test_kernel_density_integrates_to_one(kind):
     np.testing.assert_allclose(integral, 1, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_walls_have_no_slope_and_periodic_ends_meet():
     points = np.array([[0.1], [0.9], [0.85]])
     at = np.array([[0.0], [1e-3], [1.0]])
@@ -186,6 +194,7 @@ def test_walls_have_no_slope_and_periodic_ends_meet():
     np.testing.assert_allclose(repeats[2], repeats[0], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_blocks_make_no_difference():
     # More particles and places than one block holds; the last blocks are not full.
     points, at = GENERATOR.normal(size=(2500, 1)), GENERATOR.normal(size=(1100, 1))
@@ -195,6 +204,7 @@ def test_blocks_make_no_difference():
     np.testing.assert_allclose(density, direct, rtol=500 * EPS, atol=100 * EPS)
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_gradients_of_kernel_density():
     points, at = jnp.asarray(CLOUD[:30]), jnp.asarray(CLOUD[30:35])
@@ -218,6 +228,7 @@ def test_memory_does_not_grow_with_the_pairs():
     assert program.memory_analysis().temp_size_in_bytes < 30e6
 
 
+@pytest.mark.slow
 def test_kernel_density_maps_over_times():
     both = jnp.asarray(np.stack([CLOUD, CLOUD + 1]))
     at = jnp.asarray(CLOUD[:4])

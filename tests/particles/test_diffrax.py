@@ -38,7 +38,7 @@ def turned(seeds, angles):
     return np.einsum("ijt,pj->tpi", turn, seeds)
 
 
-@pytest.mark.slow(after=2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("solver", "each"),
     [
@@ -102,7 +102,7 @@ def test_small_stokes_numbers_take_few_steps_of_an_implicit_solver():
     np.testing.assert_allclose(tracks.positions[-1, 0], 10 * expected, rtol=1e-5)
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("unstructured", [False, True])
 def test_steps_end_at_the_instants_of_fields(unstructured):
     # Between the instants the place is a parabola of time, which any step follows
@@ -122,6 +122,7 @@ def test_steps_end_at_the_instants_of_fields(unstructured):
     np.testing.assert_allclose(tracks.positions[-1, 0], [way, 0.0], rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_an_event_ends_a_particle_where_and_when_it_happens():
     def beyond(t, y, args, **kwargs):
         del t, args, kwargs
@@ -141,6 +142,7 @@ def test_an_event_ends_a_particle_where_and_when_it_happens():
         Diffrax(diffrax.Tsit5(), event=event)
 
 
+@pytest.mark.slow
 def test_who_leaves_the_data_stays_at_the_last_record_within():
     nodes = np.linspace(0, 1, 3)
     field = GriddedField(np.ones((3, 1)), [nodes])
@@ -152,6 +154,7 @@ def test_who_leaves_the_data_stays_at_the_last_record_within():
     np.testing.assert_allclose(tracks.positions[-1, :, 0], [0.7, 0.9], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_too_many_steps_are_an_error_with_a_remedy():
     engine = Diffrax(diffrax.Tsit5(), 1e-12, 1e-12, max_steps=3)
     with pytest.raises(RunError, match="last time within `max_steps`, 3. Raise it or"):

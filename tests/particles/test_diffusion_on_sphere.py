@@ -34,6 +34,7 @@ def varied(t, x):
     return 1 + 0.5 * jnp.sin(place[1]) + 0.3 * jnp.cos(place[1]) * jnp.cos(place[0])
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("latitude", [0.0, 60.0])
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_the_variance_in_metres_is_twice_diffusivity_times_time(solver, latitude):
@@ -62,6 +63,7 @@ def test_each_direction_has_a_diffusivity_of_its_own():
     assert np.allclose(metres.std(0), expected, rtol=0.02)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(
     ("solver", "diffusivity"), [(Milstein(), 1.0), *((s, varied) for s in SOLVERS)]
 )
@@ -102,6 +104,7 @@ def test_drift_and_noise_are_those_of_the_operator_of_laplace_and_beltrami():
         assert np.allclose(found, -2 * 3.0 / radius**2 * f(x), rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_at_a_pole_all_is_finite_and_so_are_derivatives():
     def last(scale):
         return track(
@@ -117,6 +120,7 @@ def test_at_a_pole_all_is_finite_and_so_are_derivatives():
     assert np.all(np.isfinite(jax.jacfwd(last)(100.0)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_negative_diffusivity_ends_a_particle_and_spoils_no_derivative(solver):
     def last(scale):

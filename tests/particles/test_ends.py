@@ -33,6 +33,7 @@ def test_a_particle_that_leaves_in_its_first_step_was_no_seed_outside():
     np.testing.assert_allclose(tracks.positions[-1, 0], [0.95, 0.5], rtol=1e-6)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("face", [Periodic(), Reflect(), Outlet()])
 def test_derivatives_of_seeds_on_a_wall_are_whole(face):
     box = Box([0, 0], [1, 1], [face, face])
@@ -45,6 +46,7 @@ def test_derivatives_of_seeds_on_a_wall_are_whole(face):
     assert jax.grad(ends)(0.0) == 1
 
 
+@pytest.mark.slow
 def test_derivatives_on_the_outermost_nodes_are_whole():
     flow = GriddedField(np.stack([X, -Y], -1), (NODES, NODES))
     for corner in (0.0, 1.0):
@@ -52,6 +54,7 @@ def test_derivatives_on_the_outermost_nodes_are_whole():
         np.testing.assert_allclose(slope, np.diag([1.0, -1.0]), atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_the_flow_s_acceleration_is_whole_at_the_first_instant():
     times = np.linspace(0, 2, 5)
@@ -71,6 +74,7 @@ def test_the_flow_s_acceleration_is_whole_at_the_first_instant():
     np.testing.assert_allclose(ends[0], ends[1], rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.f32
 def test_releases_in_later_windows_are_those_of_the_whole_series():
     at, release = seeds(3).astype("f4"), [0, 1.51, 3.0]

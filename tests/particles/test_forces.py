@@ -110,6 +110,7 @@ def test_a_gaussian_beam_pulls_to_its_axis_and_focus_and_pushes_along():
     assert np.allclose(found, expected, rtol=1e-10 if X64 else 2e-4, atol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_sampled_light_has_an_error_of_second_order_and_no_jumps():
     waist, k = 0.5e-6, 2 * np.pi / WAVELENGTH

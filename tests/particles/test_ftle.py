@@ -68,6 +68,7 @@ def test_a_saddle_stretches_at_its_rate_forward_and_backward():
     assert np.allclose(ftle(back, -1.0), 1, atol=TIGHT)
 
 
+@pytest.mark.slow
 def test_particles_that_end_have_no_gradient():
     box = Box(np.full(2, -2.0), np.full(2, 2.0), [Outlet(), Periodic()])
     seeds = np.array([[1.5, 0.3], [0.3, 0.3]])
@@ -120,6 +121,7 @@ def test_ftle_has_derivatives_also_where_stretches_coincide():
     assert np.allclose(bend, (slope(f + step) - slope(f - step)) / 2e-5, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_a_parameter_of_the_flow_is_found_through_the_exponent():
     def stretch(rate):

@@ -113,6 +113,7 @@ def test_windows_of_something_else_than_fields_are_refused():
         windows.field(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit", [jax.jit, lambda f: f])
 def test_a_field_in_the_closure_of_a_function_is_refused_by_the_field_adjoint(jit):
     def loss(values, wrap):
@@ -167,6 +168,7 @@ def masked_fields():
     }
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("name", ["gridded", "whole", "mesh", "cloud"])
 def test_masked_samples_are_not_numbers(name):
     field = masked_fields()[name]

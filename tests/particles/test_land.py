@@ -29,6 +29,7 @@ def eastward(t, x):
     return jnp.stack([1.0 + 0 * t, 0.1 + 0 * t])
 
 
+@pytest.mark.slow
 def test_particles_strand_where_half_is_land():
     tracks = track(
         eastward,
@@ -45,6 +46,7 @@ def test_particles_strand_where_half_is_land():
     assert np.allclose(tracks.positions[1, 0], [5.0, 2.4], atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_the_place_of_stranding_has_a_gradient():
     def place(y):
@@ -58,6 +60,7 @@ def test_the_place_of_stranding_has_a_gradient():
     assert np.allclose(slope, [0.0, 1.0], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_land_covers_places_and_repeats():
     land = Land(np.arange(4) == 0, (np.arange(4.0),), periods=(4.0,))
     assert land.covers(np.array([[0.4], [0.6], [3.4], [3.6], [4.0]])).tolist() == [
@@ -123,6 +126,7 @@ def test_slip_is_that_of_a_straight_wall(slip):
     assert np.allclose(found[:, 1], -3 * eta, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_no_slip_is_linear_interpolation_to_zero():
     rng = np.random.default_rng(0)
     values = rng.normal(size=(3, 11, 7, 2))
@@ -156,6 +160,7 @@ def test_free_slip_keeps_particles_off_land():
     assert not np.any(cell_blocked(np.asarray(tracks.positions)))
 
 
+@pytest.mark.slow
 def test_slip_in_three_dimensions():
     values = np.ones((3, 3, 3, 3))
     values[:, :, 0] = np.nan
@@ -201,6 +206,7 @@ def test_c_grid_keeps_its_stream_function():
     assert np.allclose(at[1], at[0], atol=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_c_grid_has_no_divergence_and_a_closed_basin_stays_closed():
     rng = np.random.default_rng(3)
@@ -239,6 +245,7 @@ def test_faulty_c_grids_are_refused():
         CGridField((u, v), (np.array([0.0, 0.0, 1.0]), edges[1]))
 
 
+@pytest.mark.slow
 def test_scalars_along_tracks():
     t = np.array([0.0, 8.0])
     values = 2 * X[None, :, None] - Y + 10 * t[:, None, None]

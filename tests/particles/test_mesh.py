@@ -248,6 +248,7 @@ def test_nothing_is_found_where_numbers_end():
     assert np.all((at >= 0) & (at < 6))
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("ndim", [2, 3])
 def test_lists_of_bins_stay_within_their_budget(ndim):
     points, simplices, _ = delaunay(ndim, 800)

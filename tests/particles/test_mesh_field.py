@@ -159,7 +159,7 @@ def places_inside(points, count):
     return x
 
 
-@pytest.mark.slow(after=4)
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(("name", "ndim"), CASES)
 def test_a_linear_function_is_exact_everywhere_inside(name, ndim):
     points, elements = build(name, ndim)
@@ -187,6 +187,7 @@ def assert_linear(field, mesh, places, x):
     assert error.max() < limit * np.abs(values).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", [MeshField, CellField])
 def test_nothing_is_lost_far_from_the_origin(field):
     # A mesh of a metre, 10 km away, in places that float32 knows to a millimetre: the
@@ -204,6 +205,7 @@ def test_nothing_is_lost_far_from_the_origin(field):
     np.testing.assert_allclose(got, exact, rtol=0, atol=limit * np.abs(exact).max())
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("ndim", [2, 3])
 def test_any_values_at_nodes_are_what_scipy_interpolates(ndim):
     points, elements = delaunay(ndim, 200)
@@ -220,6 +222,7 @@ def test_any_values_at_nodes_are_what_scipy_interpolates(ndim):
     np.testing.assert_allclose(got[inside], expected[inside], rtol=0, atol=atol)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("kind", ["hexahedron", "mixed"])
 def test_the_field_is_continuous_across_faces(kind):
     # Bent elements and random values: what neighbours say of a shared face agrees.
@@ -249,6 +252,7 @@ def test_the_field_is_continuous_across_faces(kind):
     np.testing.assert_allclose(mine, theirs, rtol=0, atol=2e-5)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("field", [MeshField, CellField])
 def test_the_jacobian_of_the_place_is_the_identity(field):
     points, elements = solids("mixed")
@@ -268,6 +272,7 @@ def test_the_jacobian_of_the_place_is_the_identity(field):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_gradients_pass_through_steps_that_carry_the_memory():
     # Of a sum of final places, by a value at a node, by the start, and by both modes.
@@ -305,6 +310,7 @@ def test_gradients_pass_through_steps_that_carry_the_memory():
     np.testing.assert_allclose(slope, (high - low) / (2 * h), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_values_of_elements_have_a_gradient_through_their_slopes():
     points, elements = delaunay(2, 40)
@@ -335,6 +341,7 @@ def test_without_slopes_the_value_is_that_of_the_element():
     assert np.all(status == ALIVE)
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_order_two_for_smooth_functions():
     def errors(count):
@@ -355,6 +362,7 @@ def test_order_two_for_smooth_functions():
     np.testing.assert_allclose(orders, 2, atol=0.15)
 
 
+@pytest.mark.slow
 def test_time_between_and_beyond_the_instants():
     points, elements = delaunay(2, 10)
     mesh = Mesh(points, elements)
@@ -383,6 +391,7 @@ def test_time_between_and_beyond_the_instants():
     np.testing.assert_allclose(look(periodic, x, 5.5)[0][0], 0.5 * x[0], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_outside_is_said_and_spoils_no_gradient():
     mesh = Mesh(*solids("hexahedron"))
     field = MeshField(mesh, mesh.points)

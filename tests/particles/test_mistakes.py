@@ -258,6 +258,7 @@ def slopes(seeds, weights, **options):
     return by(jnp.asarray(SPEEDS), seeds, jnp.asarray(TIMES), jnp.zeros(1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjoint", [Checkpointed(), FieldAdjoint()])
 def test_samples_of_nan_spoil_no_derivative(adjoint):
     # Where nobody goes there: all samples together move a particle by the time.
@@ -278,6 +279,7 @@ def test_samples_of_nan_spoil_no_derivative(adjoint):
     assert np.allclose(own[2], [-0.2, 0.2], **CLOSE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [EulerMaruyama(), StochasticHeun()])
 def test_a_particle_that_diffuses_into_nan_spoils_no_derivative(solver):
     seeds = jnp.asarray([[0.1], [0.6]])
@@ -300,6 +302,7 @@ def norm(x):
     return jnp.linalg.norm(x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [Absorb(), Reflect(), Hold()])
 def test_the_centre_of_a_round_room_is_a_place_as_others(rule):
     # One that begins there, one that comes there, one that is far, and meets nothing.
@@ -317,6 +320,7 @@ def test_the_centre_of_a_round_room_is_a_place_as_others(rule):
     assert np.allclose(by[1], 0, **CLOSE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [Reflect(), Hold()])
 def test_a_particle_at_the_centre_of_a_body_is_lifted_out(rule):
     def radius(seed):
@@ -330,6 +334,7 @@ def test_a_particle_at_the_centre_of_a_body_is_lifted_out(rule):
     assert np.all(np.isfinite(slope))
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("face", [Absorb(), Reflect(), Hold()])
 @pytest.mark.parametrize("speed", [np.inf, -np.inf])
 def test_no_wall_makes_sense_of_a_velocity_that_is_not_finite(face, speed):

@@ -69,6 +69,7 @@ def starts_around(rng, count, low, high):
     return way * rng.uniform(low, high, (count, 1))
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("within", [False, True])
 def test_first_hit_of_a_sphere_is_the_root_of_the_quadratic(within):
     rng = np.random.default_rng(0)
@@ -125,6 +126,7 @@ def test_a_particle_that_bounces_too_often_waits_at_the_surface():
     assert tracks.status[0] == ParticleStatus.ALIVE
 
 
+@pytest.mark.slow
 def test_inertial_particles_lose_normal_velocity_and_keep_the_rest():
     motion = Newtonian((), 1.0, Still(np.array([1.0, 2.0])))
     for rule, speed in ((Reflect(0.5), -1.0), (Reflect(), -2.0), (Hold(), 0.0)):
@@ -161,6 +163,7 @@ def test_particles_end_where_and_when_they_hit():
     assert np.allclose(tracks.positions[-1], ends, **CLOSE)
 
 
+@pytest.mark.slow
 def test_sliding_follows_a_curved_surface_and_leaves_it():
     # Around the upper half of a disk, pushed against its front at first.
     flow = Still(np.array([1.0, 0.0]))
@@ -205,6 +208,7 @@ def test_none_of_the_particles_in_a_closed_room_gets_lost():
     assert abs(spread - 0.6) < 4 * np.sqrt((3 / 7 - 0.36) / 300)
 
 
+@pytest.mark.slow
 def test_an_obstacle_before_a_periodic_box():
     flow = Still(np.array([1.0, 0.0]))
     walls = (
@@ -216,6 +220,7 @@ def test_an_obstacle_before_a_periodic_box():
     assert np.allclose(end, [[0.2, 0.5]], **CLOSE)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.x64
 @pytest.mark.parametrize("rule", [Absorb(), Reflect(0.7), Hold()])
 def test_derivatives_through_a_hit_are_those_of_finite_differences(rule):
@@ -244,6 +249,7 @@ def test_derivatives_through_a_hit_are_those_of_finite_differences(rule):
             assert np.allclose(slope[place], difference, rtol=1e-7, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_a_function_that_closes_over_a_parameter_is_differentiated():
     def ended(radius):

@@ -46,6 +46,7 @@ def observed_order(velocity, seeds, exact, end, solver, steps):
     return np.log2(errors[0] / errors[1])
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda s: type(s).__name__)
 def test_order_in_solid_rotation(solver):
     seeds, angle = np.array([[1.0, 0.0], [0.3, -0.4]]), 2.0
@@ -56,6 +57,7 @@ def test_order_in_solid_rotation(solver):
     assert abs(order - solver.order) < 0.1
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda s: type(s).__name__)
 def test_order_where_the_velocity_depends_on_time(solver):
     seeds, end = np.array([[0.2], [1.5]]), 1.5
@@ -65,7 +67,7 @@ def test_order_where_the_velocity_depends_on_time(solver):
     assert abs(order - solver.order) < 0.1
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "least", "most"),
     [(Linear(), 1.95, 2.05), (Cubic(), 3.9, 4.1), (CubicHermite(), 3.0, 4.0)],
@@ -104,6 +106,7 @@ def brownian():
     return noise, np.exp(RATE + np.sqrt(2 * RATE) * total)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(
     ("solver", "order"),
     [(EulerMaruyama(), 0.5), (Milstein(), 1), (StochasticHeun(), 1)],
@@ -149,6 +152,7 @@ def test_heun_is_of_second_order_without_noise():
     assert abs(np.log2(error(1 / 100) / error(1 / 200)) - 2) < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [EulerMaruyama(), Milstein(), StochasticHeun()])
 def test_backward_in_time_particles_spread_as_they_do_forward(solver):
     def last(times):

@@ -31,6 +31,7 @@ def around(seeds, velocity, rows, end=2.0, faces=None):
     return track(flow, seeds, times, boundary=box)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_wrap_is_no_way_through_the_box(sign):
     # Once round, from 0.2 before one end: the middle is met once.
@@ -53,6 +54,7 @@ def test_a_region_at_an_end_of_the_box_is_left_where_the_box_is(sign):
     assert np.allclose(came, 0.4, **CLOSE)
 
 
+@pytest.mark.slow
 def test_few_rows_tell_the_same_as_many_across_both_ends_of_two_axes():
     seeds = jax.random.uniform(jax.random.key(0), (50, 2))
     region = BoxRegion([0.1, 0.0], [0.45, 0.3])
@@ -78,6 +80,7 @@ def test_periodic_along_one_axis_only():
     assert np.allclose(residence_time(whole, middle), 0, **CLOSE)
 
 
+@pytest.mark.slow
 def test_derivatives_go_through_the_end_of_the_box():
     def came(seed):
         return first_passage(around([seed], [0.5], 9), BoxRegion([0.4], [0.6]))[0]

@@ -31,7 +31,7 @@ def scattered(ndim, count):
     return points.astype(np.result_type(float)).astype(np.float32)
 
 
-@pytest.mark.slow(after=4)
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(("ndim", "count"), [(1, 3), (1, 500), (2, 1000), (3, 3000)])
 @pytest.mark.parametrize("neighbours", [1, 3])
 def test_the_nearest_points_are_those_of_scipy(ndim, count, neighbours):
@@ -55,6 +55,7 @@ def test_the_nearest_points_are_those_of_scipy(ndim, count, neighbours):
     assert np.all(seen.status == ALIVE)
 
 
+@pytest.mark.slow
 def test_one_neighbour_gives_its_value_and_no_gradient():
     points = scattered(2, 200)
     values = np.random.default_rng(0).normal(size=(200, 2))
@@ -77,6 +78,7 @@ def test_weights_are_the_inverse_squares_of_distances():
     np.testing.assert_allclose(seen.value, [expected, 2, 1], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_gradients_by_place_and_values():
     points = scattered(2, 100)
     values = jnp.asarray(np.random.default_rng(0).normal(size=100))

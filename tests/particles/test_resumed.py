@@ -109,6 +109,7 @@ def windows(series, size=4):
     return Windows(series, lambda v, t: GriddedField(v, (NODES,), t), size=size)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("change", ["size", "times", "a late file", "nothing"])
 def test_a_checkpoint_knows_the_whole_series(tmp_path, change):
     series = Snapshots(tmp_path)

@@ -44,6 +44,7 @@ def test_random_steps_do_not_depend_on_the_chunks():
         np.testing.assert_array_equal(found.tracks.positions, expected.positions)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("backward", [False, True])
 def test_windows_give_the_tracks_of_the_whole_series(backward):
     times = np.linspace(0, 4, 41)[:: -1 if backward else 1]
@@ -58,6 +59,7 @@ def test_windows_give_the_tracks_of_the_whole_series(backward):
     assert windows.reads <= (6 + 1) * 4
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_bits(tmp_path):
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     killed.mkdir()

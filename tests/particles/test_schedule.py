@@ -19,6 +19,7 @@ def ends_of(plan):
     return np.asarray(starts), np.asarray(starts + widths)
 
 
+@pytest.mark.slow(after=2)
 @pytest.mark.parametrize(
     ("times", "dt", "steps", "expected"),
     [
@@ -43,6 +44,7 @@ def test_steps_join_and_end_on_the_recorded_times(times, dt, steps, expected):
     assert starts[0] == np.float32(times[0])
 
 
+@pytest.mark.slow
 def test_times_do_not_drift():
     # Steps of 0.1 s, summed up in float32, would be off by 0.3 s after 100,000.
     plan = plan_steps(np.array([0.0, 1e4]), 0.1, None)

@@ -45,6 +45,7 @@ def assert_mean(samples, mean):
     assert np.all(np.abs(samples.mean(0) - mean) < 4 * error + EPS)
 
 
+@pytest.mark.slow
 def test_positions_have_the_default_precision_and_two_axes():
     low, high = np.zeros(2, np.float32), np.ones(2, np.float64)
     square = [[0, 0], [1, 0], [1, 1], [0, 1]]
@@ -213,6 +214,7 @@ def test_polygon_is_uniform(sense):
     assert_uniform(lower[:, 1])
 
 
+@pytest.mark.slow
 def test_polygon_far_from_the_origin_and_thin():
     corners = np.array([1e3, -1e3]) + ARROW * [1.0, 1e-2]
     seeds = np.asarray(seed_polygon(KEY, corners, 2000))

@@ -38,7 +38,7 @@ def below(place, rule):
     return Obstacle(lambda x: x[0] - place, rule)
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize(
     ("faces", "speed", "face"),
@@ -62,6 +62,7 @@ def test_a_particle_ends_at_the_face_opposite_a_mirror(faces, speed, face, sever
     assert np.allclose(slope, np.sign(-speed) / abs(speed), **CLOSE)
 
 
+@pytest.mark.slow
 def test_no_diffusing_particle_survives_on_an_outlet_opposite_a_mirror():
     # Images of the face at -1 and 1 let out all whose way leads beyond.
     tracks = track(
@@ -78,7 +79,7 @@ def test_no_diffusing_particle_survives_on_an_outlet_opposite_a_mirror():
     assert 0 < np.sum(tracks.alive) < 600
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_mirror_throws_a_particle_onto_a_body(order):
     walls = [below(0.1, Absorb()), Box([0.0], [1.0], Reflect())][::order]
@@ -113,6 +114,7 @@ def test_a_body_throws_a_particle_back_from_a_mirror(rule, last, slope, order):
     assert np.allclose(found[1], slope, **CLOSE)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_body_behind_a_periodic_face_is_met(order):
     # Once round: out at 1, in at 0, on the left side of the body.
@@ -139,6 +141,7 @@ def test_what_nothing_is_in_the_way_of_goes_as_with_one_wall():
     assert two.status.tolist() == one.status.tolist()
 
 
+@pytest.mark.slow
 def test_velocities_turn_around_at_each_wall():
     # Free flight between a mirror that takes half of the speed and a body.
     motion = Newtonian([], 1.0, velocity=steady(1.5, 0.25))
@@ -152,6 +155,7 @@ def test_velocities_turn_around_at_each_wall():
     assert np.allclose(tracks.velocities[-1], [[1.5 * 0.8 * 0.5, 0.25]], **CLOSE)
 
 
+@pytest.mark.slow
 def test_a_particle_that_comes_in_again_has_no_way_left():
     box = Box([0.0, 0.0], [1.0, 1.0], [(Inlet(Uniform()), Outlet()), Reflect()])
     body = Obstacle(lambda x: jnp.linalg.norm(x - 0.5) - 0.1, Absorb())

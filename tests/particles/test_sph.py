@@ -64,6 +64,7 @@ def test_constants_agree_with_quadrature(kernel, ndim):
     )
 
 
+@pytest.mark.slow(after=2)
 @pytest.mark.parametrize("kernel", KERNELS, ids=name)
 @pytest.mark.parametrize("ndim", [1, 2, 3])
 def test_the_density_of_one_particle_is_the_kernel_and_integrates_to_one(kernel, ndim):
@@ -82,6 +83,7 @@ def test_the_density_of_one_particle_is_the_kernel_and_integrates_to_one(kernel,
     )
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("kernel", KERNELS, ids=name)
 def test_every_pair_counts_however_many_there_are(kernel):
     # A dense cluster in a thin cloud: most of the particles are neighbours.
@@ -98,6 +100,7 @@ def test_every_pair_counts_however_many_there_are(kernel):
     assert density.dtype == jnp.result_type(float)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("ndim", [1, 2])
 def test_neighbours_are_found_across_periodic_faces(ndim):
     points = GENERATOR.uniform(0, 2, (1500, ndim))
@@ -130,6 +133,7 @@ def test_only_the_particles_mass_sets_the_scale():
     np.testing.assert_allclose(density, 2, rtol=0.3)
 
 
+@pytest.mark.slow
 def test_places_that_are_not_finite_are_left_out():
     points = GENERATOR.uniform(0, 1, (50, 2))
     spoiled = np.concatenate([[[np.nan, 0.0], [np.inf, 0.0]], points])
@@ -140,7 +144,7 @@ def test_places_that_are_not_finite_are_left_out():
     assert jnp.all(jnp.isfinite(slope))
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.x64
 @pytest.mark.parametrize("kernel", KERNELS, ids=name)
 def test_gradients(kernel):
@@ -170,6 +174,7 @@ def test_gradients(kernel):
     np.testing.assert_allclose(tangent[1], found[2], rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_pairs():
     points = jax.ShapeDtypeStruct((20_000, 3), jnp.result_type(float))
     total = lambda p: jnp.sum(sph_density(p, p, 0.05) ** 2)  # noqa: E731
@@ -178,6 +183,7 @@ def test_memory_does_not_grow_with_the_pairs():
     assert program.memory_analysis().temp_size_in_bytes < 60e6
 
 
+@pytest.mark.slow
 def test_it_maps_over_times():
     both = jnp.asarray(GENERATOR.uniform(0, 1, (2, 100, 2)))
     mapped = jax.vmap(lambda p: sph_density(p, p, 0.2))(both)

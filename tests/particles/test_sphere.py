@@ -66,6 +66,7 @@ def test_a_rigid_rotation_of_the_globe_carries_particles_on_circles():
     )
 
 
+@pytest.mark.slow
 def test_a_particle_goes_on_behind_a_pole():
     # On the meridian through the axis' equator nothing leads away from it.
     rate = 2 * np.pi / (10 * DAY)
@@ -79,6 +80,7 @@ def test_a_particle_goes_on_behind_a_pole():
     assert np.all(tracks.status == ParticleStatus.ALIVE)
 
 
+@pytest.mark.slow
 def test_the_velocity_at_a_pole_is_finite_and_so_is_its_gradient():
     field = OnSphere(lambda t, x: jnp.stack([10.0 + 0 * x[0], 0 * x[0]]))
     pole = jnp.asarray([30.0, 90.0])
@@ -89,6 +91,7 @@ def test_the_velocity_at_a_pole_is_finite_and_so_is_its_gradient():
     assert np.all(np.isfinite(jax.jacfwd(lambda x: field(t, x))(pole)))
 
 
+@pytest.mark.slow
 def test_height_is_carried_in_metres_and_the_radius_is_differentiable():
     def end(radius):
         field = OnSphere(

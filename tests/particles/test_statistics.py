@@ -91,6 +91,7 @@ def test_brownian_motion_disperses_by_2kt(brownian):
     np.testing.assert_array_equal(absolute_dispersion(brownian)[0], 0)
 
 
+@pytest.mark.slow
 def test_pairs_of_brownian_particles_separate_twice_as_fast(brownian):
     pairs = np.arange(4000).reshape(-1, 2)
     found = relative_dispersion(brownian, pairs)
@@ -125,6 +126,7 @@ def test_shear_disperses_as_its_closed_form():
     np.testing.assert_allclose(shear, 2 * times * np.mean(y**2), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_only_particles_that_move_disperse():
     times = np.arange(4.0)
     known = {
@@ -154,6 +156,7 @@ def test_periodic_paths_are_unwrapped():
     np.testing.assert_allclose(found.positions, free.positions, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_gradients_of_dispersion():
     tracks = straight(np.arange(3.0), np.eye(3), np.ones((3, 3)), ended=[1.0] + 2 * [9])
@@ -308,6 +311,7 @@ CORNERS = np.array([[0, 0], [4, 0], [4, 3], [2, 1], [0, 3]], float)
 OUTSIDE_IN = np.array([[2.0, -1.0], [5.0, 4.0], [1.0, 1.0]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sense", [1, -1])
 def test_polygon_agrees_with_matplotlib(sense):
     region = PolygonRegion(CORNERS[::sense])
@@ -321,6 +325,7 @@ def test_polygon_agrees_with_matplotlib(sense):
     np.testing.assert_allclose(first_passage(tracks, region), 4 / 1.5, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 @pytest.mark.parametrize(
     "region",
@@ -356,6 +361,7 @@ def test_gradients_of_times(channel, region):
 # Connectivity.
 
 
+@pytest.mark.slow
 def test_connectivity_of_a_shift():
     # Sources of 2, 3 and 1 particles; each goes one region on, and the last leaves.
     seeds = np.array([0.1, 0.7, 1.1, 1.2, 1.8, 2.5])[:, None]
@@ -376,6 +382,7 @@ def test_connectivity_of_a_shift():
     np.testing.assert_allclose(found, [[0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
 
 
+@pytest.mark.slow
 def test_connectivity_counts_weights_and_only_known_starts(fates):
     weights = jnp.asarray([1.0, 3.0, 4.0, 100.0, 100.0])
     whole = [BoxRegion((-np.inf,), (np.inf,))]
@@ -470,6 +477,7 @@ def test_mix_norm_falls_under_shear():
         np.testing.assert_allclose(norm(turns), np.sqrt(0.5 * factor), rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 def test_gradients_of_mixing():
     points = jax.random.uniform(KEY, (60, 2))

@@ -170,6 +170,7 @@ def test_animation_has_a_frame_for_each_snapshot(tmp_path):
     assert frames[1][middle].mean() < frames[0][middle].mean() - 20
 
 
+@pytest.mark.slow
 def test_ffmpeg_gets_a_frame_for_each_snapshot(tmp_path, monkeypatch):
     # In its place stands a program that writes how many bytes came.
     program = tmp_path / "ffmpeg"

@@ -41,6 +41,7 @@ def test_a_material_with_three_indices_has_three_curves():
     assert np.allclose(axes.lines[2].get_ydata(), 2)
 
 
+@pytest.mark.slow
 def test_a_fit_is_drawn_beside_its_table():
     n, k = 1.5 + 0.1 * WAVES / MICRO, 0.01 * np.ones(11)
     fit = em.fit_material(WAVES, n, k, poles=1)

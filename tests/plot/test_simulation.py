@@ -138,6 +138,7 @@ def test_legend_explains_and_names_what_is_everywhere(axes):
     ]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("shape", [(12,), (12, 10), (12, 10, 8)])
 def test_perfect_metal_is_black(shape):
     grid = Grid.uniform(shape, 1.0)

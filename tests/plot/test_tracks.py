@@ -35,6 +35,7 @@ def eastward():
     return some(np.stack([lon, np.full((4, 2), 40.0)], -1))
 
 
+@pytest.mark.slow
 def test_tracks_on_the_globe_are_cut_at_the_edge():
     axes = tracks(eastward(), spherical=True)
     assert axes.get_xlabel() == "longitude (degrees)"

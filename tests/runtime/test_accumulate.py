@@ -23,6 +23,7 @@ def of_part(theta):
     return lambda part: jax.value_and_grad(loss)(theta, part)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("microbatches", [1, 2, 8, ROWS])
 @pytest.mark.parametrize("transform", [lambda f: f, jax.jit], ids=["eager", "jit"])
 def test_mean_and_gradient_are_those_of_linear_regression(transform, microbatches):

@@ -91,6 +91,7 @@ def test_empty_folder_has_nothing(tmp_path):
     assert issubclass(CheckpointError, OSError)
 
 
+@pytest.mark.slow
 def test_every_flipped_byte_is_noticed(saved):
     folder, file, _ = saved
     whole = file.read_bytes()

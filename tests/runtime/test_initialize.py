@@ -68,6 +68,7 @@ def test_arguments_that_can_not_be(arguments, message):
         runtime.initialize(**arguments)
 
 
+@pytest.mark.slow
 def test_a_coordinator_that_is_not_there_is_said_in_time():
     # In a process of its own: tests may open no socket. Nothing listens at port 9.
     code = (

@@ -2,6 +2,7 @@ import gc
 
 import jax
 import jax.numpy as jnp
+import pytest
 
 from physax.runtime import live_arrays
 
@@ -13,6 +14,7 @@ def held(shape, dtype="float32"):
     return sum(g.count for g in groups), sum(g.bytes for g in groups)
 
 
+@pytest.mark.slow
 def test_arrays_are_counted_while_they_live():
     # A shape that nothing else has.
     shape = (137, 211)

@@ -49,6 +49,7 @@ def summaries(trace):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["value", "gradient"])
 def test_the_time_goes_to_the_scopes(summaries, name):
     found = summaries[name]

@@ -51,6 +51,7 @@ POLICIES = [
 ]
 
 
+@pytest.mark.slow(after=3)
 @pytest.mark.x64
 @pytest.mark.parametrize("policy", POLICIES[1:])
 def test_values_and_gradients_stay(policy):

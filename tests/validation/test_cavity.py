@@ -160,6 +160,7 @@ def wall(cells):
     return seen["wall"], seen["open"], exact
 
 
+@pytest.mark.slow
 def test_line_above_a_conductor():
     # Its image has the opposite sign: P / P0 = 1 - J0(2 k h).
     errors, alone = [], []

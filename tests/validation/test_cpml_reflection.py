@@ -34,7 +34,7 @@ ALL = [
 ]
 
 
-@pytest.mark.slow(after=2)
+@pytest.mark.slow(after=1)
 @pytest.mark.x64  # float32 rounds at 1e-7 of the incident wave
 @pytest.mark.parametrize(("case", "cells"), ALL)
 def test_default_layer_reflects_less_than_meeps(case, cells):

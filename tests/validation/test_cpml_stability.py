@@ -51,7 +51,7 @@ CASES = {
 MARKS = {"2-D Ez": (), "2-D Hz, kappa": pytest.mark.x64, "3-D": pytest.mark.f32}
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*reflects visibly")  # thin, to be quick
 @pytest.mark.parametrize("case", [pytest.param(c, marks=MARKS[c]) for c in CASES])
 def test_energy_never_grows(case):

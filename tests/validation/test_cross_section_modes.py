@@ -73,6 +73,7 @@ def test_loss_of_a_filled_guide_is_exact_on_the_grid():
     assert complex(modes.effective_index[0]) == pytest.approx(exact, rel=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`grid` should have at least 10 cells")
 def test_dispersion_of_a_filled_guide_is_exact_on_the_grid():
     grid, pole = metal_grid(12), em.Lorentz(1.5, 20e9, 1e9)
@@ -117,6 +118,7 @@ def loaded(kind, n):
     return total.real
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`grid` should have at least 10 cells")
 @pytest.mark.parametrize(
     ("kind", "bracket", "order"),
@@ -149,7 +151,7 @@ def line(row, cell, margin):
 OPEN_Y = em.Boundaries(x=em.Periodic(), y=em.PEC())
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("pol", ["TE", "TM"])
 def test_slab_limit_is_the_slab_solver(pol):
     row = next(r for r in DATA["slab_neff"]["rows"] if r["pol"] == pol)
@@ -177,6 +179,7 @@ def test_slab_limit_is_the_slab_solver(pol):
     assert np.argmin(own) == (0 if pol == "TE" else 1)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("width", [0.4, 0.22])
 def test_slab_limit_agrees_with_the_table(width):
     rows = [r for r in DATA["slab_neff"]["rows"] if r["width"] == width][:2]
@@ -231,6 +234,7 @@ def test_strip_agrees_with_finite_elements(along):
     assert abs(error) < 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`grid` should have at least 10 cells")
 def test_rib_agrees_with_finite_elements():
     # A slab of 90 nm with a rib of 500 nm, 220 nm high in all, in silica. The rib
@@ -249,6 +253,7 @@ def test_rib_agrees_with_finite_elements():
     assert abs(error) < 1e-3
 
 
+@pytest.mark.slow
 def test_bent_guide_is_of_second_order():
     # Between walls at two radii E along the axis is J_nu and Y_nu of k rho.
     inner, outer = 0.03, 0.05

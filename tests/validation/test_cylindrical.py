@@ -46,7 +46,7 @@ def cavity_error(kind, m, cells):
     return np.min(np.abs(found.frequency / exact - 1))
 
 
-@pytest.mark.slow(after=2)
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("m", [0, 1, 3])
 @pytest.mark.parametrize("kind", ["TM", "TE"])
 def test_modes_of_a_metal_cylinder_converge_with_second_order(kind, m):
@@ -133,7 +133,7 @@ def radiated(component, m):
     return flow
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("component", "m"), [("Ez", 0), ("Er", 1)])
 def test_dipole_on_the_axis_radiates_what_it_must(component, m):
     flow = radiated(component, m)
@@ -155,6 +155,7 @@ WALLS = {
 }
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("m", [0, 1, 3])
 @pytest.mark.parametrize("walls", WALLS)
 def test_energy_is_conserved_in_a_random_medium(walls, m):
@@ -177,6 +178,7 @@ def test_energy_is_conserved_in_a_random_medium(walls, m):
     assert np.max(np.abs(energies / energies[0] - 1)) <= 1e-12
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("m", [0, 1, 3])
 def test_the_limit_of_the_time_step_is_the_true_one(m, monkeypatch):
     # The walls hold all six components: the limit is that of the matrix itself.

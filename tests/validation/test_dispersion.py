@@ -52,6 +52,7 @@ CELLS = (3, 4, 5)
 WIDTHS = (0.05e-6, 0.07e-6, 0.04e-6)
 
 
+@pytest.mark.slow(after=3)
 @pytest.mark.parametrize(("ndim", "polarisation"), [(2, "Ez"), (2, "Hz"), (3, None)])
 @pytest.mark.parametrize("angle", [0.0, 0.4, 1.1])
 def test_bloch_waves_have_yees_frequency_in_every_direction(ndim, polarisation, angle):

@@ -90,6 +90,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow(after=4)
 @pytest.mark.parametrize("case", CASES)
 def test_yee_energy_is_conserved(case):
     change = drift(*CASES[case])

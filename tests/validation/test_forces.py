@@ -103,7 +103,7 @@ def pressure(body, ndim, size, index, cells, inner, beyond, polarisation=None):
     return float(force["x"][0]) * SPEED_OF_LIGHT / intensity / shadow
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
 def test_pressure_on_a_cylinder_is_that_of_the_series(polarisation):
     want = cylinder(1.0, 2.0, polarisation)

@@ -129,6 +129,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow(after=3)
 @pytest.mark.parametrize("arrays", [False, True], ids=["numbers", "arrays"])
 @pytest.mark.parametrize("case", CASES)
 def test_lossy_wave_decays_at_the_analytic_rate(case, arrays):

@@ -101,7 +101,7 @@ class Scene:
         return {n: np.asarray(v) for n, v in advance(sim, start, STEPS).items()}
 
 
-@pytest.mark.slow(after=4)
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("mirror", ["PMC", "PEC"])
 @pytest.mark.parametrize(
     ("ndim", "polarisation", "axis"),

@@ -13,7 +13,7 @@ def digits(found, certified):
     return float(-np.log10(np.maximum(error, 1e-15)).min())
 
 
-@pytest.mark.slow(after=12)
+@pytest.mark.slow(after=3)
 @pytest.mark.parametrize("name", nist_strd.MODELS)
 def test_certified_values_are_found(name):
     case = nist_strd.read(name)

@@ -77,7 +77,7 @@ def powers(angles, polarisation, cells):
     return -np.asarray(back[1] / on[0]), np.asarray(on[1] / on[0])
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
 def test_half_space_reflects_and_transmits_as_fresnel_says(polarisation):
     degrees = np.array([0.0, 20.0, 40.0, 60.0])

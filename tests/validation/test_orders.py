@@ -77,6 +77,7 @@ CAVITIES = {
 }
 
 
+@pytest.mark.slow(after=2)
 @pytest.mark.parametrize("name", CAVITIES)
 def test_cavity_is_of_second_order(name):
     cavity = CAVITIES[name]
@@ -102,6 +103,7 @@ def bent(s):
     return LENGTH * (s / 2 + s**2 / 2)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(
     ("modes", "polarisation"), [((3,), None), ((2, 1), "Ez"), ((1, 2), "Hz")]
 )
@@ -120,6 +122,7 @@ def test_smoothly_graded_cavity_is_of_second_order(modes, polarisation):
     assert order == pytest.approx(2, abs=ORDER)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
 def test_smooth_edges_keep_second_order(polarisation):
     # As its docstring asks: half the widths, and the square root of the ratio.

@@ -40,6 +40,7 @@ def rows():
             )
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.x64
 @pytest.mark.parametrize("row", list(rows()))
 def test_efficiencies_of_a_cylinder(row):
@@ -162,7 +163,7 @@ def of_metal(polarisation, size):
     return 2 / size * np.sum(abs(parts) ** 2)
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.x64
 @pytest.mark.filterwarnings("ignore:The fields had not decayed")
 @pytest.mark.parametrize("polarisation", ["Ez", "Hz"])

@@ -108,6 +108,7 @@ def name_of(row):
     return "{n_core:.4g}/{n_clad:g} w {width:g} {pol} at {wavelength:.4g}".format(**row)
 
 
+@pytest.mark.slow(after=2)
 @pytest.mark.x64
 @pytest.mark.parametrize("row", ROWS, ids=name_of)
 def test_effective_index_is_that_of_the_table(row):
@@ -126,12 +127,14 @@ def test_effective_index_is_that_of_the_table(row):
     assert np.max(np.abs(extrapolated)) < 1e-4
 
 
+@pytest.mark.slow
 def test_modes_beyond_the_last_are_not_called_guided():
     row = ROWS[0]
     slab = Slab(row, uniform_edges(row, 0.02))
     assert [bool(slab.mode(order).guided) for order in (1, 2, 3)] == [1, 1, 0]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(
     ("row", "order", "limit"),
     [(0, 1, 1e-4), (0, 2, 1e-4), (1, 1, 1.3e-4), (1, 2, 8e-4)],
@@ -144,6 +147,7 @@ def test_effective_index_on_a_uniform_grid_of_5_nm(row, order, limit):
     assert abs(error) < limit
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.x64
 @pytest.mark.parametrize(("row", "order"), [(ROWS[0], 1), (ROWS[1], 2)])
 def test_effective_index_is_of_second_order(row, order):
@@ -181,6 +185,7 @@ def moved(epsilon, way, step):
     return jax.tree.map(lambda e, d: e + step * d, epsilon, way)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.x64
 @pytest.mark.parametrize(("row", "order"), [(ROWS[0], 2), (ROWS[1], 1)])
 def test_gradient_of_the_index_is_hellmann_feynmans(row, order):
@@ -206,6 +211,7 @@ def test_gradient_of_the_index_is_hellmann_feynmans(row, order):
     assert directional == pytest.approx(numeric, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pol", "ends"), [("TE", em.PEC()), ("TM", em.Periodic())])
 def test_gradients_are_finite_beside_degenerate_radiation_modes(pol, ends):
     # Above the cladding's index the modes of a symmetric slab come in pairs, equal to
@@ -222,6 +228,7 @@ def test_gradients_are_finite_beside_degenerate_radiation_modes(pol, ends):
         assert jnp.all(jnp.isfinite(slope_))
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.x64
 @pytest.mark.parametrize("pol", ["TE", "TM"])
 def test_profile_derivative_agrees_with_differences(pol):

@@ -63,6 +63,7 @@ def test_opposite_flow_looks_the_same():
         np.testing.assert_allclose(again, maps, atol=1e-13 if X64 else 1e-5)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.x64
 @pytest.mark.parametrize("convention", ["physical", "homodyne"])
 def test_gradient_agrees_with_finite_differences(convention):

@@ -24,6 +24,7 @@ def test_shear_argument_passes_its_first_zero():
     assert last > 1.5 * np.pi
 
 
+@pytest.mark.slow
 def test_physical_convention_agrees_with_particles(found):
     verdict = couette.judge(found, couette.predicted("physical"))
     # 72 values, neighbours strongly correlated: the largest of so many normal numbers

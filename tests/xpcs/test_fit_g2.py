@@ -19,6 +19,7 @@ def curves(decays, seed=0, noise=NOISE):
     return OneTime(LAGS, clean + noise * drawn, NOISE, Q)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(
     ("shape", "make"),
     [

@@ -65,6 +65,7 @@ def chi2(fitted, data):
     return np.sum((np.triu(left, 1) / NOISE) ** 2)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("convention", ["physical", "homodyne"])
 def test_what_was_simulated_is_found_within_its_errors(convention):
     true = flow(convention)
@@ -124,7 +125,7 @@ def joint(data, scaling_rows):
     )
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("scaling", [PerAngle(), Shared(), Fourier(1)])
 def test_elimination_agrees_with_the_joint_fit(scaling):
     contrast = CONTRAST if not isinstance(scaling, Shared) else np.full(3, 0.25)
@@ -144,6 +145,7 @@ def test_elimination_agrees_with_the_joint_fit(scaling):
     assert np.max(np.abs(difference)) < 1e-7
 
 
+@pytest.mark.slow
 def test_known_contrast_and_offset_are_no_parameters():
     data = measured(flow())
     found = fit_two_time(data, flow(), scaling=Constant(CONTRAST), fixed=hold)
@@ -163,6 +165,7 @@ def test_contrast_ends_at_its_bound():
     assert found.result.chi2 > free.result.chi2
 
 
+@pytest.mark.slow
 def test_masked_pairs_and_the_lower_triangle_are_not_read():
     data = measured(flow())
     expected = fit_two_time(data, flow(), fixed=hold).result.values
@@ -182,6 +185,7 @@ def test_masked_pairs_and_the_lower_triangle_are_not_read():
     assert jnp.max(jnp.abs(found.values - expected) / found.standard_errors) < 0.5
 
 
+@pytest.mark.slow
 def test_errors_of_each_value_weight_it():
     data = measured(flow())
     whole = eqx.tree_at(lambda d: d.sigma, data, jnp.full(data.c2.shape, NOISE))
@@ -230,6 +234,7 @@ def test_static_maps_of_many_wavevectors_fit_in_one_batch():
     assert np.allclose(jax.jit(jax.vmap(fitted))(stacked), 9000, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_direction_stays_within_its_bounds():
     far = eqx.tree_at(lambda m: m.shear.phi0, flow(), flow().shear.phi0 + np.pi)
     data = measured(flow())
@@ -279,6 +284,7 @@ def test_derivative_with_respect_to_the_data_is_that_of_differences():
     assert np.isclose(exact, slope, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [3e2, 5e4, 1e6])
 def test_diffusion_does_not_change_its_sign(start):
     # Maps hold its size alone, and from far above a step leads across 0.

@@ -55,7 +55,7 @@ def spread(noise, shared):
     return np.mean(np.square(plain)), np.mean(np.square(robust))
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [False, True])
 def test_errors_cover_the_fluctuations_of_frames(shared):
     noise = (WhiteNoise(0.01), FrameNoise(0.01, shared=shared))
