@@ -76,7 +76,10 @@ def precision():
     [
         *QUICK,
         *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW),
-        *(pytest.param(name, marks=pytest.mark.devices) for name in MANY),
+        *(
+            pytest.param(name, marks=[pytest.mark.devices, pytest.mark.slow])
+            for name in MANY
+        ),
     ],
 )
 @pytest.mark.usefixtures("precision")

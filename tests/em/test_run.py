@@ -425,6 +425,7 @@ def test_checkpoint_is_resumed_under_another_layout(whole, tmp_path, first, seco
     check_close(got.state, whole.state)
 
 
+@pytest.mark.slow
 @pytest.mark.devices
 def test_storing_and_loading_under_a_layout_changes_no_bit(tmp_path):
     sim, layout, keep = line(200), cut(8), Checkpointing(tmp_path / "one", 90)

@@ -53,6 +53,7 @@ def test_pad_and_crop_transform():
     np.testing.assert_allclose(jax.grad(energy)(values[1]), 2 * values[1])
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.devices
 @pytest.mark.parametrize(
     ("shape", "axes", "grid", "padded"),

@@ -60,7 +60,7 @@ def test_nonlinear_media_on_any_mesh_agree_with_one_device():
     assert float(cut_slope) == pytest.approx(float(slope), rel=1e-10)
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.f32
 @pytest.mark.parametrize("scene", ["walls", "rz"])
 def test_run_goes_on_with_other_devices(scene, tmp_path):

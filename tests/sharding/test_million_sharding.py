@@ -33,6 +33,7 @@ def test_devices_agree(expected, devices):
     assert_same(least_squares(problem(), mesh=runtime.mesh(devices)), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("devices", [2, 4])
 def test_devices_agree_block_by_block(expected, saved, devices):
     data = np.load(saved, mmap_mode="r")
@@ -45,6 +46,7 @@ def test_devices_agree_block_by_block(expected, saved, devices):
     assert_same(found, expected)
 
 
+@pytest.mark.slow
 def test_a_fit_goes_on_with_fewer_devices(expected, saved, tmp_path):
     data = np.load(saved, mmap_mode="r")
     streamed = problem((data[0], data[1]))

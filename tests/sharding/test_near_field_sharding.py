@@ -20,6 +20,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 def test_far_field_and_its_gradient_on_a_mesh():
     sim = scene("Ez", block(1.5), steps=60)
 

@@ -36,7 +36,7 @@ def test_any_mesh_gives_the_same_tracks():
     np.testing.assert_allclose(batches.positions, expected.positions, atol=1e-12)
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.x64
 @pytest.mark.parametrize("count", [2, 4])
 def test_processes_give_the_same_rows(tmp_path, count):
@@ -58,6 +58,7 @@ def test_devices_do_not_talk_to_each_other():
         assert name not in text
 
 
+@pytest.mark.slow
 @pytest.mark.f32
 def test_a_driven_run_on_devices_writes_and_resumes_the_same_rows(tmp_path):
     field, at = gridded_gyre(), seeds(COUNT).astype("f4")

@@ -84,6 +84,7 @@ def test_communication_is_one_permute_in_the_loop_and_one_sum():
     assert counts(slope, weights, INPUTS) == [2, 2, 0, 0]
 
 
+@pytest.mark.slow
 def test_a_stage_that_is_singular_at_zero_has_finite_gradients():
     def root(weight, x):
         return weight * jnp.sqrt(x)
@@ -103,6 +104,7 @@ def test_a_stage_that_is_singular_at_zero_has_finite_gradients():
     assert_near(found, expected)
 
 
+@pytest.mark.slow
 def test_modules_and_trees_pass_through():
     mesh = runtime.mesh(stage=2)
     layers = eqx.filter_vmap(lambda key: eqx.nn.MLP(WIDTH, WIDTH, 8, 1, key=key))(

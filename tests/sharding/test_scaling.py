@@ -78,6 +78,7 @@ def run(sim, layout):
     return jax.jit(last).lower(sim).compile()
 
 
+@pytest.mark.slow(after=3)
 @pytest.mark.parametrize(
     ("kind", "faces", "sizes"),
     [

@@ -95,7 +95,7 @@ def bounded(x, rows, steps=60):
 
 CASES["a layer at one end"] = lambda: bounded((em.PMC(), em.CPML(4)), 12)
 CASES["two rows"] = lambda: bounded((em.PEC(), em.PEC()), 4)
-RARE = ["Hz", "magnetic losses"]
+RARE = ["Hz", "magnetic losses", "Ez", "poles", "a layer at one end", "two rows"]
 
 
 @pytest.mark.usefixtures("any_size")
@@ -117,6 +117,7 @@ def test_a_sweep_agrees_with_one_device(case, parts):
     check_equal(program(sim), em.simulate(sim))
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.usefixtures("any_size")
 @pytest.mark.parametrize("name", ["permittivity until decay", "layer"])
 def test_a_batch_is_swept(name):
@@ -175,6 +176,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.f32
 @pytest.mark.parametrize("case", ["y", *SHAPES])
 def test_what_a_sweep_cannot_do_or_is_slower_at_is_done_in_half_steps(case):
@@ -200,6 +202,7 @@ def lossy_and_driven():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.f32
 @pytest.mark.usefixtures("any_size")
 @pytest.mark.parametrize("make", [lambda: skewed("walls"), lossy_and_driven])
@@ -207,6 +210,7 @@ def test_media_that_read_fields_between_the_halves_are_not_swept(make):
     assert not swept(compiled(make(), cut((2,))))
 
 
+@pytest.mark.slow
 @pytest.mark.x64
 @pytest.mark.usefixtures("any_size")
 def test_derivatives_pass_a_swept_run():
@@ -227,6 +231,7 @@ def test_derivatives_pass_a_swept_run():
     jax.clear_caches()
 
 
+@pytest.mark.slow
 @pytest.mark.f32
 @pytest.mark.usefixtures("any_size")
 def test_a_driven_run_sweeps_as_well():
