@@ -1,9 +1,16 @@
+from itertools import product
+
 import jax
 import jax.numpy as jnp
 import pytest
 
 from physax._checks import PhysaxError
-from physax.em import CPML, cpml_coefficients
+from physax.em import CPML, Boundaries, Simulation, _step, cpml_coefficients
+from physax.em._program import build_program
+from physax.em._state import rest
+from physax.em._step import half_step
+from physax.em._transpose import transposed_half_step
+from physax.grid import Grid
 from physax.units import EPSILON_0, ETA_0, MICRO, NANO, SPEED_OF_LIGHT
 
 
@@ -97,3 +104,27 @@ def test_python_numbers_and_arrays_compile_once():
     run(CPML(8, reflection=1e-5))
     run(CPML(8, reflection=jnp.asarray(1e-5, float)))
     assert traces == 1
+
+
+def test_large_blocks_are_stepped_like_small_ones(monkeypatch):
+    # Along the last axis layers are added in other ways, for the speed alone.
+    grid = Grid.uniform((20, 18, 17), float(SPACING))
+    sim = Simulation(grid, boundaries=Boundaries.all(CPML(8, kappa_max=2.0)), steps=1)
+    program = build_program(sim)
+    state = rest(program)
+    keys = iter(jax.random.split(jax.random.key(0), 100))
+    noise = lambda x: jax.random.normal(next(keys), x.shape, x.dtype)  # noqa: E731
+    fields, psi = jax.tree.map(noise, (state.fields, state.psi))
+
+    def stepped(way, electric):
+        step = lambda *x: way(program.stepper, *x, electric=electric)  # noqa: E731
+        return str(jax.make_jaxpr(step)(fields, psi)), jax.jit(step)(fields, psi)
+
+    for way in product((half_step, transposed_half_step), (False, True)):
+        with monkeypatch.context() as patch:
+            small = stepped(*way)
+            patch.setattr(_step, "_CACHED", 0)
+            large = stepped(*way)
+        assert small[0] != large[0]
+        pairs = zip(*map(jax.tree.leaves, (small[1], large[1])), strict=True)
+        assert all(jnp.allclose(a, b, atol=1e-12) for a, b in pairs)

@@ -19,6 +19,15 @@ from ._row import Row, entries_in
 
 Arrays = dict[str, Num[Array, "..."]]
 
+# Bytes of all fields of a block, up to which pads in a kernel do not slow it down.
+_CACHED = 1 << 24
+
+
+def joins_last(fields: Arrays) -> bool:
+    """Whether slabs along the last axis are fused into the update on a CPU, too."""
+    size = sum(field.size * field.dtype.itemsize for field in fields.values())
+    return next(iter(fields.values())).ndim == 3 and size < _CACHED
+
 
 class Stepper(eqx.Module):
     r"""The coefficients of a step on one block of the grid.
@@ -214,9 +223,10 @@ def half_step(
 
     The whole grid gets the plain update. What the layers add is computed in the slabs
     alone. On a GPU it is padded and fused into the update, as to launch a kernel for
-    each slab takes longer. On a CPU this is done along the last axis of three; along
-    the others, whose slabs are contiguous in memory, and in rows alone it is added in
-    place afterwards. Each of these choices was the fastest measured.
+    each slab takes longer. On a CPU this is done along the last axis of three in blocks
+    that a cache may hold; along the others, whose slabs are contiguous in memory, in
+    larger blocks, and in rows alone it is added in place afterwards. Each of these
+    choices was the fastest measured.
 
     Args:
         stepper: The coefficients.
@@ -269,6 +279,7 @@ def advanced(
     ndim, last, forward = parts.ndim, parts.ndim - 1, not electric
     # Around an axis, what is added later takes part in the curls of slabs.
     launches = default_platform() != "cpu" and stepper.axes[0].radial is None
+    joins = joins_last(fields)
     curls, later, read = {}, [], {}
     for term in terms:
         axis, source = stepper.axes[term.axis], fields[term.source]
@@ -287,7 +298,7 @@ def advanced(
         cells = block.shape[term.axis]
         metric = along(axis.metric(term, electric=electric), term.axis, ndim)
         curl, inside = difference(0, cells), None
-        fused = beside is None and (launches or (ndim == 3 and term.axis == last))
+        fused = beside is None and (launches or (joins and term.axis == last))
         for side, slab, rows in slabs_of(axis, electric=electric):
             start = 0 if side == "low" else cells - slab.cells
             stop = start + slab.cells

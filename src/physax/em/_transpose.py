@@ -15,6 +15,7 @@ from ._step import (
     along,
     bends_of,
     in_whole,
+    joins_last,
     psi_name,
     slabs_of,
     turns_of,
@@ -65,7 +66,7 @@ def transposed_half_step(
             driven = along(metric, term.axis, parts.ndim) * driven
         # The end of the block whose values the neighbour's cells read.
         end = block.end(driven, term.axis, last=not electric)
-        fused = parts.ndim == 3 and term.axis == parts.ndim - 1
+        fused = term.axis == parts.ndim - 1 and joins_last(fields)
         inside = None
         for one in found:
             entered = one.cut(given[term.target])
