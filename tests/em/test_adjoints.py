@@ -182,7 +182,7 @@ def test_exact_adjoints_agree_and_taylor_remainders_are_of_second_order(kind):
     check_taylor(sim, lambda leaves: figure(run(leaves).monitors), start, want)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_frequency_domain_agrees_once_the_fields_have_left(kind):
     # A narrow pulse leaves no static fields; under Bloch faces a mode is trapped.

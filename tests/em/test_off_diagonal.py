@@ -7,7 +7,11 @@ import pytest
 
 from physax import em
 from physax._checks import ArgumentError
-from physax.em._tilt import allowed
+from physax.em import _tilt
+from physax.em._boxes import cells_of
+from physax.em._program import build_program
+from physax.em._state import rest
+from physax.em._tilt import allowed, gathered, lean, spread
 from physax.grid import Grid
 from physax.units import SPEED_OF_LIGHT
 from tests.em.scenes import CELL, FREQUENCIES, PULSE, at, enclosed, skewed
@@ -37,6 +41,53 @@ def small(inverse=0.1, box=BOX, *, polarisation="Hz", pair="xy", **options):
         polarisation=polarisation,
         **given,
     )
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+@pytest.mark.parametrize("box", [((0, 7), (0, 6), (0, 5)), ((2, 6), (0, 6), (1, 2))])
+def test_a_step_adds_the_means_of_means(box, platform, monkeypatch):
+    monkeypatch.setattr(_tilt, "default_platform", lambda: platform)
+    random = np.random.default_rng(0)
+    entries = {}
+    for pair in ("xy", "xz", "yz"):
+        entries[pair] = random.uniform(-0.1, 0.1, [high - low for low, high in box])
+        # Nothing is known of neighbours below the box.
+        for axis in pair:
+            np.moveaxis(entries[pair], "xyz".index(axis), 0)[0] = 0
+    medium = em.Medium(2.0, off_diagonals=em.OffDiagonal(box, entries))
+    sim = em.Simulation(
+        Grid.uniform((7, 6, 5), CELL),
+        medium,
+        em.Boundaries(y=(em.PEC(), em.PMC())),
+        steps=1,
+    )
+    program = build_program(sim)
+    stepper, (one,) = program.stepper, program.tilts
+    fields, curls = (
+        {
+            name: jnp.asarray(random.normal(size=value.shape))
+            for name, value in rest(program).fields.items()
+            if name[0] == "E"
+        }
+        for _ in range(2)
+    )
+
+    @jax.jit
+    def both(fields, curls):
+        new, _ = lean(program.tilts, stepper, fields, curls)
+        here = cells_of(one.here(stepper.block))
+        pushes = {name: curl[here] for name, curl in curls.items()}
+        more = spread(one, stepper.block, gathered(one, stepper.block, pushes))
+        want = {
+            name: stepper.rows[name].update(fields[name], curl).at[here].add(more[name])
+            for name, curl in curls.items()
+        }
+        return new, want
+
+    new, want = both(fields, curls)
+    for name, value in want.items():
+        np.testing.assert_allclose(new[name], value, rtol=0, atol=1e-13)
 
 
 @pytest.mark.slow

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from physax import em
-from physax.em import _state, _step
+from physax.em import _state, _step, _tilt
 from physax.runtime import default_platform
 
-from .scenes import SCENES, dispersive
+from .scenes import SCENES, dispersive, skewed
 
 
 pytestmark = [
@@ -24,7 +24,7 @@ pytestmark = [
 @pytest.fixture
 def gpu(monkeypatch):
     """Traces under this device, which nothing else does, take the GPU's way."""
-    for module in (_step, _state):
+    for module in (_step, _state, _tilt):
         monkeypatch.setattr(module, "default_platform", lambda: "gpu")
     return lambda: jax.default_device(jax.devices("cpu")[0])
 
@@ -35,9 +35,9 @@ def assert_close(found, wanted, rtol=1e-12):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scene", ["Ez", "3-D", "rz", "1-D", "Hz", "walls", "bloch"])
+@pytest.mark.parametrize("scene", [*SCENES, "tensors"])
 def test_fields_and_monitors_are_those_of_a_cpu(scene, monkeypatch, gpu):
-    sim = SCENES[scene]()
+    sim = skewed("3-D") if scene == "tensors" else SCENES[scene]()
     with gpu():
         found = em.simulate(sim)
     monkeypatch.undo()

@@ -62,7 +62,6 @@ def scattered():
     return em.s_parameters(guide(scatterer()), ports(), WAVE)
 
 
-@pytest.mark.slow
 def test_straight_waveguide_transmits_everything_and_reflects_nothing(straight):
     # What is reflected comes from the absorbing layers: less than 1e-3 in amplitude.
     for name, other in (("left", "right"), ("right", "left")):

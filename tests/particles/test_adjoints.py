@@ -48,7 +48,6 @@ def assert_taylor(function, point, direction, steps=(1e-2, 5e-3)):
     np.testing.assert_allclose(slope, middle, rtol=1e-7, atol=1e-8)
 
 
-@pytest.mark.slow
 def test_by_seeds_and_by_a_parameter_of_the_flow():
     direction = np.random.default_rng(0).standard_normal((6, 2))
     at = jnp.asarray(seeds())

@@ -24,7 +24,7 @@ from . import flows
 
 pytestmark = pytest.mark.x64
 
-SOLVERS = [Euler(), RK2(), RK4(), RK4ThreeEighths()]
+SOLVERS = [RK4(), RK2(), Euler(), RK4ThreeEighths()]
 
 
 def rotation(t, x):
@@ -46,7 +46,7 @@ def observed_order(velocity, seeds, exact, end, solver, steps):
     return np.log2(errors[0] / errors[1])
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow(after=2)
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda s: type(s).__name__)
 def test_order_in_solid_rotation(solver):
     seeds, angle = np.array([[1.0, 0.0], [0.3, -0.4]]), 2.0

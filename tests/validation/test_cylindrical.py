@@ -156,7 +156,7 @@ WALLS = {
 
 
 @pytest.mark.slow(after=1)
-@pytest.mark.parametrize("m", [0, 1, 3])
+@pytest.mark.parametrize("m", [1, 0, 3])
 @pytest.mark.parametrize("walls", WALLS)
 def test_energy_is_conserved_in_a_random_medium(walls, m):
     low, faces = WALLS[walls]

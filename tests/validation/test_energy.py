@@ -90,8 +90,18 @@ CASES = {
 }
 
 
-@pytest.mark.slow(after=4)
-@pytest.mark.parametrize("case", CASES)
+QUICK = {
+    "1-D PMC high, random",
+    "2-D Ez Bloch, random",
+    "2-D Hz PMC low, random, graded",
+    "3-D PMC high, random",
+}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(x, marks=[pytest.mark.slow] * (x not in QUICK)) for x in CASES],
+)
 def test_yee_energy_is_conserved(case):
     change = drift(*CASES[case])
     print(f"drift {change:.2g}")

@@ -129,9 +129,22 @@ CASES = {
 }
 
 
-@pytest.mark.slow(after=3)
-@pytest.mark.parametrize("arrays", [False, True], ids=["numbers", "arrays"])
-@pytest.mark.parametrize("case", CASES)
+# More of what others show.
+LONG = {"magnetic", "both"}
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [False, pytest.param(True, marks=pytest.mark.slow)],
+    ids=["numbers", "arrays"],
+)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(x, marks=[pytest.mark.slow] * ("3-D" in x or x in LONG))
+        for x in CASES
+    ],
+)
 def test_lossy_wave_decays_at_the_analytic_rate(case, arrays):
     where, medium, k, exact = CASES[case]
     sizes = (20, 40)

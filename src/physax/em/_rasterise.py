@@ -319,12 +319,13 @@ def _uncoupled(value: Array, electric: Sequence[str]) -> Array:
         names = {"E" + AXES[i], "E" + AXES[j]}
         if not names & set(electric) or names <= set(electric):
             continue
-        value = check(
-            value,
+        entry = check(
+            value[i, j],
             value[i, j] == 0,
             f"`permittivity` must not couple {min(names)} and {max(names)} where only "
             f"{tuple(electric)} are stepped (take a grid with three axes)",
         )
+        value = value.at[i, j].set(entry)
     return value
 
 
