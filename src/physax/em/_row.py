@@ -62,11 +62,17 @@ class Row(eqx.Module):
         return field + curl / m if s is None else ((m - s) * field + curl) / (m + s)
 
 
-def entries_in(value: Array, where: Box | None) -> Array:
-    """Returns the entries in a box of local cells; a number stands for all."""
+def entries_in(value: Array, where: Box | None, within: Box | None = None) -> Array:
+    """Returns the entries in a box of local cells; a number stands for all.
+
+    Args:
+        value: The entries, or a number.
+        where: The box; without it all entries.
+        within: Of which cells the entries are, if not of all.
+    """
     if where is None or value.ndim == 0:
         return value
-    return value[cells_of(where)]
+    return value[cells_of(where, within)]
 
 
 def build_row(medium: Medium, component: str, step_length: Num[Array, ""]) -> Row:

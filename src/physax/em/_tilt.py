@@ -171,9 +171,9 @@ def lean(
             change[name] = row.drive(rest, where)
             push[name] = rest if one.plain else _weight(one, name) * change[name]
         # XLA's CPU backend vectorises a kernel with the pads of one pair, not of two.
-        alone, begun = size_of(where) == stepper.block.shape, set()
+        whole, begun = size_of(where) == stepper.block.shape, set()
         for name, pieces in beside(one, stepper.block, push):
-            fused = default_platform() != "cpu" or (alone and name not in begun)
+            fused = default_platform() != "cpu" or (whole and name not in begun)
             for cells, curl in pieces:
                 value = finished(one, stepper, name, cells, curl)
                 new[name] = _plus(stepper.block, new[name], cells, value, fused=fused)
@@ -196,12 +196,7 @@ def finished(tilt: Tilt, stepper: Stepper, name: str, where: Box, curl: Array) -
     """Returns what an averaged curl drives in some cells of the block."""
     if tilt.plain:
         return curl
-    starts = [low for low, _ in tilt.here(stepper.block)]
-    inside = [
-        (low - start, high - start)
-        for (low, high), start in zip(where, starts, strict=True)
-    ]
-    weight = entries_in(_weight(tilt, name), tuple(inside))
+    weight = entries_in(_weight(tilt, name), where, tilt.here(stepper.block))
     return weight * stepper.rows[name].drive(curl, where)
 
 

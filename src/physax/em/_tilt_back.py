@@ -44,18 +44,12 @@ def tilts_back(
         own = {name: fields[name][cells_of(where)] for name in one.names}
         nodal = gathered(one, stepper.block, weighed(one, own))
         back = spread(one, stepper.block, nodal)
-        more = {
-            name: finished(one, stepper, name, where, curl)
-            for name, curl in back.items()
-        }
+        more = _finished(one, stepper, back)
         if plan.tilts:
             block = program.stepper.block
             averaged = gathered(one, block, weighed(one, leant[i]))
             curls = spread(one, block, averaged)
-            ahead = {
-                name: finished(one, program.stepper, name, where, curl)
-                for name, curl in curls.items()
-            }
+            ahead = _finished(one, program.stepper, curls)
             sums.append(
                 _added(
                     carry.tilts[i], one, nodal, averaged, (own, leant[i]), (back, curls)
@@ -73,6 +67,14 @@ def tilts_back(
     )
     seen = noted(plan, {name: fields[name] for name in carry.seen})
     return eqx.tree_at(lambda c: c.seen, carry, seen), taken
+
+
+def _finished(tilt: Tilt, stepper: Stepper, curls: Arrays) -> Arrays:
+    """Returns what averaged curls in the whole box drive."""
+    where = tilt.here(stepper.block)
+    return {
+        name: finished(tilt, stepper, name, where, curl) for name, curl in curls.items()
+    }
 
 
 def _added(
