@@ -5,14 +5,17 @@ STAMP := $(VENV)/.stamp
 PY := $(VENV)/bin/python
 WORKERS ?= 2
 
+# What is imported is compiled once, for all sessions: some 20 s for each worker, most of
+# it type checks. All that is installed would take longer.
+export PYTHONDONTWRITEBYTECODE :=
+
 # Tests compile thousands of small programs. With these settings jax keeps every one
 # of them, which makes the second run several times faster.
 CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.jax_cache \
 	JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
 	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 # Tests of one file stay together as long as each worker has some: they share fixtures.
-# All sessions share the bytecode: some 20 s for each worker, most of it type checks.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(CACHE) $(PY) -m pytest -q --dist worksteal
+PYTEST := $(CACHE) $(PY) -m pytest -q --dist worksteal
 # Most of the time of the tests goes to the compiler; what they show does not depend on
 # how far it goes. Slow ones of these run longer than they compile, in float32; there
 # eight devices and one differ by their order of operations, which is looser without
@@ -55,10 +58,10 @@ $(STAMP): pyproject.toml constraints/py311.txt constraints/py313.txt
 	echo "Setting up $(VENV) with $$($$python --version) and constraints/$$pins.txt"; \
 	set -e; \
 	$$python -m venv $(VENV); \
-	$(PY) -m pip install -qq --disable-pip-version-check \
-		-c constraints/$$pins.txt hatchling editables; \
-	$(PY) -m pip install -qq --disable-pip-version-check --no-build-isolation \
-		-c constraints/$$pins.txt -e '.[dev,docs]'
+	pip="$(PY) -m pip install -qq --disable-pip-version-check --no-compile \
+		-c constraints/$$pins.txt"; \
+	$$pip hatchling editables; \
+	$$pip --no-build-isolation -e '.[dev,docs]'
 	@touch $@
 
 demo: $(STAMP)
