@@ -166,6 +166,23 @@ def test_ports_that_overlap_are_refused():
         em.s_parameters(sim, both, 16.2 * CELL)
 
 
+def test_ports_of_guides_side_by_side_may_share_what_is_between_them():
+    # As the outputs of the published power splitter do.
+    eps = np.ones(SHAPE)
+    eps[:, 20:26] = eps[:, 36:42] = 12.0
+    width, offset = 22 * CELL, 4 * CELL
+    low, high, between = (
+        em.Port(at(64, y), width, "-x", offset=offset) for y in (23, 39, 30)
+    )
+    with pytest.warns(PhysaxWarning, match="had not decayed|smaller than its mode"):
+        found = em.s_parameters(
+            guide(eps, steps=10), {"low": low, "high": high}, WAVE, inputs=["low"]
+        )
+    assert set(found.ports) == {"low", "high"}
+    with pytest.raises(ArgumentError, match="must not overlap as far as the middle"):
+        em.s_parameters(guide(eps), {"low": low, "other": between}, WAVE)
+
+
 def test_a_port_in_a_conductor_is_refused():
     # A wall of copper painted into the line.
     sigma = np.zeros((64, 12))

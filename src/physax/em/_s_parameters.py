@@ -15,7 +15,6 @@ from .._checks import ArgumentError, at_once, by_name, check, positive, traced, 
 from ..grid import Box, Grid, Layout
 from ..units import SPEED_OF_LIGHT
 from ._adjoints import AbstractAdjoint
-from ._boxes import meet
 from ._cut_off import check_modes, check_travels
 from ._frame import build_frame
 from ._march import Decay
@@ -41,6 +40,14 @@ def _port_boxes(sim: Simulation, ports: Mapping[str, Port]) -> dict[str, Box]:
     }
 
 
+def _holds_middle(box: Box, other: Box) -> bool:
+    """Whether a box holds the middle of another."""
+    return all(
+        2 * low <= start + stop < 2 * high
+        for (low, high), (start, stop) in zip(box, other, strict=True)
+    )
+
+
 def _check_places(
     sim: Simulation, ports: Mapping[str, Port], lowest: Float[Array, ""]
 ) -> None:
@@ -50,10 +57,13 @@ def _check_places(
         a, b = ports[one], ports[other]
         # Several modes of one waveguide are measured on the same samples.
         modes = here == there and a.direction == b.direction and a.mode != b.mode
-        if a.axis == b.axis and meet(here, there) and not modes:
+        # Ports of guides side by side may share what is between these.
+        same = _holds_middle(here, there) or _holds_middle(there, here)
+        if a.axis == b.axis and same and not modes:
             raise ArgumentError(
-                f"Ports {one!r} and {other!r} must not overlap, but take the samples "
-                f"{here} and {there}. Move one, or make their `width` smaller."
+                f"Ports {one!r} and {other!r} must not overlap as far as the middle of "
+                f"one, but take the samples {here} and {there}. Move one, or make "
+                "their `width` smaller."
             )
     if traced((lowest, sim.medium)):
         return
@@ -288,9 +298,9 @@ def s_parameters(
 
     Raises:
         ArgumentError: If there are no ports, a name is unknown, a port has no room for
-            its monitor, the simulation has sources, ports overlap (several modes at
-            one place may), a port lies in a conductor, its mode does not travel, or a
-            nonlinear medium lacks a `power`.
+            its monitor, the simulation has sources, ports overlap as far as the middle
+            of one (several modes at one place may), a port lies in a conductor, its
+            mode does not travel, or a nonlinear medium lacks a `power`.
     """
     inputs = _checked_inputs(sim, ports, inputs)
     if power is None:
