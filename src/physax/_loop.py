@@ -16,6 +16,9 @@ from ._checks import ArgumentError
 
 State = TypeVar("State", bound=PyTree)
 
+Leap = Callable[[State, Int[Array, ""], Int[Array, ""]], tuple[State, Int[Array, ""]]]
+"""See `iterate`."""
+
 
 def divisor_near_root(steps: int) -> int:
     """Returns the largest divisor of `steps` that is at most its square root."""
@@ -61,6 +64,7 @@ def iterate(
     between: Callable[[State], State] | None = None,
     done: Callable[[State], Bool[Array, ""]] | None = None,
     save: Callable[[State, Int[Array, ""]], PyTree] | None = None,
+    leap: Leap | None = None,
 ) -> tuple[State, PyTree]:
     """Applies `step` for n = start, ..., stop - 1.
 
@@ -87,6 +91,9 @@ def iterate(
             skipped.
         save: What to record, as a function of the state and the number of steps done;
             asked at `start`, too.
+        leap: Makes several steps at once, as `step` would one by one; without reverse
+            mode. Maps a state, the number of its next step, and one past the last step
+            to be made, to a state and the number of its next step.
 
     Returns:
         The last state and the stacked records (`None` without `save`).
@@ -107,22 +114,40 @@ def iterate(
                 "`start` and `stop` must be integers with `done`, `save` or "
                 f"`checkpoint`, but are {start} and {stop}."
             )
-        return _unknown_length(step, state, start, stop, every, between), None
+        many = _many(step, leap)
+        return _unknown_length(many, state, start, stop, every, between), None
+    many = partial(_steps, step, checkpoint=checkpoint)
+    if leap is not None:
+        leaps = _many(step, leap)
+        many = lambda s, first, count: leaps(s, first, first + count)  # noqa: E731
     if every is None:
-        return _steps(step, state, start, max(stop - start, 0), checkpoint), None
-    return _chunks(step, state, start, stop, checkpoint, every, between, done, save)
+        return many(state, start, max(stop - start, 0)), None
+    return _chunks(many, state, start, stop, checkpoint, every, between, done, save)
 
 
-def _unknown_length(step, state, start, stop, every, between):
+def _many(step, leap: Leap | None):
+    """Returns a function that makes all steps between traced bounds."""
+    if leap is None:
+        body = lambda n, s: step(s, n)  # noqa: E731
+        return lambda state, start, stop: lax.fori_loop(start, stop, body, state)
+
+    def leaps(state, start, stop):
+        start, stop = jnp.asarray(start, jnp.int32), jnp.asarray(stop, jnp.int32)
+        turn = lambda c: leap(c[0], c[1], stop)  # noqa: E731
+        return lax.while_loop(lambda c: c[1] < stop, turn, (state, start))[0]
+
+    return leaps
+
+
+def _unknown_length(many, state, start, stop, every, between):
     """Loops between traced bounds, in pieces that end at multiples of `every`."""
-    body = lambda n, s: step(s, n)  # noqa: E731
     if between is None:
-        return lax.fori_loop(start, stop, body, state)
+        return many(state, start, stop)
 
     def piece(carry):
         n, state = carry
         end = jnp.minimum((n // every + 1) * every, stop)
-        state = lax.fori_loop(n, end, body, state)
+        state = many(state, n, end)
         fresh = between(state)
         whole = end % every == 0
         # Leaves that `between` passes on are the same tracers: nothing to select.
@@ -133,7 +158,7 @@ def _unknown_length(step, state, start, stop, every, between):
     return lax.while_loop(lambda c: c[0] < stop, piece, (start, state))[1]
 
 
-def _steps(step, state, first, count: int, checkpoint: int | None):
+def _steps(step, state, first, count: int, *, checkpoint: int | None):
     """Makes `count` steps from step `first`, in blocks that are replayed if asked."""
 
     def body(carry, k):
@@ -155,7 +180,7 @@ def _steps(step, state, first, count: int, checkpoint: int | None):
     return lax.scan(body, state, whole * size + jnp.arange(rest, dtype=jnp.int32))[0]
 
 
-def _chunks(step, state, start, stop, checkpoint, every, between, done, save):
+def _chunks(many, state, start, stop, checkpoint, every, between, done, save):
     """Makes the steps in chunks that end at multiples of `every`."""
     head = min(-start % every, max(stop - start, 0))
     if head and save is not None:
@@ -167,7 +192,7 @@ def _chunks(step, state, start, stop, checkpoint, every, between, done, save):
     keep = lambda s: s  # noqa: E731
 
     def advance(state, first, count):
-        state = _steps(step, state, first, count, checkpoint)
+        state = many(state, first, count)
         return state if between is None else between(state)
 
     def chunk(carry, k):
@@ -184,11 +209,7 @@ def _chunks(step, state, start, stop, checkpoint, every, between, done, save):
     finished = jnp.zeros((), bool)
     if head:
         whole_head = (start + head) % every == 0
-        state = (
-            advance(state, start, head)
-            if whole_head
-            else _steps(step, state, start, head, checkpoint)
-        )
+        state = advance(state, start, head) if whole_head else many(state, start, head)
         if whole_head and done is not None:
             finished = done(state)
     plain = between is None and done is None
@@ -215,7 +236,7 @@ def _chunks(step, state, start, stop, checkpoint, every, between, done, save):
         carry = (state, finished, records)
         state, finished, records = lax.scan(turn, carry, numbers)[0]
     if rest:
-        go = lambda s: _steps(step, s, stop - rest, rest, checkpoint)  # noqa: E731
+        go = lambda s: many(s, stop - rest, rest)  # noqa: E731
         state = go(state) if done is None else lax.cond(finished, keep, go, state)
     return state, records
 

@@ -1,5 +1,7 @@
 """Currents on boxes of samples: what every source becomes before a run."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
@@ -29,16 +31,44 @@ class Injection(eqx.Module):
     pulse: AbstractPulse
 
 
-def read_row(row: Row, block: Block, box: Box) -> Row:
+Read = Callable[[Array, Box, float], Array]
+"""Returns values at the samples of a box, a number where another block has them."""
+
+
+def read_row(row: Row, read: Read, box: Box) -> Row:
     """Returns a material row at the samples of a box."""
 
-    def read(value: Array, fill: float) -> Array:
-        return block.read(value, box, fill) if value.ndim else value
+    def entry(value: Array, fill: float) -> Array:
+        return read(value, box, fill) if value.ndim else value
 
     # A sample of another block gets inertia 1: its value is dropped, but must not be a
     # quotient by zero.
-    loss = None if row.loss is None else read(row.loss, 0.0)
-    return Row(read(row.inertia, 1.0), loss, row.gain, row.decay)
+    loss = None if row.loss is None else entry(row.loss, 0.0)
+    return Row(entry(row.inertia, 1.0), loss, row.gain, row.decay)
+
+
+def drives(
+    injections: list[Injection],
+    fields: dict[str, Array],
+    rows: dict[str, Row],
+    read: Read,
+    clock: Clock,
+) -> list[Array]:
+    """Returns what the currents of one half step add to the fields in their boxes.
+
+    Args:
+        injections: Those of the half step.
+        fields: All fields; only their types matter.
+        rows: Material rows by component.
+        read: Reads an entry of a row in a box.
+        clock: The middle of the half step's leapfrog interval.
+    """
+    found = []
+    for one in injections:
+        value = one.amplitude * one.pulse(clock, one.delay)
+        value = value.astype(jnp.result_type(value, fields[one.component]))
+        found.append(read_row(rows[one.component], read, one.box).drive(value))
+    return found
 
 
 def inject(
@@ -61,10 +91,7 @@ def inject(
         The fields.
     """
     fields = dict(fields)
-    for one in injections:
-        value = one.amplitude * one.pulse(clock, one.delay)
-        field = fields[one.component]
-        value = value.astype(jnp.result_type(value, field))
-        drive = read_row(rows[one.component], block, one.box).drive(value)
-        fields[one.component] = block.add(field, one.box, drive)
+    found = drives(injections, fields, rows, block.read, clock)
+    for one, drive in zip(injections, found, strict=True):
+        fields[one.component] = block.add(fields[one.component], one.box, drive)
     return fields

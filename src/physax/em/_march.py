@@ -15,6 +15,7 @@ from ._monitors import AbstractSpectralMonitor
 from ._program import Program
 from ._simulation import Simulation
 from ._state import State, look, required_layout, specs, step, total_energy
+from ._wavefront import leaps
 
 
 class Decay(eqx.Module):
@@ -91,6 +92,8 @@ def march(
     if until is not None:
         options["done"] = lambda s: decayed(program, s, until.threshold)
     body = partial(step, program, taped=taped, swept=not taped)
+    if not taped:
+        options["leap"] = leaps(program)
     return iterate(body, state, 0, steps, **options)[0]
 
 

@@ -322,7 +322,7 @@ class IncidentLine(eqx.Module):
         fields = dict(fields)
         for term, value in self.corrections(state, axes, electric=electric):
             field = fields[term.target]
-            drive = read_row(rows[term.target], block, term.box).drive(
+            drive = read_row(rows[term.target], block.read, term.box).drive(
                 value.astype(field.dtype)
             )
             fields[term.target] = block.add(field, term.box, drive)

@@ -33,6 +33,7 @@ from ._program import build_program
 from ._simulate import Result, finish, warn_of
 from ._simulation import Simulation, with_steps
 from ._state import State, energy, look, rest, step
+from ._wavefront import leaps
 
 
 class RunResult(eqx.Module):
@@ -99,9 +100,9 @@ def advance(
     program = build_program(sim, layout, watch)
 
     def loop(program, state):
-        options = {}
+        options: dict = {"leap": leaps(program)}
         if watch is not None:
-            options = {"every": watch, "between": partial(look, program)}
+            options |= {"every": watch, "between": partial(look, program)}
         body = partial(step, program, swept=True)
         return iterate(body, state, start, stop, **options)[0]
 

@@ -107,7 +107,7 @@ def advance(
     Returns:
         The state after it, and for each tilt these changes or nothing.
     """
-    swept = swept and _may_sweep(program)
+    swept = swept and may_sweep(program)
 
     def move(k, carry):
         moved, changes = _move(program, k, *carry[:-1], swept=swept)
@@ -192,7 +192,7 @@ def _move(
     return (fields, psi, poles, lines), changes
 
 
-def _may_sweep(program: Program) -> bool:
+def may_sweep(program: Program) -> bool:
     """Tells whether both halves of a step may go through `sweep`."""
     if program.tilts or program.powers:
         return False

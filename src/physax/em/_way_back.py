@@ -180,7 +180,7 @@ def _read_back(
             if key not in samples[name]:
                 continue
             field, block = fields[component], stepper.block
-            row = read_row(stepper.rows[component], block, box)
+            row = read_row(stepper.rows[component], block.read, box)
             more = row.drive(samples[name][key].astype(field.dtype))
             fields[component] = block.add(field, box, more)
     return eqx.tree_at(lambda c: c.fields, carry, fields)
