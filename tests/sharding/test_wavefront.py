@@ -124,7 +124,7 @@ def test_what_reads_or_changes_fields_in_each_step_is_swept_step_by_step(case, d
     assert depths[-1] is None
 
 
-@pytest.mark.slow(after=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["permittivity until decay", "time step"])
 def test_a_batch_takes_the_steps_that_all_of_it_may(name, depths):
     sim = bounded((em.CPML(4), em.CPML(4)), 26, steps=2000)
@@ -144,7 +144,6 @@ def test_a_batch_takes_the_steps_that_all_of_it_may(name, depths):
         check_equal(jax.tree.map(lambda x, k=k: x[k], got), run(value))
 
 
-@pytest.mark.slow(after=1)
 def test_a_driven_run_is_the_same_whatever_its_chunks(depths):
     sim = often()
     jax.clear_caches()
