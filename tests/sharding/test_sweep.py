@@ -77,19 +77,20 @@ CASES["magnetic losses"] = lambda: lossy("Ez")
 SHORT = em.GaussianPulse(2e14, 1e14)
 
 
-def bounded(x, rows, steps=60):
+def bounded(x, rows, steps=60, y=em.CPML(4), **options):  # noqa: B008
     """A run between these faces along the axis that is cut."""
     shape = (rows, 40)
     return em.Simulation(
         Grid.uniform(shape, CELL),
         em.Medium(jnp.full(shape, 2.0)),
-        em.Boundaries(x=x, y=em.CPML(4)),
+        em.Boundaries(x=x, y=y),
         polarisation="Hz",
         sources={"dipole": em.Dipole("Hz", at(rows / 2 + 0.5, 20.5), SHORT)},
         monitors={
             "fields": em.FieldMonitor(("Ey",), at(rows / 2, 9), at(2, 8), [2e14])
         },
         steps=steps,
+        **options,
     )
 
 

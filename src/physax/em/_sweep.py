@@ -87,10 +87,12 @@ def sweep(stepper: Stepper, fields: Arrays, psi: Arrays) -> Both:
     }
     row = of_row(stepper, "high", _end(stepper), electric=False)
     # Were this row written into the fields here, XLA would copy the fields.
-    rows = {name: cut_row(values, row.i) for name, values in fields.items()}
-    kept = {name: cut_row(psi[name], row.i - at) for name, at in row.memory.items()}
-    last = as_one_function(
-        lambda: half_step(row.own, rows, kept, electric=False, beside=after)
+    last = half_step(
+        row.own,
+        {name: cut_row(values, row.i) for name, values in fields.items()},
+        {name: cut_row(psi[name], row.i - at) for name, at in row.memory.items()},
+        electric=False,
+        beside=after,
     )
     # Where the first axis is cut there is a plane, of zeros at the ends of the grid.
     before = {

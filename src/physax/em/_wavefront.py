@@ -9,6 +9,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Int, Num
 
@@ -33,17 +34,18 @@ from ._state import State, may_sweep, step
 from ._step import Arrays, Stepper, psi_name, slabs_of
 
 
-# Bytes of all that a step reads in a block: a smaller one stays in the cache anyway.
+# Bytes of fields and medium in a block: a smaller one stays in the cache anyway.
 _LEAST = 1 << 22
 # Bytes of the rows between the first and the last step, which do.
 _CACHED = 3 << 17
 # Most steps in a sweep, and fewest that are faster than as many sweeps.
 _MOST, _FEWEST = 8, 3
-# Rows of a block for each step, as four for each are computed twice.
+# Rows of a block for each step: for each, four rows are computed twice.
 _ROWS = 40
 # Cells of a block for each that a current drives: what is added there in all steps of a
 # sweep is computed before.
 _DRIVEN = 8
+_NEVER = np.iinfo(np.int32).max
 
 
 class _Part(NamedTuple):
@@ -91,27 +93,23 @@ def _depth(program: Program) -> int | None:
     stepper, monitors = program.stepper, program.monitors.values()
     block, axis = stepper.block, stepper.axes[0]
     if (
-        not may_sweep(program)
+        len(block.shape) != 2
+        or not may_sweep(program)
         or program.lines
         or program.responses
         or not all(isinstance(one, AbstractSpectralMonitor) for one in monitors)
     ):
         return None
-    rows, *others = block.shape
-    size = math.prod(others)
+    rows, size = block.shape
     entries = sum(x.size for x in jax.tree.leaves(stepper.rows) if x.ndim)
     held = size * len(stepper.components.names) + entries // rows
     row = held * jnp.dtype(program.dtype).itemsize
-    depth = min(_MOST, _CACHED // row, rows // _ROWS)
+    layers = [slab.cells for slab in (axis.low, axis.high) if slab is not None]
+    inside = rows - max(layers, default=0)
+    depth = min(_MOST, _CACHED // row, rows // _ROWS, inside // 2)
     currents = (*program.electric, *program.magnetic)
     driven = sum(math.prod(high - low for low, high in one.box) for one in currents)
-    layers = [slab.cells for slab in (axis.low, axis.high) if slab is not None]
-    if (
-        row * rows < _LEAST
-        or depth < _FEWEST
-        or max(layers, default=0) + 2 * depth > rows
-        or _DRIVEN * driven * depth > size * rows
-    ):
+    if row * rows < _LEAST or depth < _FEWEST or _DRIVEN * driven * depth > size * rows:
         return None
     return depth
 
@@ -124,17 +122,9 @@ def _border(stepper: Stepper, rows: int) -> Stepper:
     def joined(x: Array) -> Array:
         return _joined(plain, x, rows) if x.ndim else x
 
-    def sound(x: Array) -> Array:
-        # There is no block before the first one: a field is divided by this.
-        return jnp.where(x == 0, jnp.ones_like(x), x)
-
     axis = stepper.axes[0]
     axes = Axis(joined(axis.electric), joined(axis.magnetic), None, None)
     material = jax.tree.map(joined, stepper.rows)
-    material = {
-        name: dataclasses.replace(row, inertia=sound(row.inertia))
-        for name, row in material.items()
-    }
     own = _alone(block, 2 * rows)
     return Stepper(stepper.components, own, (axes, *stepper.axes[1:]), material)
 
@@ -168,11 +158,9 @@ def _leap(
     stop: Int[Array, ""],
 ) -> tuple[State, Int[Array, ""]]:
     """Makes the steps before the next that a monitor reads, or this one."""
-    rest = shared(stop - n)
-    gap = rest
+    gap = _least(jnp.where(n < stop, stop - n, _NEVER))
     for sampling in program.sampling.values():
-        # The least of a batch.
-        gap = jnp.minimum(gap, rest - shared(rest - (-n) % sampling.every))
+        gap = jnp.minimum(gap, _least((-n) % sampling.every))
     count = -(-gap // jnp.maximum(-(-gap // depth), 1))
     many = count >= _FEWEST
     # Loops of one turn or none: a condition of XLA would copy the fields.
@@ -188,6 +176,11 @@ def _leap(
     done = jnp.where(many, end, n)
     state = eqx.tree_at(lambda s: s.done, state, jnp.asarray(done, jnp.int32))
     return lax.fori_loop(done, end, body, state), end
+
+
+def _least(n: Int[Array, ""]) -> Int[Array, ""]:
+    """Returns the least of a batch of numbers, from 0, as one for all of it."""
+    return _NEVER - shared(_NEVER - n)
 
 
 def _several(
@@ -219,12 +212,12 @@ def _several(
         }
         for values in found
     ]
-    first = last = jnp.asarray(True)
+    before = after = jnp.asarray(True)
     if not block.periodic[0]:
         here = lax.axis_index(block.names[0])
-        first, last = here > 0, here < block.parts[0] - 1
+        before, after = here > 0, here < block.parts[0] - 1
     zero = hidden_zero(block)
-    corners = (first, zero), (last, block.shape[0] - depth + zero)
+    corners = (before, zero), (after, block.shape[0] - depth + zero)
     sweep = _sweep(program, _Part(own, start, *place), (fields, psi), depth, n, count)
 
     # All in one: were anything done to the fields beside it, XLA would copy them.
@@ -254,7 +247,10 @@ def _sweep(
     stepper, zero = part.stepper, hidden_zero(part.stepper.block)
     end = stepper.block.shape[0] - 1 + zero
     layers = reached_rows(stepper)
-    added = {e: _added(program, part, both[0], depth, n, e) for e in (False, True)}
+    added = {
+        electric: _added(program, part, both[0], depth, n, electric=electric)
+        for electric in (False, True)
+    }
 
     def half(i: Array, k: Array, both: Both, *, electric: bool) -> Both:
         def beside(fields: Arrays) -> Arrays:
@@ -279,7 +275,13 @@ def _sweep(
 
 
 def _added(
-    program: Program, part: _Part, fields: Arrays, depth: int, n, electric: bool
+    program: Program,
+    part: _Part,
+    fields: Arrays,
+    depth: int,
+    n: Int[Array, ""],
+    *,
+    electric: bool,
 ) -> list[tuple[str, Box, Array]]:
     """Returns what currents add in each step: component, box, and (step, *box)."""
     currents = program.electric if electric else program.magnetic
@@ -301,6 +303,7 @@ def _added(
     values = jax.vmap(one)(n + jnp.arange(depth, dtype=jnp.int32))
     for current, value in zip(currents, values, strict=True):
         size = [high - low for low, high in current.box]
+        value = value.astype(fields[current.component].dtype)
         value = jnp.broadcast_to(value, [depth, *size])
         if part.phase is not None:
             # Rows before the first one are those of a period before.
