@@ -57,7 +57,7 @@ def alone(sim):
 
 
 def often():
-    """A magnetic current across a border, and a monitor that reads every third step."""
+    """A magnetic current across a border, and a monitor that reads every few steps."""
     shape = (30, 20)
     pulse = em.GaussianPulse(8e14, 4e14)
     wide = em.FieldMonitor(("Ez", "Hy"), at(13, 10), at(20, 12), [6e14, 8e14])

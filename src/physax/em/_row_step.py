@@ -1,7 +1,7 @@
 """One row of a block in half a step, in place: what sweeps are made of."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -54,6 +54,13 @@ class OfRow(NamedTuple):
     electric: bool
 
 
+def alone(block: Block, rows: int) -> Block:
+    """Returns a block of some rows of another with nothing beyond them."""
+    shape = rows, *block.shape[1:]
+    wraps = False, *block.periodic[1:]
+    return Block(shape, block.names, (1,) * len(shape), wraps, block.phase, block.zero)
+
+
 def of_row(
     stepper: Stepper,
     side: str | None,
@@ -90,10 +97,7 @@ def of_row(
     axes = (first, *rest)
     # Whole arrays of entries have a row here; numbers, and their quotients, do not.
     material = jax.tree.map(cut, stepper.rows)
-    shape = (1, *block.shape[1:])
-    uncut = (1,) * len(shape)
-    wraps = (False, *block.periodic[1:])
-    own = Block(shape, block.names, uncut, wraps, block.phase, block.zero)
+    own = alone(block, 1)
     parts = stepper.components
     memory = {
         psi_name(term, end): 0 if term.axis else start
@@ -157,10 +161,29 @@ def _moved(row: OfRow, carry: Both, beside: Arrays, *, whole: bool) -> Both:
     if whole:
         fields, _ = written(row, (fields, psi), new, {})
     for name, (_, *where), gain in later:
-        corner = i, *(low + hidden_zero(row.own.block) for low, _ in where)
-        old = lax.dynamic_slice(fields[name], corner, gain.shape)
-        fields[name] = lax.dynamic_update_slice(fields[name], old + gain, corner)
+        fields[name] = add_in_row(row.own.block, fields[name], i, where, gain)
     return fields, psi
+
+
+def add_in_row(
+    block: Block,
+    values: Num[Array, "*cells"],
+    i: Int[Array, ""],
+    where: Sequence[tuple[int, int]],
+    more: Num[Array, "1 *rest"],
+) -> Num[Array, "*cells"]:
+    """Returns values with more added in some cells of a row, in place.
+
+    Args:
+        block: The block, inside a loop.
+        values: The values.
+        i: The number of the row.
+        where: The cells, along the other axes.
+        more: What is added there.
+    """
+    corner = i, *(low + hidden_zero(block) for low, _ in where)
+    old = lax.dynamic_slice(values, corner, more.shape)
+    return lax.dynamic_update_slice(values, old + more, corner)
 
 
 def written(row: OfRow, carry: Both, new: Arrays, kept: Arrays) -> Both:

@@ -22,6 +22,8 @@ from ._monitors import AbstractSpectralMonitor
 from ._program import Program
 from ._row_step import (
     Both,
+    add_in_row,
+    alone,
     as_one_function,
     cut_row,
     half_row,
@@ -125,15 +127,8 @@ def _border(stepper: Stepper, rows: int) -> Stepper:
     axis = stepper.axes[0]
     axes = Axis(joined(axis.electric), joined(axis.magnetic), None, None)
     material = jax.tree.map(joined, stepper.rows)
-    own = _alone(block, 2 * rows)
+    own = alone(block, 2 * rows)
     return Stepper(stepper.components, own, (axes, *stepper.axes[1:]), material)
-
-
-def _alone(block: Block, rows: int) -> Block:
-    """Returns a block of some rows with nothing beyond them."""
-    shape = rows, *block.shape[1:]
-    wraps = False, *block.periodic[1:]
-    return Block(shape, block.names, (1,) * len(shape), wraps, block.phase, block.zero)
 
 
 def _joined(block: Block, values: Array, rows: int) -> Array:
@@ -170,11 +165,11 @@ def _leap(
         lambda n, both: _several(program, border, depth, both, n, count),
         (state.fields, state.psi),
     )
-    state = eqx.tree_at(lambda s: (s.fields, s.psi), state, (fields, psi))
     end = n + jnp.where(many, count, 1)
+    done = jnp.asarray(jnp.where(many, end, n), jnp.int32)
+    changed = lambda s: (s.fields, s.psi, s.done)  # noqa: E731
+    state = eqx.tree_at(changed, state, (fields, psi, done))
     body = lambda n, s: step(program, s, n, swept=True)  # noqa: E731
-    done = jnp.where(many, end, n)
-    state = eqx.tree_at(lambda s: s.done, state, jnp.asarray(done, jnp.int32))
     return lax.fori_loop(done, end, body, state), end
 
 
@@ -195,8 +190,8 @@ def _several(
     fields, psi = both
     stepper = program.stepper
     block, rows = stepper.block.within(n), 2 * depth
-    own = dataclasses.replace(stepper, block=_alone(block, block.shape[0]))
-    around = dataclasses.replace(border, block=_alone(block, 2 * rows))
+    own = dataclasses.replace(stepper, block=alone(block, block.shape[0]))
+    around = dataclasses.replace(border, block=alone(block, 2 * rows))
     start, total = block.start(0), block.shape[0] * block.parts[0]
     place = total, block.phase[0]
     ends = _at_ends(stepper)
@@ -291,9 +286,7 @@ def _added(
 
     def read(values: Array, box: Box, fill: float) -> Array:
         values = values[:, *(slice(*span) for span in box[1:])]
-        # Not a higher one, which another type could not hold.
-        cells = jnp.minimum(rows(box), values.shape[0])
-        return jnp.take(values, cells, 0, mode="fill", fill_value=fill)
+        return jnp.take(values, rows(box), 0, mode="fill", fill_value=fill)
 
     def one(n: Array) -> list[Array]:
         clock = Clock(2 * n + electric, program.setup.dt)
@@ -319,15 +312,13 @@ def _driven(
 ) -> Both:
     """Adds what a current adds in row `i` in step `k`, if it does."""
     name, ((low, high), *others), values = added
-    zero, at = hidden_zero(part.stepper.block), (i + part.start - low) % part.total
+    block, at = part.stepper.block, (i + part.start - low) % part.total
 
     def add(i: Array, both: Both) -> Both:
         fields, psi = dict(both[0]), both[1]
-        corner = k, at, *(zero for _ in others)
+        corner = k, at, *(hidden_zero(block) for _ in others)
         more = lax.dynamic_slice(values, corner, (1, 1, *values.shape[2:]))[0]
-        corner = i, *(first + zero for first, _ in others)
-        old = lax.dynamic_slice(fields[name], corner, more.shape)
-        fields[name] = lax.dynamic_update_slice(fields[name], old + more, corner)
+        fields[name] = add_in_row(block, fields[name], i, others, more)
         return fields, psi
 
     return only_if(at < high - low, i, add, both)
