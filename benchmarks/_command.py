@@ -1,6 +1,7 @@
 """The options that the benchmarks beside other codes share."""
 
 import argparse
+import os
 from collections.abc import Iterable, Sequence
 
 
@@ -13,7 +14,13 @@ class Command:
     """
 
     def __init__(
-        self, doc: str | None, peers: Iterable[str], *, rounds: int, quick: int
+        self,
+        doc: str | None,
+        peers: Iterable[str],
+        *,
+        rounds: int,
+        quick: int,
+        gpu: bool = False,
     ):
         self.peers, self._rounds = tuple(peers), {False: rounds, True: quick}
         self.parser = argparse.ArgumentParser(description=doc)
@@ -22,6 +29,8 @@ class Command:
         add("--quick", action="store_true", help="small, and few runs")
         add("--rounds", type=int, help=f"runs of each (default {rounds})")
         add("--peers", default=",".join(self.peers), help="which to run")
+        if gpu:
+            add("--gpu", action="store_true", help="on the first GPU, larger grids too")
 
     def options(self, arguments: Sequence[str] | None = None) -> argparse.Namespace:
         """Returns the options: peers as a list, rounds as a number."""
@@ -33,4 +42,7 @@ class Command:
                 f"unknown peers {unknown}; there are {sorted(self.peers)}"
             )
         found.rounds = found.rounds or self._rounds[found.quick]
+        if getattr(found, "gpu", False):
+            # The processes share its memory.
+            os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         return found

@@ -10,7 +10,6 @@ the first GPU, the grids are larger, and our speed is also told as a fraction of
 measured memory bandwidth over the bytes that a step has to move.
 """
 
-import os
 from collections.abc import Sequence
 
 import jax
@@ -146,16 +145,11 @@ def costs(case: str, n: int, steps: int, rounds: int) -> list[Row]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
-    command = Command(__doc__, PEERS, rounds=5, quick=2)
-    command.parser.add_argument(
-        "--gpu", action="store_true", help="on the first GPU, larger grids too"
-    )
+    command = Command(__doc__, PEERS, rounds=5, quick=2, gpu=True)
     options = command.options(arguments)
     workloads = QUICK if options.quick else WORKLOADS + LARGE * options.gpu
     tools = [*OWN, *options.peers]
     if options.gpu:
-        # The processes share its memory.
-        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         tools = [OURS, *(tool for tool in options.peers if tool not in ON_CPUS)]
     rows = []
     for case, n, steps in workloads:

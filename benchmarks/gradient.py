@@ -61,6 +61,7 @@ class Workload(NamedTuple):
 
 
 WORKLOADS = [Workload("2d", 200, 400, 100), Workload("3d", 64, 150, 24)]
+LARGE = [Workload("2d", 1000, 800, 400), Workload("3d", 160, 300, 64)]
 QUICK = [Workload("2d", 80, 160, 40), Workload("3d", 56, 120, 12)]
 
 
@@ -202,10 +203,10 @@ def measured(work: Workload, tools: Sequence[str], rounds: int) -> list[Row]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
-    command = Command(__doc__, PEERS, rounds=5, quick=2)
+    command = Command(__doc__, PEERS, rounds=5, quick=2, gpu=True)
     options = command.options(arguments)
     rows = []
-    for work in QUICK if options.quick else WORKLOADS:
+    for work in QUICK if options.quick else WORKLOADS + LARGE * options.gpu:
         rows += measured(work, [OURS, *options.peers], options.rounds)
     report(rows, "value and gradient, float32", options.json)
 

@@ -1,8 +1,8 @@
 """What poles, full tensors and spectra cost over a plain medium, runs interleaved.
 
-`python -m benchmarks.media [--json FILE] [--quick]` steps a random permittivity with
-layers on all faces in 2-D and 3-D: plain, with four Lorentz poles in a quarter of the
-cells, and with full tensors in all; in 3-D also with two flux monitors between the
+`python -m benchmarks.media [--json FILE] [--quick] [--gpu]` steps a random permittivity
+with layers on all faces in 2-D and 3-D: plain, with four Lorentz poles in a quarter of
+the cells, and with full tensors in all; in 3-D also with two flux monitors between the
 layers and 101 frequencies; and compares the least times of a step.
 """
 
@@ -28,6 +28,7 @@ POLES = tuple(em.Lorentz(0.3, f, 4e13) for f in (5e14, 7e14, 9e14, 1.1e15))
 # Polarisation, cells along an edge, steps, edge of the dispersive box.
 WORKLOADS = [("Ez", 1000, 200, 500), ("Hz", 1000, 200, 500), (None, 128, 100, 81)]
 SPECTRA = 128, 200  # Cells, steps.
+LARGE = [("Ez", 4096, 200, 2048), ("Hz", 4096, 200, 2048), (None, 256, 100, 161)]
 QUICK = [("Ez", 60, 10, 30), (None, 30, 4, 19)]
 
 
@@ -136,10 +137,11 @@ def spectra(cells: int, steps: int, rounds: int) -> list[Row]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
-    command = Command(__doc__, (), rounds=8, quick=1)
+    command = Command(__doc__, (), rounds=8, quick=1, gpu=True)
     options = command.options(arguments)
     rows = []
-    for polarisation, cells, steps, inner in QUICK if options.quick else WORKLOADS:
+    workloads = QUICK if options.quick else WORKLOADS + LARGE * options.gpu
+    for polarisation, cells, steps, inner in workloads:
         rows += costs(polarisation, cells, steps, inner, options.rounds)
     rows += spectra(*((30, 8) if options.quick else SPECTRA), options.rounds)
     report(rows, "a step in plain and other media, float32", options.json)
