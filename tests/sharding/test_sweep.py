@@ -95,6 +95,9 @@ def bounded(x, rows, steps=60, y=em.CPML(4), **options):  # noqa: B008
 
 
 CASES["a layer at one end"] = lambda: bounded((em.PMC(), em.CPML(4)), 12)
+CASES["layers of two kinds"] = lambda: bounded(
+    (em.CPML(4, kappa_max=2.0), em.CPML(5)), 18
+)
 CASES["two rows"] = lambda: bounded((em.PEC(), em.PEC()), 4)
 RARE = ["Hz", "magnetic losses", "Ez", "poles", "a layer at one end", "two rows"]
 

@@ -1,5 +1,6 @@
 """Which field components a simulation has, where they sit, and how the curls couple."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from .._checks import ArgumentError
@@ -52,6 +53,12 @@ class Components(NamedTuple):
     def terms(self, *, electric: bool) -> tuple[CurlTerm, ...]:
         """Returns the terms of the curl that drives the fields of one kind."""
         return self.electric_terms if electric else self.magnetic_terms
+
+    def with_terms(self, kept: Callable[[CurlTerm], bool]) -> "Components":
+        """Returns the same components with some of the terms of both curls."""
+        electric = tuple(filter(kept, self.electric_terms))
+        magnetic = tuple(filter(kept, self.magnetic_terms))
+        return self._replace(electric_terms=electric, magnetic_terms=magnetic)
 
     def stagger(self, component: str) -> tuple[float, ...]:
         """Returns where a component sits in its cell, for each axis of the grid."""

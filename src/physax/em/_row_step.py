@@ -1,8 +1,8 @@
 """One row of a block in half a step, in place: what sweeps are made of."""
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from typing import NamedTuple
 
 import jax
@@ -13,8 +13,18 @@ from jax.experimental.xla_metadata import set_xla_metadata
 from jaxtyping import Array, Bool, Int, Num
 
 from ..grid import Block
-from ._layers import Axis, Slab
-from ._step import Arrays, Stepper, advanced, psi_name, slabs_of
+from ._components import CurlTerm
+from ._layers import Axis, Rows, Slab
+from ._step import (
+    Arrays,
+    Sources,
+    Stepper,
+    advanced,
+    psi_name,
+    recursions,
+    slabs_of,
+    sources_of,
+)
 
 
 Both = tuple[Arrays, Arrays]
@@ -44,14 +54,37 @@ class OfRow(NamedTuple):
     Attributes:
         own: The coefficients of the row.
         i: Its number in the block.
-        memory: At which row of the block each memory begins.
+        memory: Where each memory is: a name and the row of the block that it begins
+            with, or two, of the layers at the low and at the high end.
+        low: Which of two it is: whether the row lies at the low end.
         electric: Which half.
     """
 
     own: Stepper
     i: Int[Array, ""]
-    memory: dict[str, int]
+    memory: dict[str, list[tuple[str, int]]]
+    low: Bool[Array, ""]
     electric: bool
+
+    def recall(self, psi: Arrays, name: str) -> Array:
+        """Returns the memory of the row, from that of all."""
+        found = [cut_row(psi[own], self.i - start) for own, start in self.memory[name]]
+        return found[0] if len(found) == 1 else jnp.where(self.low, *found)
+
+    def remember(
+        self, psi: Arrays, name: str, change: Callable[[Array], Array]
+    ) -> Arrays:
+        """Returns the memory, of all rows, with that of this row changed."""
+        places, changed = self.memory[name], {}
+        for own, start in places:
+            # Each from itself alone: XLA would copy what the other is read for.
+            old = cut_row(psi[own], self.i - start)
+            new = change(old)
+            if len(places) > 1:
+                both = (new, old) if own == places[0][0] else (old, new)
+                new = jnp.where(self.low, *both)
+            changed[own] = put_row(psi[own], new, self.i - start)
+        return changed
 
 
 def alone(block: Block, rows: int) -> Block:
@@ -63,48 +96,67 @@ def alone(block: Block, rows: int) -> Block:
 
 def of_row(
     stepper: Stepper,
-    side: str | None,
+    sides: Sequence[str],
     i: Int[Array, ""],
     *,
     electric: bool,
-    others: bool = True,
+    only: Callable[[CurlTerm], bool] | None = None,
 ) -> OfRow:
-    """Returns a row that lies in the layer on one side of the block, or in none.
+    """Returns a row that lies in the layer at one of some ends of the block.
 
     Args:
         stepper: The coefficients.
-        side: `"low"`, `"high"`, which stands for the last row without a layer, too,
-            or `None`.
+        sides: `"low"`, `"high"` or both; where no layer is, too.
         i: The number of the row.
         electric: Which half.
-        others: Whether it lies in the layers along the other axes, too.
+        only: Which terms of the curls there are, by default all.
     """
-    block, axis = stepper.block, stepper.axes[0]
+    axis, parts = stepper.axes[0], stepper.components
+    parts = parts if only is None else parts.with_terms(only)
 
     def cut(x: Array, start: int = 0) -> Array:
         return cut_row(x, i - start) if x.ndim else x
 
-    ends: dict[str, Slab | None] = {"low": None, "high": None}
-    slab, start = (axis.low if side == "low" else axis.high), 0
-    if side is not None and slab is not None:
-        start = 0 if side == "low" else block.shape[0] - slab.cells
-        rows = jax.tree.map(partial(cut, start=start), (slab.electric, slab.magnetic))
-        ends[side] = Slab(1, slab.layer, *rows)
-    first = Axis(cut(axis.electric), cut(axis.magnetic), ends["low"], ends["high"])
-    rest = stepper.axes[1:]
-    if not others:
-        rest = [dataclasses.replace(axis, low=None, high=None) for axis in rest]
-    axes = (first, *rest)
-    # Whole arrays of entries have a row here; numbers, and their quotients, do not.
-    material = jax.tree.map(cut, stepper.rows)
-    own = alone(block, 1)
-    parts = stepper.components
-    memory = {
-        psi_name(term, end): 0 if term.axis else start
-        for term in parts.terms(electric=electric)
-        for end, _, _ in slabs_of(axes[term.axis], electric=electric)
+    slabs = {side: getattr(axis, side) for side in sides}
+    slabs = {side: slab for side, slab in slabs.items() if slab is not None}
+    ends = {
+        side: 0 if side == "low" else stepper.block.shape[0] - slab.cells
+        for side, slab in slabs.items()
     }
-    return OfRow(Stepper(parts, own, axes, material), i, memory, electric)
+    low = i < (slabs["low"].cells if len(slabs) > 1 else 0)
+    layer = None
+    if slabs:
+        found = [
+            jax.tree.map(partial(cut, start=ends[side]), (slab.electric, slab.magnetic))
+            for side, slab in slabs.items()
+        ]
+        # One layer stands for both, with the factors of the end where the row lies.
+        rows = [_either(low, *halves) for halves in zip(*found, strict=True)]
+        layer = Slab(1, next(iter(slabs.values())).layer, *rows)
+    first = Axis(cut(axis.electric), cut(axis.magnetic), layer, None)
+    axes = (first, *stepper.axes[1:])
+    terms = parts.terms(electric=electric)
+    # Whole arrays of entries have a row here; numbers, and their quotients, do not.
+    targets = dict.fromkeys(term.target for term in terms)
+    material = jax.tree.map(cut, {name: stepper.rows[name] for name in targets})
+    memory = {}
+    for term in terms:
+        for end, _, _ in slabs_of(axes[term.axis], electric=electric):
+            name = psi_name(term, end)
+            own = [(psi_name(term, side), start) for side, start in ends.items()]
+            memory[name] = [(name, 0)] if term.axis else own
+    row = Stepper(parts, alone(stepper.block, 1), axes, material)
+    return OfRow(row, i, memory, low, electric)
+
+
+def _either(low: Bool[Array, ""], *found: Rows) -> Rows:
+    """Returns the rows of one layer, or of the first of two if `low`."""
+    if len(found) == 1:
+        return found[0]
+    if any(rows.g is not None for rows in found):
+        none = jnp.zeros_like(found[0].b)
+        found = tuple(Rows(r.b, r.c, none if r.g is None else r.g) for r in found)
+    return jax.tree.map(partial(jnp.where, low), *found)
 
 
 def half_row(
@@ -112,57 +164,85 @@ def half_row(
     layers: dict[str, Range],
     i: Int[Array, ""],
     carry: Both,
-    beside: Callable[[Arrays], Arrays],
     *,
     electric: bool,
-    bent: bool | Bool[Array, ""] = True,
 ) -> Both:
     """Advances a row in place, and then adds what layers along the rows add.
+
+    There is nothing beyond the block.
 
     Args:
         stepper: The coefficients.
         layers: From `reached_rows`.
         i: The number of the row.
         carry: Fields, and memory of the layers.
-        beside: Reads, from the fields, the rows of the sources next to this one.
         electric: Which half.
-        bent: Whether layers may add to this row.
     """
-
-    def move(side: str | None, i: Array, carry: Both) -> Both:
-        row = of_row(stepper, side, i, electric=electric, others=side is None)
-        return _moved(row, carry, beside(carry[0]), whole=side is None)
-
-    carry = move(None, i, carry)
-    for side, (first, stop) in layers.items():
-        here = (i >= first) & (i < stop) & bent
-        carry = only_if(here, i, partial(move, side), carry)
-    return carry
+    move = partial(_moved, stepper, electric=electric)
+    carry = move((), i, carry)
+    if not layers:
+        return carry
+    inside = [(i >= first) & (i < stop) for first, stop in layers.values()]
+    return only_if(reduce(or_, inside), i, partial(move, tuple(layers)), carry)
 
 
-def _moved(row: OfRow, carry: Both, beside: Arrays, *, whole: bool) -> Both:
-    """Advances a row in place, or only adds what its layers add."""
-    fields, psi, i = dict(carry[0]), dict(carry[1]), row.i
+def _moved(
+    stepper: Stepper,
+    sides: Sequence[str],
+    i: Int[Array, ""],
+    carry: Both,
+    *,
+    electric: bool,
+) -> Both:
+    """Advances a row, or only adds what layers at some ends of the rows add."""
+    block, (fields, psi) = stepper.block, carry
+    only = is_across if sides else None
 
-    def remember(name, recursion):
-        at = i - row.memory[name]
-        psi[name] = row.own.block.once(
-            lambda old: put_row(old, recursion(cut_row(old, at)), at), psi[name]
-        )
-        return cut_row(psi[name], at)
+    def read(i: Array) -> tuple[OfRow, Arrays, Sources]:
+        row = of_row(stepper, sides, i, electric=electric, only=only)
+        here = {name: cut_row(values, i) for name, values in fields.items()}
+        near = _beside(stepper, i, fields, electric=electric)
+        return row, here, sources_of(row.own, here, electric=electric, beside=near)
 
-    new, later = advanced(
-        row.own,
-        {name: cut_row(values, i) for name, values in fields.items()},
-        remember,
-        electric=row.electric,
-        beside=beside,
+    def remembered(i: Array, psi: Arrays) -> Arrays:
+        row, _, sources = read(i)
+        found = recursions(row.own, sources, electric=electric)
+        changed = [row.remember(psi, name, grown) for name, grown in found.items()]
+        return reduce(or_, changed, {})
+
+    row, here, sources = read(i)
+    kept = {name: psi[name] for places in row.memory.values() for name, _ in places}
+    psi = psi | _once(block, remembered, i, kept)
+    memory = {name: row.recall(psi, name) for name in row.memory}
+    new, _, later = advanced(
+        row.own, here, memory, sources, electric=electric, alone=True
     )
-    if whole:
-        fields, _ = written(row, (fields, psi), new, {})
+    fields = dict(fields)
+    for name, values in ({} if sides else new).items():
+        fields[name] = put_row(fields[name], values, i)
     for name, (_, *where), gain in later:
-        fields[name] = add_in_row(row.own.block, fields[name], i, where, gain)
+        fields[name] = add_in_row(block, fields[name], i, where, gain)
     return fields, psi
+
+
+def _beside(stepper: Stepper, i: Array, fields: Arrays, *, electric: bool) -> Arrays:
+    """Returns the rows of the sources next to a row, zeros beyond the block."""
+    # No choice between rows, which would be made in every cell.
+    end = last_row(stepper.block)
+    at, inside = (i - 1, i > 0) if electric else (i + 1, i < end)
+    at, names = jnp.clip(at, 0, end), sources_beside(stepper, electric=electric)
+    return {name: cut_row(fields[name], at) * inside for name in names}
+
+
+def _once(
+    block: Block, change: Callable[[Array, Arrays], Arrays], i: Array, psi: Arrays
+) -> Arrays:
+    """Changes memory for row `i`, not to be computed again in each of its users."""
+    if block.keeps_barriers:
+        return lax.optimization_barrier(change(i, psi))
+    # A loop of one turn, as far as the compiler knows of any number, and with all in
+    # it: what does not depend on the row is computed, and stored, before the loop.
+    return lax.fori_loop(i, i + 1 + hidden_zero(block), change, psi)
 
 
 def add_in_row(
@@ -182,17 +262,42 @@ def add_in_row(
         more: What is added there.
     """
     corner = i, *(low + hidden_zero(block) for low, _ in where)
-    old = lax.dynamic_slice(values, corner, more.shape)
-    return lax.dynamic_update_slice(values, old + more, corner)
+    plain = dict(allow_negative_indices=False)
+    old = lax.dynamic_slice(values, corner, more.shape, **plain)
+    return lax.dynamic_update_slice(values, old + more, corner, **plain)
 
 
-def written(row: OfRow, carry: Both, new: Arrays, kept: Arrays) -> Both:
-    """Puts a row and its memory back."""
-    fields, psi = dict(carry[0]), dict(carry[1])
-    for name, values in new.items():
-        fields[name] = put_row(fields[name], values, row.i)
-    for name, values in kept.items():
-        psi[name] = put_row(psi[name], values, row.i - row.memory[name])
+def from_beside(row: OfRow, beside: Arrays) -> Both:
+    """Returns what the row beside a block adds to one at its end, and to its memory.
+
+    As a step is linear, it may be added to one that was made without.
+
+    Args:
+        row: The row, with the terms across the rows.
+        beside: The sources next to it.
+    """
+    own, electric = row.own, row.electric
+    nothing = jnp.zeros_like(next(iter(beside.values())))
+    fields = dict.fromkeys(own.components.names, nothing)
+    read = sources_of(own, fields, electric=electric, beside=beside)
+    memory = {
+        name: grown(nothing)
+        for name, grown in recursions(own, read, electric=electric).items()
+    }
+    new, _, later = advanced(own, fields, memory, read, electric=electric, alone=True)
+    for name, _, gain in later:
+        new[name] = new[name] + gain
+    return new, memory
+
+
+def added(row: OfRow, carry: Both, more: Both) -> Both:
+    """Adds to a row, and to its memory, in place."""
+    fields, psi = dict(carry[0]), carry[1]
+    for name, values in more[0].items():
+        old = cut_row(fields[name], row.i)
+        fields[name] = put_row(fields[name], old + values, row.i)
+    for name, values in more[1].items():
+        psi = psi | row.remember(psi, name, lambda old, values=values: old + values)
     return fields, psi
 
 
@@ -238,6 +343,11 @@ def _(size: int, batched: list[bool], inside: Bool[Array, "batch cells"]):
     return _depth(jnp.any(inside, axis=0)), False
 
 
+def is_across(term: CurlTerm) -> bool:
+    """Whether a term is a difference of two rows."""
+    return not term.axis
+
+
 def sources_beside(stepper: Stepper, *, electric: bool) -> list[str]:
     """Lists the components that a half step reads from the row beside."""
     parts = stepper.components
@@ -249,9 +359,19 @@ def hidden_zero(block: Block) -> Array:
     return jnp.asarray(0 if block.zero is None else block.zero, jnp.int32)
 
 
+def last_row(block: Block) -> Array:
+    """Returns the number of the last row, which the compiler does not know.
+
+    It would compute a known row again where it is read, from copies of the fields.
+    """
+    return block.shape[0] - 1 + hidden_zero(block)
+
+
 def cut_row(values: Num[Array, "*cells"], i: Int[Array, ""]) -> Num[Array, "1 *rest"]:
-    return lax.dynamic_slice_in_dim(values, i, 1, 0)
+    return lax.dynamic_slice_in_dim(values, i, 1, 0, allow_negative_indices=False)
 
 
 def put_row(values: Num[Array, "*cells"], row: Num[Array, "1 *rest"], i) -> Array:
-    return lax.dynamic_update_slice_in_dim(values, row, i, 0)
+    return lax.dynamic_update_slice_in_dim(
+        values, row, i, 0, allow_negative_indices=False
+    )

@@ -19,6 +19,9 @@ from ._row import Row, entries_in
 
 Arrays = dict[str, Num[Array, "..."]]
 
+Sources = dict[CurlTerm, tuple[Array, Array | None]]
+"""A field for each term of a curl, and its plane next to the block."""
+
 # Bytes of all fields of a block, up to which pads in a kernel do not slow it down.
 _CACHED = 1 << 24
 
@@ -137,7 +140,7 @@ def bends_of(stepper: Stepper, *, electric: bool) -> list[Bend]:
 def _in_slab(
     stepper: Stepper,
     bend: Bend,
-    read: dict[CurlTerm, tuple[Array, Array | None]],
+    read: Sources,
     fields: Arrays,
     later: list,
     *,
@@ -239,83 +242,148 @@ def half_step(
     Returns:
         The fields and the memory, with the updated entries replaced.
     """
-    psi = dict(psi)
-
-    def remember(name, recursion):
-        # Without the barrier XLA computes the recursion again in each of its users.
-        psi[name] = lax.optimization_barrier(recursion(psi[name]))
-        return psi[name]
-
-    new, later = advanced(stepper, fields, remember, electric=electric, beside=beside)
+    read = sources_of(stepper, fields, electric=electric, beside=beside)
+    # Without the barrier XLA computes a recursion again in each of its users.
+    psi = psi | {
+        name: lax.optimization_barrier(grown(psi[name]))
+        for name, grown in recursions(stepper, read, electric=electric).items()
+    }
+    alone = beside is not None
+    new, bent, later = advanced(
+        stepper, fields, psi, read, electric=electric, alone=alone
+    )
     fields = fields | new
     for name, where, gain in later:
         fields[name] = stepper.block.add_here(fields[name], where, gain)
-    return fields, psi
+    return fields, psi | bent
+
+
+def sources_of(
+    stepper: Stepper,
+    fields: Arrays,
+    *,
+    electric: bool,
+    beside: Mapping[str, Array | None] | None = None,
+) -> Sources:
+    """Returns what the terms of a curl are differences of.
+
+    Args:
+        stepper: The coefficients.
+        fields: All components on this block.
+        electric: Which half.
+        beside: As for `half_step`.
+    """
+    parts, block = stepper.components, stepper.block
+    beyond, found = block.before if electric else block.after, {}
+    for term in parts.terms(electric=electric):
+        source = fields[term.source]
+        radius = stepper.axes[term.axis].radius(term)
+        if radius is not None:
+            source = along(radius, term.axis, parts.ndim) * source
+        if beside is None or term.axis:
+            plane = beyond(source, term.axis)
+        else:
+            plane = beside[term.source]
+        found[term] = source, plane
+    return found
+
+
+def recursions(
+    stepper: Stepper, read: Sources, *, electric: bool
+) -> dict[str, Callable[[Array], Array]]:
+    """Returns what makes the memory of each slab that of the next step.
+
+    Args:
+        stepper: The coefficients.
+        read: From `sources_of`.
+        electric: Which half.
+    """
+    found = {}
+    for term in read:
+        for side, slab, rows in slabs_of(stepper.axes[term.axis], electric=electric):
+            d = _difference(stepper, read, term, side, slab, electric=electric)
+            b, c = (
+                along(v, term.axis, stepper.components.ndim) for v in (rows.b, rows.c)
+            )
+            found[psi_name(term, side)] = lambda old, b=b, c=c, d=d: b * old + c * d()
+    return found
+
+
+def _start(stepper: Stepper, axis: int, side: str, slab: Slab) -> int:
+    """Returns the first cell of a slab."""
+    return 0 if side == "low" else stepper.block.shape[axis] - slab.cells
+
+
+def _difference(
+    stepper: Stepper,
+    read: Sources,
+    term: CurlTerm,
+    side: str,
+    slab: Slab,
+    *,
+    electric: bool,
+) -> Callable[[], Array]:
+    """Returns what computes the plain difference of a curl term in a slab."""
+    (source, plane), axis = read[term], term.axis
+    start = _start(stepper, axis, side, slab)
+    return partial(
+        stepper.block.difference,
+        *(source, axis, plane, start, start + slab.cells),
+        forward=not electric,
+    )
 
 
 def advanced(
     stepper: Stepper,
     fields: Arrays,
-    remember: Callable[[str, Callable[[Array], Array]], Array],
+    psi: Arrays,
+    read: Sources,
     *,
     electric: bool,
-    beside: Mapping[str, Array | None] | None = None,
-) -> tuple[Arrays, list[tuple[str, Box, Array]]]:
+    alone: bool,
+) -> tuple[Arrays, Arrays, list[tuple[str, Box, Array]]]:
     """Computes half a step.
 
     Args:
         stepper: The coefficients.
         fields: All components on this block.
-        remember: Changes the memory of a name by a function, and returns it.
+        psi: Memory of the slabs, of this step.
+        read: From `sources_of`.
         electric: Which half.
-        beside: As for `half_step`.
+        alone: Whether the block is a row of a larger one.
 
     Returns:
-        The updated fields without what is to be added in slabs, and these additions,
-        each with its component and box.
+        The updated fields without what is to be added in slabs, the memory of the layer
+        around an axis, and these additions, each with its component and box.
     """
     parts, block = stepper.components, stepper.block
-    terms = parts.terms(electric=electric)
-    ndim, last, forward = parts.ndim, parts.ndim - 1, not electric
+    ndim, last = parts.ndim, parts.ndim - 1
     # Around an axis, what is added later takes part in the curls of slabs.
     launches = default_platform() != "cpu" and stepper.axes[0].radial is None
     joins = joins_last(fields)
-    curls, later, read = {}, [], {}
-    for term in terms:
-        axis, source = stepper.axes[term.axis], fields[term.source]
-        radius = axis.radius(term)
-        if radius is not None:
-            source = along(radius, term.axis, ndim) * source
-        if beside is None or term.axis:
-            beyond = block.after if forward else block.before
-            plane = beyond(source, term.axis)
-        else:
-            plane = beside[term.source]
-        read[term] = source, plane
-        difference = partial(
-            block.difference, source, term.axis, plane, forward=forward
-        )
-        cells = block.shape[term.axis]
+    curls, later, bent = {}, [], {}
+    for term, (source, plane) in read.items():
+        axis, cells = stepper.axes[term.axis], block.shape[term.axis]
         metric = along(axis.metric(term, electric=electric), term.axis, ndim)
-        curl, inside = difference(0, cells), None
-        fused = beside is None and (launches or (joins and term.axis == last))
+        curl = block.difference(
+            source, term.axis, plane, 0, cells, forward=not electric
+        )
+        fused = not alone and (launches or (joins and term.axis == last))
+        inside = None
         for side, slab, rows in slabs_of(axis, electric=electric):
-            start = 0 if side == "low" else cells - slab.cells
-            stop = start + slab.cells
-            slab_difference = partial(difference, start, stop)
-            b, c = (along(v, term.axis, ndim) for v in (rows.b, rows.c))
-            extra = remember(
-                psi_name(term, side),
-                lambda old, b=b, c=c, d=slab_difference: b * old + c * d(),
+            start, extra = (
+                _start(stepper, term.axis, side, slab),
+                psi[psi_name(term, side)],
             )
             if rows.g is not None:
-                extra = extra + along(rows.g, term.axis, ndim) * slab_difference()
+                d = _difference(stepper, read, term, side, slab, electric=electric)
+                extra = extra + along(rows.g, term.axis, ndim) * d()
             if fused:
                 extra = in_whole(extra, term.axis, start, cells)
                 inside = extra if inside is None else inside + extra
             else:
                 where = tuple(
-                    (start, stop) if a == term.axis else (0, n)
+                    (start, start + slab.cells) if a == term.axis else (0, n)
                     for a, n in enumerate(block.shape)
                 )
                 scaled = entries_in(metric, where) * extra
@@ -327,15 +395,12 @@ def advanced(
         curls[turn.target] = curls[turn.target] + row * fields[turn.source]
     for bend in bends_of(stepper, electric=electric):
         curl = _in_slab(stepper, bend, read, fields, later, electric=electric)
-        extra = remember(
-            bend.memory,
-            lambda old, bend=bend, curl=curl: _added(
-                block, bend.b * old, bend.c, *curl
-            ),
-        )
+        old = psi[bend.memory]
+        extra = lax.optimization_barrier(_added(block, bend.b * old, bend.c, *curl))
+        bent[bend.memory] = extra
         extra = extra if bend.g is None else _added(block, extra, bend.g, *curl)
         later.append((bend.target, bend.where, extra))
     rows = stepper.rows
     new = {name: rows[name].update(fields[name], curl) for name, curl in curls.items()}
     more = [(name, at, rows[name].drive(extra, at)) for name, at, extra in later]
-    return new, more
+    return new, bent, more

@@ -2,6 +2,8 @@
 
 import math
 import os
+from collections.abc import Callable
+from functools import partial
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,15 +13,17 @@ from jaxtyping import Array
 from ..grid import Layout
 from ._row_step import (
     Both,
+    added,
     as_one_function,
-    cut_row,
+    from_beside,
     half_row,
     hidden_zero,
+    is_across,
+    last_row,
     of_row,
     only_if,
     reached_rows,
     sources_beside,
-    written,
 )
 from ._step import Arrays, Stepper, half_step
 
@@ -69,9 +73,9 @@ def sweep(stepper: Stepper, fields: Arrays, psi: Arrays) -> Both:
     """Advances the magnetic and the electric fields by one step, row by row.
 
     A row is what a block holds at one place of the first axis. Each row of H is
-    followed by the row of E that it completes, while both are in the cache. Only the
-    last row of H, which the next block waits for, comes first. Derivatives are those of
-    two half steps.
+    followed by the row of E that it completes, while both are in the cache. What the
+    first row of E lacks of the block before, which has to step first, is added then.
+    Derivatives are those of two half steps.
 
     Args:
         stepper: The coefficients, inside a loop; only the first axis is cut.
@@ -82,26 +86,32 @@ def sweep(stepper: Stepper, fields: Arrays, psi: Arrays) -> Both:
         The fields and the memory, with all entries replaced.
     """
     block = stepper.block
-    after = {
-        k: block.after(fields[k], 0) for k in sources_beside(stepper, electric=False)
-    }
-    row = of_row(stepper, "high", _end(stepper), electric=False)
-    # Were this row written into the fields here, XLA would copy the fields.
-    last = half_step(
-        row.own,
-        {name: cut_row(values, row.i) for name, values in fields.items()},
-        {name: cut_row(psi[name], row.i - at) for name, at in row.memory.items()},
-        electric=False,
-        beside=after,
-    )
-    # Where the first axis is cut there is a plane, of zeros at the ends of the grid.
-    before = {
-        name: plane
-        for name in sources_beside(stepper, electric=True)
-        if (plane := block.beyond(last[0][name], 0, after=False)) is not None
-    }
 
-    return as_one_function(lambda: _all_rows(stepper, (fields, psi), last, before))
+    end, first = last_row(block), hidden_zero(block)
+    after = _planes(stepper, block.after, fields, electric=False)
+    end = of_row(stepper, ("high",), end, electric=False, only=is_across)
+    more = from_beside(end, after)
+    rows = partial(
+        _all_rows, stepper, (fields, psi), lambda both: added(end, both, more)
+    )
+    both = as_one_function(rows)
+    before = _planes(stepper, block.before, both[0], electric=True)
+    first = of_row(stepper, ("low",), first, electric=True, only=is_across)
+    return added(first, both, from_beside(first, before))
+
+
+def _planes(
+    stepper: Stepper,
+    beyond: Callable[[Array, int], Array | None],
+    fields: Arrays,
+    *,
+    electric: bool,
+) -> Arrays:
+    """Returns the rows of the sources in the block beside."""
+    names = sources_beside(stepper, electric=electric)
+    found = {name: beyond(fields[name], 0) for name in names}
+    # Where the first axis is cut there is one, of zeros at the ends of the grid.
+    return {name: plane for name, plane in found.items() if plane is not None}
 
 
 @sweep.def_jvp
@@ -115,41 +125,21 @@ def _halves(stepper: Stepper, fields: Arrays, psi: Arrays) -> Both:
     return fields, psi
 
 
-def _all_rows(stepper: Stepper, carry: Both, last: Both, before: Arrays) -> Both:
-    """Advances all rows.
+def _all_rows(stepper: Stepper, carry: Both, complete: Callable[[Both], Both]) -> Both:
+    """Advances all rows, with nothing beyond the block.
 
     In one loop: one more, for the rows in a layer say, doubles what is compiled.
-    Without a choice between rows in its body: it would be made in every cell. So
-    until the last row of H is reached, its place holds what the first row of E reads
-    from the block before.
+
+    Args:
+        stepper: The coefficients.
+        carry: The fields and the memory.
+        complete: Adds to the last row of H what it lacks.
     """
-    end, layers = _end(stepper), reached_rows(stepper)
-    end_row = of_row(stepper, "high", end, electric=False, others=False)
-
-    def half(i: Array, carry: Both, *, electric: bool) -> Both:
-        def beside(fields: Arrays) -> Arrays:
-            at = jnp.where(i == 0, end, i - 1) if electric else jnp.minimum(i + 1, end)
-            names = sources_beside(stepper, electric=electric)
-            return {name: cut_row(fields[name], at) for name in names}
-
-        # What the last row of H reads is not here.
-        bent = electric | (i < end)
-        return half_row(stepper, layers, i, carry, beside, electric=electric, bent=bent)
+    end, layers = last_row(stepper.block), reached_rows(stepper)
 
     def both(i: Array, carry: Both) -> Both:
-        carry = half(i, carry, electric=False)
-        carry = only_if(i == end, i, lambda _, c: written(end_row, c, *at_end), carry)
-        return half(i, carry, electric=True)
+        carry = half_row(stepper, layers, i, carry, electric=False)
+        carry = only_if(i == end, i, lambda _, carry: complete(carry), carry)
+        return half_row(stepper, layers, i, carry, electric=True)
 
-    kept = {name: last[1][name] for name in end_row.memory}
-    at_end = {name: last[0][name] for name in stepper.components.magnetic}, kept
-    carry = written(end_row, carry, before, {})
     return lax.fori_loop(jnp.int32(0), end + 1, both, carry)
-
-
-def _end(stepper: Stepper) -> Array:
-    """Returns the number of the last row, which the compiler does not know.
-
-    It would compute a known row again where it is read, from copies of the fields.
-    """
-    return stepper.block.shape[0] - 1 + hidden_zero(stepper.block)

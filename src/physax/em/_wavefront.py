@@ -25,12 +25,11 @@ from ._row_step import (
     add_in_row,
     alone,
     as_one_function,
-    cut_row,
     half_row,
     hidden_zero,
+    last_row,
     only_if,
     reached_rows,
-    sources_beside,
 )
 from ._state import State, may_sweep, step
 from ._step import Arrays, Stepper, psi_name, slabs_of
@@ -240,7 +239,7 @@ def _sweep(
 ) -> Callable[[], Both]:
     """Returns what makes `count` steps of some rows, each a row behind the last."""
     stepper, zero = part.stepper, hidden_zero(part.stepper.block)
-    end = stepper.block.shape[0] - 1 + zero
+    end = last_row(stepper.block)
     layers = reached_rows(stepper)
     added = {
         electric: _added(program, part, both[0], depth, n, electric=electric)
@@ -248,12 +247,7 @@ def _sweep(
     }
 
     def half(i: Array, k: Array, both: Both, *, electric: bool) -> Both:
-        def beside(fields: Arrays) -> Arrays:
-            at, here = (i - 1, i > 0) if electric else (i + 1, i < end)
-            at, names = jnp.clip(at, 0, end), sources_beside(stepper, electric=electric)
-            return {name: cut_row(fields[name], at) * here for name in names}
-
-        both = half_row(stepper, layers, i, both, beside, electric=electric)
+        both = half_row(stepper, layers, i, both, electric=electric)
         for one in added[electric]:
             both = _driven(part, i, k, both, one)
         return both
