@@ -61,7 +61,7 @@ class Workload(NamedTuple):
 
 
 WORKLOADS = [Workload("2d", 200, 400, 100), Workload("3d", 64, 150, 24)]
-LARGE = [Workload("2d", 1000, 800, 400), Workload("3d", 160, 300, 64)]
+LARGE = [Workload("2d", 1000, 2000, 400), Workload("3d", 160, 300, 64)]
 QUICK = [Workload("2d", 80, 160, 40), Workload("3d", 56, 120, 12)]
 
 

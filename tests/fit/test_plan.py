@@ -1,7 +1,7 @@
 import pytest
 
 from physax._checks import ArgumentError
-from physax.fit import Strategy, plan
+from physax.fit import Strategy, _plan, plan
 from physax.runtime import MemoryLimitError
 
 
@@ -27,7 +27,9 @@ def test_the_number_of_points_decides(points, strategy):
     assert chosen.chunk <= points
 
 
-def test_memory_decides_before_the_number():
+def test_memory_decides_before_the_number(monkeypatch):
+    # Of a CPU, whose chunks are smaller.
+    monkeypatch.setattr(_plan, "default_platform", lambda: "cpu")
     # 5e6 points of two numbers are 80 MB.
     assert plan(5_000_000, 5, 200e6).strategy is Strategy.LARGE
     small = plan(5_000_000, 5, 100e6)
