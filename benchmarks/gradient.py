@@ -1,6 +1,6 @@
 """Time of value and gradient beside other codes, their runs interleaved.
 
-`python -m benchmarks.gradient [--json FILE] [--quick] [--peers beamz,fdtdx]` runs each
+`python -m benchmarks.gradient [--json FILE] [--quick] [--gpu] [--peers ...]` runs each
 workload of `peers/_gradient.py` with every tool in turn, forward alone and with its
 gradient (A A' B B' A A' ...), and keeps the best run of each; compilation is apart. The
 gradient of each program is first checked along one direction against differences of

@@ -1,6 +1,5 @@
 """Resonances of made-up records, whose poles are known, and what is no record."""
 
-
 import jax
 import jax.numpy as jnp
 import numpy as np
