@@ -24,7 +24,7 @@ from ._turns import least_seconds
 
 CELL = 20e-9
 LAYER = 10  # Cells.
-POLES = tuple(em.Lorentz(0.3, f, 4e13) for f in (5e14, 7e14, 9e14, 1.1e15))
+RESONANCES = 5e14, 7e14, 9e14, 1.1e15
 # Polarisation, cells along an edge, steps, edge of the dispersive box.
 WORKLOADS = [("Ez", 1000, 200, 500), ("Hz", 1000, 200, 500), (None, 128, 100, 81)]
 SPECTRA = 128, 200  # Cells, steps.
@@ -45,9 +45,10 @@ def medium(kind: str, polarisation: str | None, cells: int, inner: int) -> em.Me
         for pair in pairs
     }
     whole = ((0, cells),) * ndim
+    poles = tuple(em.Lorentz(0.3, f, 4e13) for f in RESONANCES)
     return em.Medium(
         jnp.asarray(random.uniform(1, 4, shape), jnp.float32),
-        dispersions=em.Dispersion(box, POLES) if kind == "poles" else (),
+        dispersions=em.Dispersion(box, poles) if kind == "poles" else (),
         off_diagonals=em.OffDiagonal(whole, entries) if kind == "tensors" else (),
     )
 

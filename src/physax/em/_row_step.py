@@ -54,9 +54,9 @@ class OfRow(NamedTuple):
     Attributes:
         own: The coefficients of the row.
         i: Its number in the block.
-        memory: Where each memory is: a name and the row of the block that it begins
-            with, or two, of the layers at the low and at the high end.
-        low: Which of two it is: whether the row lies at the low end.
+        memory: For each memory of the row the arrays that hold it, each with its first
+            row in the block: two where layers are at both ends of the rows.
+        low: Whether the first of two holds it; else not read.
         electric: Which half.
     """
 
@@ -77,7 +77,8 @@ class OfRow(NamedTuple):
         """Returns the memory, of all rows, with that of this row changed."""
         places, changed = self.memory[name], {}
         for own, start in places:
-            # Each from itself alone: XLA would copy what the other is read for.
+            # Each is read for itself alone: were one read to change the other, XLA
+            # would copy it. Where the row is not, what is read is put back.
             old = cut_row(psi[own], self.i - start)
             new = change(old)
             if len(places) > 1:
@@ -102,38 +103,29 @@ def of_row(
     electric: bool,
     only: Callable[[CurlTerm], bool] | None = None,
 ) -> OfRow:
-    """Returns a row that lies in the layer at one of some ends of the block.
+    """Returns a row of a block.
 
     Args:
         stepper: The coefficients.
-        sides: `"low"`, `"high"` or both; where no layer is, too.
+        sides: The ends in whose layers the row may lie, `"low"`, `"high"` or both;
+            those without a layer are skipped.
         i: The number of the row.
         electric: Which half.
         only: Which terms of the curls there are, by default all.
     """
     axis, parts = stepper.axes[0], stepper.components
     parts = parts if only is None else parts.with_terms(only)
-
-    def cut(x: Array, start: int = 0) -> Array:
-        return cut_row(x, i - start) if x.ndim else x
-
-    slabs = {side: getattr(axis, side) for side in sides}
-    slabs = {side: slab for side, slab in slabs.items() if slab is not None}
     ends = {
         side: 0 if side == "low" else stepper.block.shape[0] - slab.cells
-        for side, slab in slabs.items()
+        for side in sides
+        if (slab := getattr(axis, side)) is not None
     }
-    low = i < (slabs["low"].cells if len(slabs) > 1 else 0)
-    layer = None
-    if slabs:
-        found = [
-            jax.tree.map(partial(cut, start=ends[side]), (slab.electric, slab.magnetic))
-            for side, slab in slabs.items()
-        ]
-        # One layer stands for both, with the factors of the end where the row lies.
-        rows = [_either(low, *halves) for halves in zip(*found, strict=True)]
-        layer = Slab(1, next(iter(slabs.values())).layer, *rows)
-    first = Axis(cut(axis.electric), cut(axis.magnetic), layer, None)
+    low = i < (axis.low.cells if axis.low is not None else 0)
+    cut = partial(_cut_if_array, i=i)
+    first = Axis(cut(axis.electric), cut(axis.magnetic), None, None)
+    if ends:
+        layer = _layer_of_row(axis, ends, i, low)
+        first = Axis(first.electric, first.magnetic, layer, None)
     axes = (first, *stepper.axes[1:])
     terms = parts.terms(electric=electric)
     # Whole arrays of entries have a row here; numbers, and their quotients, do not.
@@ -149,8 +141,30 @@ def of_row(
     return OfRow(row, i, memory, low, electric)
 
 
+def _cut_if_array(x: Array, i: Array) -> Array:
+    return cut_row(x, i) if x.ndim else x
+
+
+def _layer_of_row(
+    axis: Axis, ends: dict[str, int], i: Array, low: Bool[Array, ""]
+) -> Slab:
+    """Returns one layer for those at some ends, with the factors of row `i`."""
+    slabs = {side: getattr(axis, side) for side in ends}
+    found = [
+        jax.tree.map(
+            partial(_cut_if_array, i=i - ends[side]), (slab.electric, slab.magnetic)
+        )
+        for side, slab in slabs.items()
+    ]
+    halves = [_either(low, *rows) for rows in zip(*found, strict=True)]
+    return Slab(1, next(iter(slabs.values())).layer, *halves)
+
+
 def _either(low: Bool[Array, ""], *found: Rows) -> Rows:
-    """Returns the rows of one layer, or of the first of two if `low`."""
+    """Returns the rows of the one layer, or of the first of two if `low`, else second.
+
+    The factors of a kappa that only one of them has are 0 in the other.
+    """
     if len(found) == 1:
         return found[0]
     if any(rows.g is not None for rows in found):
@@ -196,12 +210,13 @@ def _moved(
 ) -> Both:
     """Advances a row, or only adds what layers at some ends of the rows add."""
     block, (fields, psi) = stepper.block, carry
-    only = is_across if sides else None
+    layers_only = bool(sides)
+    only = is_across if layers_only else None
 
     def read(i: Array) -> tuple[OfRow, Arrays, Sources]:
         row = of_row(stepper, sides, i, electric=electric, only=only)
         here = {name: cut_row(values, i) for name, values in fields.items()}
-        near = _beside(stepper, i, fields, electric=electric)
+        near = _rows_beside(stepper, i, fields, electric=electric)
         return row, here, sources_of(row.own, here, electric=electric, beside=near)
 
     def remembered(i: Array, psi: Arrays) -> Arrays:
@@ -218,14 +233,16 @@ def _moved(
         row.own, here, memory, sources, electric=electric, alone=True
     )
     fields = dict(fields)
-    for name, values in ({} if sides else new).items():
+    for name, values in ({} if layers_only else new).items():
         fields[name] = put_row(fields[name], values, i)
     for name, (_, *where), gain in later:
         fields[name] = add_in_row(block, fields[name], i, where, gain)
     return fields, psi
 
 
-def _beside(stepper: Stepper, i: Array, fields: Arrays, *, electric: bool) -> Arrays:
+def _rows_beside(
+    stepper: Stepper, i: Array, fields: Arrays, *, electric: bool
+) -> Arrays:
     """Returns the rows of the sources next to a row, zeros beyond the block."""
     # No choice between rows, which would be made in every cell.
     end = last_row(stepper.block)
@@ -267,38 +284,29 @@ def add_in_row(
     return lax.dynamic_update_slice(values, old + more, corner, **plain)
 
 
-def from_beside(row: OfRow, beside: Arrays) -> Both:
-    """Returns what the row beside a block adds to one at its end, and to its memory.
+def from_beside(row: OfRow, beside: Arrays) -> Arrays:
+    """Returns what the row beside a block adds to the fields of one at its end.
 
     As a step is linear, it may be added to one that was made without.
 
     Args:
-        row: The row, with the terms across the rows.
+        row: The row, in no layer along the rows, with the terms across them.
         beside: The sources next to it.
     """
     own, electric = row.own, row.electric
     nothing = jnp.zeros_like(next(iter(beside.values())))
     fields = dict.fromkeys(own.components.names, nothing)
     read = sources_of(own, fields, electric=electric, beside=beside)
-    memory = {
-        name: grown(nothing)
-        for name, grown in recursions(own, read, electric=electric).items()
+    return advanced(own, fields, {}, read, electric=electric, alone=True)[0]
+
+
+def add_to_row(fields: Arrays, i: Int[Array, ""], more: Arrays) -> Arrays:
+    """Adds to fields in row `i`, in place."""
+    changed = {
+        name: put_row(fields[name], cut_row(fields[name], i) + values, i)
+        for name, values in more.items()
     }
-    new, _, later = advanced(own, fields, memory, read, electric=electric, alone=True)
-    for name, _, gain in later:
-        new[name] = new[name] + gain
-    return new, memory
-
-
-def added(row: OfRow, carry: Both, more: Both) -> Both:
-    """Adds to a row, and to its memory, in place."""
-    fields, psi = dict(carry[0]), carry[1]
-    for name, values in more[0].items():
-        old = cut_row(fields[name], row.i)
-        fields[name] = put_row(fields[name], old + values, row.i)
-    for name, values in more[1].items():
-        psi = psi | row.remember(psi, name, lambda old, values=values: old + values)
-    return fields, psi
+    return fields | changed
 
 
 def only_if(
@@ -368,6 +376,8 @@ def last_row(block: Block) -> Array:
 
 
 def cut_row(values: Num[Array, "*cells"], i: Int[Array, ""]) -> Num[Array, "1 *rest"]:
+    # Clamped, not wrapped: a row in the layer at one end reads the outermost of the
+    # other. To wrap costs a fifth of a step, and of the time to compile it.
     return lax.dynamic_slice_in_dim(values, i, 1, 0, allow_negative_indices=False)
 
 

@@ -220,7 +220,6 @@ def half_step(
     psi: Arrays,
     *,
     electric: bool,
-    beside: Mapping[str, Array | None] | None = None,
 ) -> tuple[Arrays, Arrays]:
     """Advances the electric or the magnetic fields by one step.
 
@@ -236,21 +235,18 @@ def half_step(
         fields: All components on this block.
         psi: Memory of the layers.
         electric: Which half.
-        beside: For a block of one row, the rows of the sources next to it along the
-            first axis.
 
     Returns:
         The fields and the memory, with the updated entries replaced.
     """
-    read = sources_of(stepper, fields, electric=electric, beside=beside)
+    read = sources_of(stepper, fields, electric=electric)
     # Without the barrier XLA computes a recursion again in each of its users.
     psi = psi | {
         name: lax.optimization_barrier(grown(psi[name]))
         for name, grown in recursions(stepper, read, electric=electric).items()
     }
-    alone = beside is not None
     new, bent, later = advanced(
-        stepper, fields, psi, read, electric=electric, alone=alone
+        stepper, fields, psi, read, electric=electric, alone=False
     )
     fields = fields | new
     for name, where, gain in later:
@@ -271,7 +267,8 @@ def sources_of(
         stepper: The coefficients.
         fields: All components on this block.
         electric: Which half.
-        beside: As for `half_step`.
+        beside: For a block of one row, the rows of the sources next to it along the
+            first axis.
     """
     parts, block = stepper.components, stepper.block
     beyond, found = block.before if electric else block.after, {}
@@ -347,7 +344,7 @@ def advanced(
     Args:
         stepper: The coefficients.
         fields: All components on this block.
-        psi: Memory of the slabs, of this step.
+        psi: Memory of the slabs, already of this step; around an axis, of the last.
         read: From `sources_of`.
         electric: Which half.
         alone: Whether the block is a row of a larger one.
@@ -371,10 +368,8 @@ def advanced(
         fused = not alone and (launches or (joins and term.axis == last))
         inside = None
         for side, slab, rows in slabs_of(axis, electric=electric):
-            start, extra = (
-                _start(stepper, term.axis, side, slab),
-                psi[psi_name(term, side)],
-            )
+            start = _start(stepper, term.axis, side, slab)
+            extra = psi[psi_name(term, side)]
             if rows.g is not None:
                 d = _difference(stepper, read, term, side, slab, electric=electric)
                 extra = extra + along(rows.g, term.axis, ndim) * d()

@@ -13,7 +13,7 @@ from jaxtyping import Array
 from ..grid import Layout
 from ._row_step import (
     Both,
-    added,
+    add_to_row,
     as_one_function,
     from_beside,
     half_row,
@@ -53,7 +53,8 @@ def suits_sweep(stepper: Stepper, layout: Layout | None, itemsize: int) -> bool:
     rows, *others = block.shape
     size = math.prod(others)
     row = size * itemsize * len(stepper.components.names)
-    # A row for each face without a layer: the first and the last must be two.
+    # A row for each face without a layer: the first and the last must be two, and no
+    # layer may reach a row beside another block.
     ends = [1 if slab is None else slab.cells for slab in (axis.low, axis.high)]
     devices = list(layout.mesh.devices.flat)
     return (
@@ -86,18 +87,26 @@ def sweep(stepper: Stepper, fields: Arrays, psi: Arrays) -> Both:
         The fields and the memory, with all entries replaced.
     """
     block = stepper.block
+    last, first = last_row(block), hidden_zero(block)
+    # No layer reaches a row beside which there is another block: see `suits_sweep`.
+    at_end = of_row(stepper, (), last, electric=False, only=is_across)
+    after = from_beside(at_end, _planes(stepper, block.after, fields, electric=False))
+    all_rows = partial(_all_rows, stepper, (fields, psi), after)
+    fields, psi = as_one_function(all_rows)
+    at_start = of_row(stepper, (), first, electric=True, only=is_across)
+    planes = _planes(stepper, block.before, fields, electric=True)
+    return add_to_row(fields, first, from_beside(at_start, planes)), psi
 
-    end, first = last_row(block), hidden_zero(block)
-    after = _planes(stepper, block.after, fields, electric=False)
-    end = of_row(stepper, ("high",), end, electric=False, only=is_across)
-    more = from_beside(end, after)
-    rows = partial(
-        _all_rows, stepper, (fields, psi), lambda both: added(end, both, more)
-    )
-    both = as_one_function(rows)
-    before = _planes(stepper, block.before, both[0], electric=True)
-    first = of_row(stepper, ("low",), first, electric=True, only=is_across)
-    return added(first, both, from_beside(first, before))
+
+@sweep.def_jvp
+def _(primals, tangents):
+    return eqx.filter_jvp(_halves, primals, tangents)
+
+
+def _halves(stepper: Stepper, fields: Arrays, psi: Arrays) -> Both:
+    for electric in (False, True):
+        fields, psi = half_step(stepper, fields, psi, electric=electric)
+    return fields, psi
 
 
 def _planes(
@@ -114,18 +123,7 @@ def _planes(
     return {name: plane for name, plane in found.items() if plane is not None}
 
 
-@sweep.def_jvp
-def _(primals, tangents):
-    return eqx.filter_jvp(_halves, primals, tangents)
-
-
-def _halves(stepper: Stepper, fields: Arrays, psi: Arrays) -> Both:
-    for electric in (False, True):
-        fields, psi = half_step(stepper, fields, psi, electric=electric)
-    return fields, psi
-
-
-def _all_rows(stepper: Stepper, carry: Both, complete: Callable[[Both], Both]) -> Both:
+def _all_rows(stepper: Stepper, carry: Both, after: Arrays) -> Both:
     """Advances all rows, with nothing beyond the block.
 
     In one loop: one more, for the rows in a layer say, doubles what is compiled.
@@ -133,13 +131,16 @@ def _all_rows(stepper: Stepper, carry: Both, complete: Callable[[Both], Both]) -
     Args:
         stepper: The coefficients.
         carry: The fields and the memory.
-        complete: Adds to the last row of H what it lacks.
+        after: What the last row of H gets from the block after.
     """
     end, layers = last_row(stepper.block), reached_rows(stepper)
 
+    def complete(i: Array, carry: Both) -> Both:
+        return add_to_row(carry[0], i, after), carry[1]
+
     def both(i: Array, carry: Both) -> Both:
         carry = half_row(stepper, layers, i, carry, electric=False)
-        carry = only_if(i == end, i, lambda _, carry: complete(carry), carry)
+        carry = only_if(i == end, i, complete, carry)
         return half_row(stepper, layers, i, carry, electric=True)
 
     return lax.fori_loop(jnp.int32(0), end + 1, both, carry)
