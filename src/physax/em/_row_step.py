@@ -258,7 +258,8 @@ def _once(
     if block.keeps_barriers:
         return lax.optimization_barrier(change(i, psi))
     # A loop of one turn, as far as the compiler knows of any number, and with all in
-    # it: what does not depend on the row is computed, and stored, before the loop.
+    # it: what does not depend on the row is computed, and stored, before the loop. It
+    # counts rows: with the row in the carry of `Block.once` 3-D is a tenth slower.
     return lax.fori_loop(i, i + 1 + hidden_zero(block), change, psi)
 
 

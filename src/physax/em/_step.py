@@ -226,9 +226,9 @@ def half_step(
     The whole grid gets the plain update. What the layers add is computed in the slabs
     alone. On a GPU it is padded and fused into the update, as to launch a kernel for
     each slab takes longer. On a CPU this is done along the last axis of three in blocks
-    that a cache may hold; along the others, whose slabs are contiguous in memory, in
-    larger blocks, and in rows alone it is added in place afterwards. Each of these
-    choices was the fastest measured.
+    that a cache may hold; along the others, whose slabs are contiguous in memory, and
+    in larger blocks it is added in place afterwards. Each of these choices was the
+    fastest measured.
 
     Args:
         stepper: The coefficients.
@@ -347,7 +347,8 @@ def advanced(
         psi: Memory of the slabs, already of this step; around an axis, of the last.
         read: From `sources_of`.
         electric: Which half.
-        alone: Whether the block is a row of a larger one.
+        alone: Whether the block is a row of a larger one, whose slabs are added in
+            place afterwards, too.
 
     Returns:
         The updated fields without what is to be added in slabs, the memory of the layer
