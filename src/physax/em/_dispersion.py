@@ -1,5 +1,8 @@
 """Dispersive media: poles in boxes of cells, and how a run steps them."""
 
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 import equinox as eqx
@@ -8,7 +11,7 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from .._checks import ArgumentError, as_array, traced
 from .._products import matmul
@@ -170,6 +173,16 @@ def build_response(
     return Response(box, cells, jnp.pad(fraction, pad), poles)
 
 
+Responses = dict[str, tuple[Response, ...]]
+"""The responses of each component."""
+
+
+def each_response(function: Callable, responses: Responses, *others: PyTree) -> PyTree:
+    """Calls a function of each response and of what other trees have at its place."""
+    alike = lambda x: isinstance(x, Response)  # noqa: E731
+    return jax.tree.map(function, responses, *others, is_leaf=alike)
+
+
 States = tuple[tuple[Array, ...], ...]
 """What the poles of a response remember.
 
@@ -202,7 +215,7 @@ def still(response: Response, blank: Array) -> States:
     return tuple(
         tuple(
             part if one.inflow.shape[0] == 1 else lax.complex(part, part)
-            for part in _parts(blank)
+            for part in real_parts(blank)
         )
         for one in response.poles
     )
@@ -226,18 +239,18 @@ def respond(response: Response, memory: Memory, field: Array) -> Memory:
     """
     total = jnp.zeros_like(field)
     for one, own in zip(response.poles, memory.states, strict=True):
-        _, direct = _with_field(one)
-        total = total + one.amplitude * _given(one.outflow, direct, own, field)
+        _, direct = with_field(one)
+        total = total + one.amplitude * given_by(one.outflow, direct, own, field)
     drive = -response.fraction * total
-    later = _nothing_of(drive)
+    later = nothing_of(drive)
     states = []
     for one, own in zip(response.poles, memory.states, strict=True):
-        inflow, _ = _with_field(one)
-        states.append(_advanced(one.matrix, inflow, own, field, later))
+        inflow, _ = with_field(one)
+        states.append(next_states(one.matrix, own, [(inflow, field)], later))
     return Memory(drive, tuple(states))
 
 
-def _nothing_of(drive: Array) -> Array:
+def nothing_of(drive: Array) -> Array:
     """Returns a zero that is known to the CPU after the drive alone.
 
     States are overwritten in place only if the drive has read them before. Other
@@ -249,7 +262,7 @@ def _nothing_of(drive: Array) -> Array:
     )
 
 
-def _with_field(one: Recursion) -> tuple[Array, Array]:
+def with_field(one: Recursion) -> tuple[Array, Array]:
     """Returns how a field that enters two steps drives the states and the next step."""
     inflow = one.inflow + matmul(one.matrix, one.inflow)
     return inflow, 2 * one.inertia + matmul(one.outflow, one.inflow)
@@ -276,43 +289,56 @@ def recall(
     """
     before, given = [], []
     for one, after in zip(response.poles, states, strict=True):
-        inflow, direct = _with_field(one)
-        given.append(_given(inflow, -direct, after, drive))
-        before.append(_advanced(one.matrix.T, -one.outflow, after, drive))
+        inflow, direct = with_field(one)
+        given.append(given_by(inflow, -direct, after, drive))
+        before.append(next_states(one.matrix.T, after, [(-one.outflow, drive)]))
     return tuple(before), tuple(given)
 
 
-def _parts(values: Array) -> tuple[Array, ...]:
+def real_parts(values: Array) -> tuple[Array, ...]:
     """Returns real and imaginary part of complex values, else the values."""
     return (values.real, values.imag) if jnp.iscomplexobj(values) else (values,)
 
 
-def _given(outflow: Array, direct: Array, states: tuple[Array, ...], field: Array):
+def as_field(parts: tuple[Array, ...]) -> Array:
+    """Returns a field that has these parts."""
+    return lax.complex(*parts) if len(parts) == 2 else parts[0]
+
+
+def given_by(outflow: Array, direct: Array, states: tuple[Array, ...], field: Array):
     """Returns what a real linear system gives for its states and a field."""
     outs = []
-    for z, part in zip(states, _parts(field), strict=True):
+    for z, part in zip(states, real_parts(field), strict=True):
         out = outflow[0] * z.real + direct * part
         outs.append(out + outflow[1] * z.imag if jnp.iscomplexobj(z) else out)
-    return lax.complex(*outs) if len(outs) == 2 else outs[0]
+    return as_field(tuple(outs))
 
 
-def _advanced(
+def next_states(
     matrix: Array,
-    inflow: Array,
     states: tuple[Array, ...],
-    field: Array,
+    inputs: Sequence[tuple[Array, Array]],
     zero: ArrayLike = 0.0,
 ) -> tuple[Array, ...]:
-    """Returns its next states, plus a zero."""
-    pairs = list(zip(states, _parts(field), strict=True))
-    if matrix.shape[0] == 1:
-        return tuple(matrix[0, 0] * z + inflow[0] * part + zero for z, part in pairs)
+    """Returns the next states of a real linear system, plus a zero.
+
+    Args:
+        matrix: What becomes of the states.
+        states: The states.
+        inputs: Fields, each behind what it adds.
+        zero: The zero.
+    """
+    rows = []
+    for i in range(matrix.shape[0]):
+        driven = reduce(add, (inflow[i] * field for inflow, field in inputs))
+        parts = zip(states, real_parts(driven), strict=True)
+        rows.append([_dot(matrix[i], z) + part for z, part in parts])
+    first = [x + zero for x in rows[0]]
+    return tuple(first) if len(rows) == 1 else tuple(map(lax.complex, first, rows[1]))
+
+
+def _dot(row: Array, state: Array) -> Array:
+    """Returns a row times the one or two real states of a part of a field."""
     # Each part by itself: half the work of complex products.
-    (a, b), (c, d) = matrix
-    return tuple(
-        lax.complex(
-            a * z.real + b * z.imag + inflow[0] * part + zero,
-            c * z.real + d * z.imag + inflow[1] * part,
-        )
-        for z, part in pairs
-    )
+    own = row[0] * state.real
+    return own + row[1] * state.imag if jnp.iscomplexobj(state) else own

@@ -13,7 +13,7 @@ from jaxtyping import Array
 
 from ..runtime import array_places, pack_state, unpack_state
 from ._boxes import size_of
-from ._dispersion import Memory, Response
+from ._dispersion import Memory, Response, each_response
 from ._layers import Slab
 from ._program import Program
 from ._state import State, required_layout, rest, specs
@@ -60,13 +60,8 @@ def _of_responses(
     change: Callable[[Response, Array], Array],
 ) -> dict[str, tuple[Memory, ...]]:
     """Changes each array that poles remember."""
-    return {
-        name: tuple(
-            jax.tree.map(partial(change, one), memory)
-            for one, memory in zip(program.responses[name], many, strict=True)
-        )
-        for name, many in poles.items()
-    }
+    each = lambda one, memory: jax.tree.map(partial(change, one), memory)  # noqa: E731
+    return each_response(each, program.responses, poles)
 
 
 def _own(one: Response) -> tuple[slice, ...]:

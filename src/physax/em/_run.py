@@ -26,14 +26,13 @@ from ._cut_off import check_sources
 from ._emission import EmissionMonitor
 from ._huygens import HuygensSource
 from ._layouts import packing, place_state
-from ._march import Decay, fallen, on_devices, watch_every
+from ._march import Decay, fallen, leap_of, on_devices, watch_every
 from ._memory import state_bytes
 from ._monitors import AbstractSpectralMonitor
 from ._program import build_program
 from ._simulate import Result, finish, warn_of
 from ._simulation import Simulation, with_steps
 from ._state import State, energy, look, rest, step
-from ._wavefront import leaps
 
 
 class RunResult(eqx.Module):
@@ -100,7 +99,7 @@ def advance(
     program = build_program(sim, layout, watch)
 
     def loop(program, state):
-        options: dict = {"leap": leaps(program)}
+        options: dict = {"leap": leap_of(program)}
         if watch is not None:
             options |= {"every": watch, "between": partial(look, program)}
         body = partial(step, program, swept=True)

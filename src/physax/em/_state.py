@@ -17,7 +17,7 @@ from ..units import EPSILON_0, SPEED_OF_LIGHT
 from ._boxes import cells_of
 from ._clock import Clock
 from ._cylindrical import ring_widths
-from ._dispersion import Memory, at_rest, respond
+from ._dispersion import Memory, at_rest, each_response, respond
 from ._injection import inject
 from ._monitors import AbstractSpectralMonitor
 from ._plane_wave import LineState
@@ -64,10 +64,7 @@ def rest(program: Program) -> State:
         monitors[name] = monitor.start(program.reads[name], program.setup, kind)
     peak = jnp.zeros((), wide)
     none = jnp.zeros((), jnp.int32)
-    poles = {
-        name: tuple(at_rest(one, dtype) for one in many)
-        for name, many in program.responses.items()
-    }
+    poles = each_response(partial(at_rest, dtype=dtype), program.responses)
     psi = zero_psi(stepper, dtype)
     return State(fields, psi, poles, lines, monitors, peak, none)
 
@@ -79,9 +76,10 @@ def step(
     *,
     taped: bool = False,
     swept: bool = False,
+    responds: bool = True,
 ) -> State:
     """Advances a block by one step; see `advance`."""
-    return advance(program, state, n, taped=taped, swept=swept)[0]
+    return advance(program, state, n, taped=taped, swept=swept, responds=responds)[0]
 
 
 def advance(
@@ -92,6 +90,7 @@ def advance(
     taped: bool = False,
     noted: bool = False,
     swept: bool = False,
+    responds: bool = True,
 ) -> tuple[State, list[Arrays]]:
     """Advances a block by one step: H, then E, then the monitors.
 
@@ -103,6 +102,7 @@ def advance(
         noted: Whether the changes that tilts read are wanted.
         swept: Whether both halves may go through `sweep` where that is faster; not in
             the forward run of a reverse mode.
+        responds: Whether poles follow the fields; else their memory stays.
 
     Returns:
         The state after it, and for each tilt these changes or nothing.
@@ -110,13 +110,15 @@ def advance(
     swept = swept and may_sweep(program)
 
     def move(k, carry):
-        moved, changes = _move(program, k, *carry[:-1], swept=swept)
+        fields, psi, lines, _ = carry
+        now = fields, psi, lines, state.poles
+        moved, changes = _move(program, k, *now, swept=swept)
         return *moved, changes if noted else []
 
     blank = []
     if noted:
         blank = unmoved(program.tilts, program.stepper.block, state.fields)
-    carry = state.fields, state.psi, state.poles, state.lines, blank
+    carry = state.fields, state.psi, state.lines, blank
     if taped or not program.monitors or default_platform() != "cpu":
         carry = move(n, carry)
     else:
@@ -124,7 +126,11 @@ def advance(
         # the last update of a field on a CPU, which then is no longer done in place:
         # two copies of a field in every step, five times the price of the monitors.
         carry = lax.fori_loop(n, n + 1, move, carry)
-    fields, psi, poles, lines, changes = carry
+    fields, psi, lines, changes = carry
+    poles, responses = state.poles, program.responses
+    if responds:
+        inside = in_boxes(program, fields, n)
+        poles = each_response(respond, responses, poles, inside)
     monitors = {}
     for name, monitor in program.monitors.items():
         read = partial(_read, program, name, fields)
@@ -139,12 +145,12 @@ def _move(
     n,
     fields: Arrays,
     psi: Arrays,
-    poles: dict,
     lines: dict,
+    poles: dict,
     *,
     swept: bool,
 ):
-    """Advances fields, layers, poles and incident lines by one step."""
+    """Advances fields, layers and incident lines by one step."""
     stepper, dt = program.stepper, program.setup.dt
     stepper = eqx.tree_at(lambda s: s.block, stepper, stepper.block.within(n))
     block, axes = stepper.block, program.setup.axes
@@ -182,14 +188,18 @@ def _move(
         if electric and program.powers:
             fields = bent(program.powers, stepper, fields, before)
         fields, psi = lax.optimization_barrier((fields, psi))
-    poles = {
-        name: tuple(
-            respond(one, memory, fields[name][cells_of(one.here(block))])
-            for one, memory in zip(many, poles[name], strict=True)
-        )
+    return (fields, psi, lines), changes
+
+
+def in_boxes(
+    program: Program, fields: Arrays, n: Int[Array, ""]
+) -> dict[str, tuple[Array, ...]]:
+    """Returns the fields in the box of each response, inside step `n`."""
+    block = program.stepper.block.within(n)
+    return {
+        name: tuple(fields[name][cells_of(one.here(block))] for one in many)
         for name, many in program.responses.items()
     }
-    return (fields, psi, poles, lines), changes
 
 
 def may_sweep(program: Program) -> bool:
