@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 # Tests compile thousands of small programs. With these settings jax keeps every one
 # of them, which makes the second run several times faster.
-CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.jax_cache \
+CACHE := JAX_COMPILATION_CACHE_DIR="$(CURDIR)/.jax_cache" \
 	JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
 	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 # Tests of one file stay together as long as each worker has some: they share fixtures.

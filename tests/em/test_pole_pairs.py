@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from physax import em
+from physax.em import _pole_pairs
 from physax.em._march import leap_of
 from physax.em._program import build_program
 from physax.em._simulation import with_steps
@@ -54,7 +55,8 @@ def stronger(sim, factor):
         pytest.param("rz", marks=pytest.mark.slow),
     ],
 )
-def test_pairs_of_steps_agree_with_steps_one_by_one(scene):
+def test_pairs_of_steps_agree_with_steps_one_by_one(scene, monkeypatch):
+    monkeypatch.setattr(_pole_pairs, "default_platform", lambda: "cpu")
     sim = with_steps(dispersive(scene), 31)
     assert leap_of(build_program(sim)) is not None
     # In pieces, of which all but the last end behind the first step of a pair.
