@@ -5,13 +5,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 from physax import em
-from physax.em import _pole_pairs
-from physax.em._march import leap_of
-from physax.em._program import build_program
+from physax.em._program import build_program, one_by_one
+from physax.em._simulate import finish
 from physax.em._simulation import with_steps
-from tests.em.scenes import dispersive
+from physax.em._state import rest, step
+from physax.grid import Grid
+from tests.em.scenes import CELL, PULSE, at, dispersive
 
 
 # The layers are thin, and the runs short, on purpose.
@@ -22,8 +24,32 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Dispersion 1 should end before the abs"),
 ]
 
-# Derivatives by this adjoint are those of the steps one by one, and so is its run.
-ONE_BY_ONE = em.Direct()
+
+def line():
+    """Poles of one state and of two along a line."""
+    poles = (em.Lorentz(0.8, 3e14, 2e13), em.Debye(0.5, 3e-16), em.Drude(1.5e14, 1e13))
+    return em.Simulation(
+        Grid.uniform((40,), CELL),
+        em.Medium(2.0, dispersions=em.Dispersion(((15, 30),), poles, 0.7)),
+        em.Boundaries.all(em.PEC()),
+        steps=31,
+        sources={
+            "in": em.Dipole(component="Ez", position=at(10), pulse=PULSE, moment=1e-6)
+        },
+        monitors={"time": em.TimeMonitor(("Ez",), at(20), at(0), every=1)},
+    )
+
+
+def answer(result):
+    return result.fields, result.monitors
+
+
+@jax.jit
+def singly(sim):
+    """The same run, with poles that are brought up to date in each step."""
+    program = one_by_one(build_program(sim))
+    make = lambda n, state: step(program, state, n)  # noqa: E731
+    return finish(program, lax.fori_loop(0, sim.steps, make, rest(program)))
 
 
 def agree(got, want, tolerance=1e-12):
@@ -32,11 +58,6 @@ def agree(got, want, tolerance=1e-12):
     for one, other in zip(got, want, strict=True):
         gap = np.linalg.norm(np.ravel(np.asarray(one) - np.asarray(other)))
         assert gap <= tolerance * np.linalg.norm(np.ravel(np.asarray(other)))
-
-
-def answer(sim, **options):
-    result = em.simulate(sim, **options)
-    return result.fields, result.monitors
 
 
 def stronger(sim, factor):
@@ -50,31 +71,46 @@ def stronger(sim, factor):
 @pytest.mark.parametrize(
     "scene",
     [
-        "bloch",
-        pytest.param("3-D", marks=pytest.mark.slow),
-        pytest.param("rz", marks=pytest.mark.slow),
+        "line",
+        *(pytest.param(s, marks=pytest.mark.slow) for s in ("bloch", "3-D", "rz")),
     ],
 )
 def test_pairs_of_steps_agree_with_steps_one_by_one(scene, monkeypatch):
-    monkeypatch.setattr(_pole_pairs, "default_platform", lambda: "cpu")
-    sim = with_steps(dispersive(scene), 31)
-    assert leap_of(build_program(sim)) is not None
-    # In pieces, of which all but the last end behind the first step of a pair.
-    got = answer(sim, until=em.Decay(1e-30, check_every=7))
-    agree(got, answer(sim, adjoint=ONE_BY_ONE))
+    monkeypatch.setattr("physax.em._program.default_platform", lambda: "cpu")
+    sim = line() if scene == "line" else with_steps(dispersive(scene), 31)
+    assert build_program(sim).pairs
+    agree(answer(em.simulate(sim)), answer(singly(sim)))
+
+
+def test_where_a_run_is_divided_changes_no_bit():
+    sim = eqx.tree_at(lambda s: s.monitors, line(), {})
+    whole = em.run(sim, progress=False, chunk=31)
+    begun = em.run(with_steps(sim, 13), progress=False, chunk=13)
+    parts = em.run(sim, state=begun.state, start=13, progress=False, chunk=3)
+    for got in (parts.result, em.simulate(sim)):
+        agree(answer(got), answer(whole.result), 0)
+    agree(parts.state, whole.state, 0)
+
+
+def test_a_state_of_another_step_is_refused():
+    begun = em.run(with_steps(line(), 13), progress=False)
+    with pytest.raises(ValueError, match=r"`start` must be 13, .* but is 0"):
+        em.run(line(), state=begun.state, progress=False)
 
 
 @pytest.mark.slow
 def test_batches_and_derivatives_of_pairs_are_those_of_each():
     sim = with_steps(dispersive("walls"), 9)
     factors = jnp.array([0.5, 2.0])
-    got = jax.vmap(lambda factor: answer(stronger(sim, factor)))(factors)
+    run = lambda factor, **options: answer(  # noqa: E731
+        em.simulate(stronger(sim, factor), **options)
+    )
+    got = jax.vmap(run)(factors)
     for i, factor in enumerate(factors):
-        one = answer(stronger(sim, factor), adjoint=ONE_BY_ONE)
+        one = answer(singly(stronger(sim, factor)))
         agree(jax.tree.map(lambda x, i=i: x[i], got), one)
-
-    def moved(**options):
-        one = lambda factor: answer(stronger(sim, factor), **options)  # noqa: E731
-        return jax.jvp(one, (1.0,), (1.0,))[1]
-
-    agree(moved(), moved(adjoint=ONE_BY_ONE), 1e-10)
+    moved = [
+        jax.jvp(one, (1.0,), (1.0,))[1]
+        for one in (run, lambda factor: answer(singly(stronger(sim, factor))))
+    ]
+    agree(moved[0], moved[1], 1e-10)

@@ -10,9 +10,9 @@ from jaxtyping import Array
 from .._checks import ArgumentError
 from .._loop import divisor_near_root
 from ._march import Decay, march, on_devices
-from ._program import Program, ready
+from ._program import Program, one_by_one, ready
 from ._simulation import Simulation
-from ._state import State, rest
+from ._state import State, rest, without_poles
 from ._tape import check_every
 
 
@@ -80,17 +80,22 @@ class _Replayed(AbstractAdjoint):
         # in copies, and a fifth of its speed: they are for differentiated runs only.
         arrays, static = eqx.partition(program, eqx.is_array)
 
-        def call(run, arrays):
-            whole = ready(eqx.combine(arrays, static))
-            return on_devices(run, whole, rest(whole))
+        def call(run, program):
+            return without_poles(on_devices(run, program, rest(program)))
 
         plain = partial(march, steps, until)
         taped = partial(plain, checkpoint=self.checkpoint(steps), taped=True)
-        marched = jax.custom_jvp(partial(call, plain))
+
+        @jax.custom_jvp
+        def marched(arrays):
+            return call(plain, ready(eqx.combine(arrays, static)))
+
+        def singly(arrays):
+            return call(taped, one_by_one(ready(eqx.combine(arrays, static))))
 
         @marched.defjvp
         def _(primals, tangents):
-            return jax.jvp(partial(call, taped), primals, tangents)
+            return jax.jvp(singly, primals, tangents)
 
         return marched(arrays)
 

@@ -14,8 +14,8 @@ from jax.sharding import PartitionSpec
 
 from ..grid import Layout
 from ._march import Decay, march, on_devices
-from ._program import Program, ready
-from ._state import State, rest
+from ._program import Program, one_by_one, ready
+from ._state import State, rest, without_poles
 from ._tape_plan import Plan, build_plan
 
 
@@ -76,8 +76,9 @@ class AbstractCourse(eqx.Module):
     def plain(self, arrays: Program, *, taped: bool = False) -> State:
         """Makes the run."""
         program = ready(eqx.combine(arrays, self.static))
+        program = one_by_one(program) if taped else program
         run = partial(march, self.steps, self.until, taped=taped)
-        return on_devices(run, program, rest(program))
+        return without_poles(on_devices(run, program, rest(program)))
 
     def tangents(self, primals, tangents):
         """The rule: what changes solves a linear recurrence."""
@@ -97,6 +98,7 @@ class AbstractCourse(eqx.Module):
             state = self.plain(arrays)
             return state, jax.tree.map(_no_tangent, state)
         state, kept = self.recorded(plan, draft)
+        state = without_poles(state)
 
         # Both are compiled apart so that they are traced once, however often the solver
         # asks for them.

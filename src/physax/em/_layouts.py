@@ -13,10 +13,10 @@ from jaxtyping import Array
 
 from ..runtime import array_places, pack_state, unpack_state
 from ._boxes import size_of
-from ._dispersion import Memory, Response, each_response
+from ._dispersion import Response, each_response
 from ._layers import Slab
 from ._program import Program
-from ._state import State, required_layout, rest, specs
+from ._state import Poles, State, required_layout, rest, specs
 from ._step import bend_name, psi_name, slabs_of
 
 
@@ -56,9 +56,9 @@ def _slab_positions(program: Program) -> dict[str, tuple[int, np.ndarray]]:
 
 def _of_responses(
     program: Program,
-    poles: dict[str, tuple[Memory, ...]],
+    poles: Poles,
     change: Callable[[Response, Array], Array],
-) -> dict[str, tuple[Memory, ...]]:
+) -> Poles:
     """Changes each array that poles remember."""
     each = lambda one, memory: jax.tree.map(partial(change, one), memory)  # noqa: E731
     return each_response(each, program.responses, poles)

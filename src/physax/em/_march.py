@@ -9,10 +9,9 @@ from jax import lax
 from jaxtyping import Array
 
 from .._checks import ArgumentError
-from .._loop import Leap, divisor_near, iterate
+from .._loop import divisor_near, iterate
 from ..grid import Layout
 from ._monitors import AbstractSpectralMonitor
-from ._pole_pairs import pole_pairs
 from ._program import Program
 from ._simulation import Simulation
 from ._state import State, look, required_layout, specs, step, total_energy
@@ -94,13 +93,8 @@ def march(
         options["done"] = lambda s: decayed(program, s, until.threshold)
     body = partial(step, program, taped=taped, swept=not taped)
     if not taped:
-        options["leap"] = leap_of(program)
+        options["leap"] = leaps(program)
     return iterate(body, state, 0, steps, **options)[0]
-
-
-def leap_of(program: Program) -> Leap | None:
-    """Returns what makes several steps at once, or `None` if that is no faster."""
-    return leaps(program) or pole_pairs(program)
 
 
 def watching(program: Program) -> dict:

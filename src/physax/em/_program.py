@@ -1,5 +1,6 @@
 """A simulation made ready to step: coefficients, currents, and what monitors read."""
 
+import dataclasses
 from functools import partial
 from operator import mul
 
@@ -11,6 +12,7 @@ from jaxtyping import Array, Int
 
 from .._checks import ArgumentError
 from ..grid import Block, Box, Layout
+from ..runtime import default_platform
 from ..units import SPEED_OF_LIGHT
 from ._boundaries import Bloch, Periodic
 from ._boxes import cells_of, to_wall
@@ -59,6 +61,7 @@ class Program(eqx.Module):
         layout: The devices, or `None`.
         dtype: Type of the fields.
         accumulate: Real type of what the monitors add up.
+        pairs: Whether poles are brought up to date in each second step alone.
     """
 
     stepper: Stepper
@@ -78,6 +81,15 @@ class Program(eqx.Module):
     layout: Layout | None = eqx.field(static=True)
     dtype: str = eqx.field(static=True)
     accumulate: str = eqx.field(static=True)
+    pairs: bool = eqx.field(static=True)
+
+
+def one_by_one(program: Program) -> Program:
+    """Returns the program with poles brought up to date in each step.
+
+    A reverse mode needs that, as it takes steps singly.
+    """
+    return dataclasses.replace(program, pairs=False)
 
 
 def ready(program: Program) -> Program:
@@ -192,6 +204,8 @@ def outline(
         layout,
         str(dtype),
         str(sim.precision.accumulate),
+        # On a GPU a loop of one turn or none costs more than is won.
+        bool(sim.medium.dispersions) and default_platform() == "cpu",
     )
 
 

@@ -26,13 +26,14 @@ from ._cut_off import check_sources
 from ._emission import EmissionMonitor
 from ._huygens import HuygensSource
 from ._layouts import packing, place_state
-from ._march import Decay, fallen, leap_of, on_devices, watch_every
+from ._march import Decay, fallen, on_devices, watch_every
 from ._memory import state_bytes
 from ._monitors import AbstractSpectralMonitor
 from ._program import build_program
 from ._simulate import Result, finish, warn_of
 from ._simulation import Simulation, with_steps
 from ._state import State, energy, look, rest, step
+from ._wavefront import leaps
 
 
 class RunResult(eqx.Module):
@@ -99,7 +100,7 @@ def advance(
     program = build_program(sim, layout, watch)
 
     def loop(program, state):
-        options: dict = {"leap": leap_of(program)}
+        options: dict = {"leap": leaps(program)}
         if watch is not None:
             options |= {"every": watch, "between": partial(look, program)}
         body = partial(step, program, swept=True)
@@ -232,6 +233,11 @@ def run(
     if chunk is None and layout is not None:
         chunk = _SHARED_CHUNK
     begin: State = initial_state(problem, **options) if state is None else state
+    if sim.medium.dispersions and start != begin.done:
+        raise ArgumentError(
+            f"`start` must be {int(begin.done)}, the step that `state` is of, but is "
+            f"{start}: poles remember which of two steps comes next."
+        )
     # What a monitor cannot make of this medium it says before the run, not after it.
     jax.eval_shape(partial(_finish, **options), problem, begin)
     if checkpoint is not None:

@@ -17,15 +17,23 @@ from ..units import EPSILON_0, SPEED_OF_LIGHT
 from ._boxes import cells_of
 from ._clock import Clock
 from ._cylindrical import ring_widths
-from ._dispersion import Memory, at_rest, each_response, respond
+from ._dispersion import Memory, Response, at_rest, each_response, respond
 from ._injection import inject
 from ._monitors import AbstractSpectralMonitor
 from ._plane_wave import LineState
+from ._pole_pairs import Late, late_at_rest, late_drive, respond_late
 from ._powers import bent, held
 from ._program import Program
 from ._step import Arrays, Stepper, half_step, zero_psi
 from ._sweep import suits_sweep, sweep
 from ._tilt import bare, lean, unmoved
+
+
+Poles = dict[str, tuple[Memory | Late, ...]]
+"""What each response remembers."""
+
+Drives = dict[str, tuple[Array, ...]]
+"""What each response adds to the curl of a component."""
 
 
 class State(eqx.Module):
@@ -43,7 +51,7 @@ class State(eqx.Module):
 
     fields: Arrays
     psi: Arrays
-    poles: dict[str, tuple[Memory, ...]]
+    poles: Poles
     lines: dict[str, LineState]
     monitors: dict[str, Arrays]
     peak: Float[Array, ""]
@@ -64,9 +72,15 @@ def rest(program: Program) -> State:
         monitors[name] = monitor.start(program.reads[name], program.setup, kind)
     peak = jnp.zeros((), wide)
     none = jnp.zeros((), jnp.int32)
-    poles = each_response(partial(at_rest, dtype=dtype), program.responses)
+    start = late_at_rest if program.pairs else at_rest
+    poles = each_response(partial(start, dtype=dtype), program.responses)
     psi = zero_psi(stepper, dtype)
     return State(fields, psi, poles, lines, monitors, peak, none)
+
+
+def without_poles(state: State) -> State:
+    """Returns a state that no step follows, alike for steps in pairs and singly."""
+    return eqx.tree_at(lambda s: s.poles, state, {})
 
 
 def step(
@@ -76,10 +90,9 @@ def step(
     *,
     taped: bool = False,
     swept: bool = False,
-    responds: bool = True,
 ) -> State:
     """Advances a block by one step; see `advance`."""
-    return advance(program, state, n, taped=taped, swept=swept, responds=responds)[0]
+    return advance(program, state, n, taped=taped, swept=swept)[0]
 
 
 def advance(
@@ -90,7 +103,6 @@ def advance(
     taped: bool = False,
     noted: bool = False,
     swept: bool = False,
-    responds: bool = True,
 ) -> tuple[State, list[Arrays]]:
     """Advances a block by one step: H, then E, then the monitors.
 
@@ -102,16 +114,16 @@ def advance(
         noted: Whether the changes that tilts read are wanted.
         swept: Whether both halves may go through `sweep` where that is faster; not in
             the forward run of a reverse mode.
-        responds: Whether poles follow the fields; else their memory stays.
 
     Returns:
         The state after it, and for each tilt these changes or nothing.
     """
     swept = swept and may_sweep(program)
+    drives = _drives(program, state.poles, n)
 
     def move(k, carry):
         fields, psi, lines, _ = carry
-        now = fields, psi, lines, state.poles
+        now = fields, psi, lines, drives
         moved, changes = _move(program, k, *now, swept=swept)
         return *moved, changes if noted else []
 
@@ -127,10 +139,7 @@ def advance(
         # two copies of a field in every step, five times the price of the monitors.
         carry = lax.fori_loop(n, n + 1, move, carry)
     fields, psi, lines, changes = carry
-    poles, responses = state.poles, program.responses
-    if responds:
-        inside = in_boxes(program, fields, n)
-        poles = each_response(respond, responses, poles, inside)
+    poles = _responded(program, state.poles, fields, n)
     monitors = {}
     for name, monitor in program.monitors.items():
         read = partial(_read, program, name, fields)
@@ -146,7 +155,7 @@ def _move(
     fields: Arrays,
     psi: Arrays,
     lines: dict,
-    poles: dict,
+    drives: Drives,
     *,
     swept: bool,
 ):
@@ -173,7 +182,7 @@ def _move(
             # Both halves: what sources do to H, which only adds, has come before.
             fields, psi = sweep(own, fields, psi)
         if electric:
-            fields = _polarised(program, own, fields, poles)
+            fields = _polarised(program, own, fields, drives)
         fields = inject(currents, fields, own.rows, block, clock)
         for name, line in program.lines.items():
             fields = line.correct(
@@ -191,15 +200,32 @@ def _move(
     return (fields, psi, lines), changes
 
 
-def in_boxes(
-    program: Program, fields: Arrays, n: Int[Array, ""]
-) -> dict[str, tuple[Array, ...]]:
-    """Returns the fields in the box of each response, inside step `n`."""
-    block = program.stepper.block.within(n)
-    return {
-        name: tuple(fields[name][cells_of(one.here(block))] for one in many)
-        for name, many in program.responses.items()
-    }
+def _drives(program: Program, poles: Poles, n: Int[Array, ""]) -> Drives:
+    """Returns what poles add to the curls of step `n`."""
+    drive = partial(late_drive, second=n % 2) if program.pairs else _drive
+    return each_response(drive, program.responses, poles)
+
+
+def _drive(response: Response, memory: Memory) -> Array:
+    del response
+    return memory.drive
+
+
+def _responded(
+    program: Program, poles: Poles, fields: Arrays, n: Int[Array, ""]
+) -> Poles:
+    """Returns what poles remember after step `n`."""
+    block, responses = program.stepper.block.within(n), program.responses
+
+    def read() -> dict[str, tuple[Array, ...]]:
+        return {
+            name: tuple(fields[name][cells_of(one.here(block))] for one in many)
+            for name, many in responses.items()
+        }
+
+    if program.pairs:
+        return respond_late(responses, poles, read, n % 2)
+    return each_response(respond, responses, poles, read())
 
 
 def may_sweep(program: Program) -> bool:
@@ -214,14 +240,14 @@ def may_sweep(program: Program) -> bool:
 
 
 def _polarised(
-    program: Program, stepper: Stepper, fields: Arrays, poles: dict
+    program: Program, stepper: Stepper, fields: Arrays, drives: Drives
 ) -> Arrays:
     """Adds what poles drive to the electric fields of a step."""
     fields = dict(fields)
     for name, many in program.responses.items():
-        for one, memory in zip(many, poles[name], strict=True):
+        for one, drive in zip(many, drives[name], strict=True):
             box = one.here(stepper.block)
-            more = stepper.rows[name].drive(memory.drive, box)
+            more = stepper.rows[name].drive(drive, box)
             fields[name] = stepper.block.add_here(fields[name], box, more)
     return fields
 
