@@ -89,7 +89,7 @@ def advance(
     Args:
         sim: The simulation; its number of steps matters to time monitors only.
         state: The state before step `start`; gone afterwards.
-        start: Number of the first step.
+        start: Number of the first step, of which the state is.
         stop: One past the number of the last step.
         layout: How the grid is cut over devices.
         watch: Steps between looks at the energy, as a stop rule needs them.
@@ -210,7 +210,8 @@ def run(
         The result, the last state, and how the run went.
 
     Raises:
-        ArgumentError: If the mode of a source is cut off.
+        ArgumentError: If the mode of a source is cut off, or `start` is not the step
+            that `state` is of, in a dispersive medium.
         MemoryLimitError: If the run needs more memory than there is.
         RunError: With `throw`, if the fields diverged or a signal ended the run.
         CheckpointError: If a checkpoint cannot be written, or is of another problem.
