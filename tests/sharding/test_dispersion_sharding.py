@@ -72,17 +72,17 @@ def test_run_goes_on_with_other_devices(scene, tmp_path):
 
     def stop(step, state, info):
         del state, info
-        if step >= 12:
+        if step >= 10:
             raise Stopped
 
-    keep = Checkpointing(tmp_path, 6)
+    keep = Checkpointing(tmp_path, 5)
     with pytest.raises(Stopped):
         em.run(
             sim,
             progress=False,
             layout=cut((2, 4)),
             checkpoint=keep,
-            chunk=6,
+            chunk=5,
             on_chunk=stop,
         )
     got = em.run(sim, progress=False, checkpoint=keep)

@@ -88,7 +88,8 @@ class AbstractCourse(eqx.Module):
             arrays,
             dots,
         )
-        draft = eqx.combine(arrays, self.static)
+        # Steps are made again with what is kept of them.
+        draft = one_by_one(eqx.combine(arrays, self.static))
         plan = build_plan(draft, moved, self.adjoint)
         chosen = _of_plan(moved)
         theta, fixed = eqx.partition(arrays, chosen)

@@ -13,7 +13,7 @@ from ._adjoints import AbstractAdjoint, refuse_powers
 from ._cotangents import start_back
 from ._course import AbstractCourse, everywhere
 from ._march import Decay, each_device, on_devices, own_all, summed
-from ._program import Program, one_by_one, ready
+from ._program import Program, ready
 from ._scattered import scattered
 from ._simulation import Simulation
 from ._state import State, rest
@@ -108,7 +108,7 @@ class _Course(AbstractCourse):
         )
 
     def recorded(self, plan: Plan, draft: Program) -> tuple[State, Tape]:
-        program = one_by_one(ready(draft))
+        program = ready(draft)
 
         def run(program, state):
             return taped_march(

@@ -1,13 +1,14 @@
 r"""Poles whose states are read and written once in two steps of the fields.
 
 The states of poles are most of what a step in a dispersive medium reads and writes.
-With $v' = v + M v$ for the inflow of a field that enters two steps, and $D$ for what it
-gives to the next at once, a pole gives over its amplitude
+With $v'$ and $D$ of `with_field`, a pole gives over minus amplitude and fraction $d_n$
+to the curl of the step after $E_n$:
 
-$$d_1 = w z_0 + D E_1, \qquad d_2 = w M z_0 + w v' E_1 + D E_2, \qquad
-  z_2 = M^2 z_0 + M v' E_1 + v' E_2$$
+$$d_2 = w M z_0 + w v' E_1 + D E_2, \qquad z_2 = M^2 z_0 + M v' E_1 + v' E_2, \qquad
+  d_3 = w z_2 + D E_3$$
 
-so that $E_1$ is kept, and $z_1$ is never written. Known as block realisation: Burrus,
+After $E_1$ it is kept, and $z_1$ is never written. After $E_2$ follow $z_2$, $d_2$, and
+$d_3$ but for $D E_3$. Known as block realisation: Burrus,
 *Block realization of digital filters*, IEEE Transactions on Audio and Electroacoustics
 20, 230 (1972). Steps are paired by their numbers, from 0: the bits do not depend on
 where a run is interrupted.
@@ -56,7 +57,7 @@ class Late(eqx.Module):
 
 
 class _Output(eqx.Module):
-    """What a pole gives for its states, the last field, and the one before."""
+    """What a pole gives: factors of its states, the last field, and the one before."""
 
     outflow: Float[Array, " states"]
     direct: Float[Array, ""]
@@ -96,9 +97,9 @@ def late_at_rest(response: Response, dtype) -> Late:
 
 def late_drive(response: Response, late: Late, *, second: Int[Array, ""]) -> Array:
     """Returns what poles add to the curl of a step, the first of two or the second."""
-    inertia = sum(one.amplitude * with_field(one)[1] for one in response.poles)
+    direct = sum(one.amplitude * with_field(one)[1] for one in response.poles)
     # A number that changes from step to step: others XLA would keep for each cell.
-    factor = second * inertia
+    factor = second * direct
     drives = (
         jnp.where(second == 1, both.imag, both.real)
         - factor * response.fraction * field

@@ -87,7 +87,7 @@ class Program(eqx.Module):
 def one_by_one(program: Program) -> Program:
     """Returns the program with poles brought up to date in each step.
 
-    A reverse mode needs that, as it takes steps singly.
+    Pairs are made by loops of a traced number of turns, which have no reverse mode.
     """
     return dataclasses.replace(program, pairs=False)
 

@@ -215,7 +215,7 @@ def _responded(
     program: Program, poles: Poles, fields: Arrays, n: Int[Array, ""]
 ) -> Poles:
     """Returns what poles remember after step `n`."""
-    block, responses = program.stepper.block.within(n), program.responses
+    block, responses = program.stepper.block, program.responses
 
     def read() -> dict[str, tuple[Array, ...]]:
         return {
