@@ -235,14 +235,8 @@ def run(
     if chunk is None and layout is not None:
         chunk = _SHARED_CHUNK
     begin: State = initial_state(problem, **options) if state is None else state
-    # On the host: an operation on a JAX array would be one more program to compile.
-    done = int(begin.done)
-    if state is not None and sim.medium.dispersions and (start - done) % 2:
-        raise ArgumentError(
-            f"`start` must be {done}, the step that `state` is of, or differ from it "
-            "by an even number, as poles remember which of two steps comes next, but "
-            f"is {start}."
-        )
+    if state is not None and sim.medium.dispersions:
+        _check_start(start, state)
     # What a monitor cannot make of this medium it says before the run, not after it.
     jax.eval_shape(partial(_finish, **options), problem, begin)
     if checkpoint is not None:
@@ -271,6 +265,18 @@ def run(
         )
     warn_of(sim, result)
     return RunResult(result, outcome.state, outcome)
+
+
+def _check_start(start: int, state: State) -> None:
+    """Refuses a first step that pairs steps otherwise than the state does."""
+    # On the host: an operation on a JAX array would be one more program to compile.
+    done = int(state.done)
+    if (start - done) % 2:
+        raise ArgumentError(
+            f"`start` must be {done}, the step that `state` is of, or differ from it "
+            "by an even number, as poles remember which of two steps comes next, but "
+            f"is {start}."
+        )
 
 
 def _rule(sim: Simulation, layout: Layout | None, until: Decay):
