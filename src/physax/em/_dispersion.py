@@ -196,7 +196,7 @@ class Memory(eqx.Module):
     """What a response remembers of the step before.
 
     Attributes:
-        drive: What its poles add to the curl of the next step.
+        drive: What its poles add to the curl of the next step, over the fraction.
         states: The states of its poles.
     """
 
@@ -237,11 +237,9 @@ def respond(response: Response, memory: Memory, field: Array) -> Memory:
     Returns:
         What they remember for the next step.
     """
-    total = jnp.zeros_like(field)
-    for one, own in zip(response.poles, memory.states, strict=True):
-        _, direct = with_field(one)
-        total = total + one.amplitude * given_by(one.outflow, direct, own, field)
-    drive = -response.fraction * total
+    outflows = [-one.amplitude * one.outflow for one in response.poles]
+    direct = direct_of(response)
+    drive = given_by(outflows, memory.states, [(-direct, field)])
     later = nothing_of(drive)
     states = []
     for one, own in zip(response.poles, memory.states, strict=True):
@@ -268,6 +266,11 @@ def with_field(one: Recursion) -> tuple[Array, Array]:
     return inflow, 2 * one.inertia + matmul(one.outflow, one.inflow)
 
 
+def direct_of(response: Response) -> Array:
+    """Returns what a field drives in the next step, over minus the fraction."""
+    return reduce(add, (one.amplitude * with_field(one)[1] for one in response.poles))
+
+
 def recall(
     response: Response, states: States, drive: Array
 ) -> tuple[States, tuple[Array, ...]]:
@@ -290,7 +293,7 @@ def recall(
     before, given = [], []
     for one, after in zip(response.poles, states, strict=True):
         inflow, direct = with_field(one)
-        given.append(given_by(inflow, -direct, after, drive))
+        given.append(given_by([inflow], [after], [(-direct, drive)]))
         before.append(next_states(one.matrix.T, after, [(-one.outflow, drive)]))
     return tuple(before), tuple(given)
 
@@ -305,13 +308,23 @@ def as_field(parts: tuple[Array, ...]) -> Array:
     return lax.complex(*parts) if len(parts) == 2 else parts[0]
 
 
-def given_by(outflow: Array, direct: Array, states: tuple[Array, ...], field: Array):
-    """Returns what a real linear system gives for its states and a field."""
-    outs = []
-    for z, part in zip(states, real_parts(field), strict=True):
-        out = outflow[0] * z.real + direct * part
-        outs.append(out + outflow[1] * z.imag if jnp.iscomplexobj(z) else out)
-    return as_field(tuple(outs))
+def given_by(
+    outflows: Sequence[Array],
+    states: Sequence[tuple[Array, ...]],
+    inputs: Sequence[tuple[Array, Array]],
+) -> Array:
+    """Returns what real linear systems give together.
+
+    Args:
+        outflows: For each system factors of its states.
+        states: The states of each.
+        inputs: Fields, each behind its factor.
+    """
+    parts = real_parts(reduce(add, (factor * field for factor, field in inputs)))
+    for row, own in zip(outflows, states, strict=True):
+        both = zip(parts, own, strict=True)
+        parts = tuple(part + _dot(row, z) for part, z in both)
+    return as_field(parts)
 
 
 def next_states(

@@ -15,6 +15,8 @@ where a run is interrupted.
 """
 
 from collections.abc import Callable
+from functools import reduce
+from operator import add
 
 import equinox as eqx
 import jax
@@ -29,6 +31,7 @@ from ._dispersion import (
     Responses,
     States,
     as_field,
+    direct_of,
     each_response,
     given_by,
     next_states,
@@ -37,16 +40,15 @@ from ._dispersion import (
     still,
     with_field,
 )
-from ._poles import Recursion
 
 
 class Late(eqx.Module):
     """What a response remembers in place of a `Memory`.
 
     Attributes:
-        drives: For each part of the field a complex number a cell: what the poles add
-            to the curl of the first step of two, and of the second but for what the
-            field between does. One number, as for `States`.
+        drives: For each part of the field a complex number a cell: what the poles add,
+            over the fraction, to the curl of the first step of two, and of the second
+            but for what the field between does. One number, as for `States`.
         between: The field after the first step, once it is made.
         states: The states before it.
     """
@@ -57,33 +59,31 @@ class Late(eqx.Module):
 
 
 class _Output(eqx.Module):
-    """What a pole gives: factors of its states, the last field, and the one before."""
+    """What the poles of a response add to the curl of a step, over the fraction.
 
-    outflow: Float[Array, " states"]
-    direct: Float[Array, ""]
-    between: Float[Array, ""]
+    Attributes:
+        outflows: For each pole factors of its states.
+        last: The factor of the last field.
+        before: That of the field before.
+    """
 
-    def __call__(self, states: tuple[Array, ...], field: Array, before: Array) -> Array:
-        given = given_by(self.outflow, self.direct, states, field)
-        return given + self.between * before
+    outflows: list[Array]
+    last: Float[Array, ""]
+    before: Float[Array, ""]
 
 
 class _Two(eqx.Module):
-    """The recursion of a pole over two steps.
+    """The poles of a response over two steps.
 
     Attributes:
-        amplitude: Its amplitude.
-        matrix: What becomes of the states.
-        inflow: What the last field adds to them.
-        between: What the one before adds.
-        first: What the pole gives to the next step, over its amplitude.
-        second: The same for the one after, but for the field between.
+        matrices: For each pole what becomes of its states.
+        inflows: What the last field and the one before add to them.
+        first: What follows for the next step.
+        second: And for the one after, but for what the field between does.
     """
 
-    amplitude: Float[Array, ""]
-    matrix: Float[Array, "states states"]
-    inflow: Float[Array, " states"]
-    between: Float[Array, " states"]
+    matrices: list[Array]
+    inflows: list[tuple[Array, Array]]
     first: _Output
     second: _Output
 
@@ -96,13 +96,14 @@ def late_at_rest(response: Response, dtype) -> Late:
 
 
 def late_drive(response: Response, late: Late, *, second: Int[Array, ""]) -> Array:
-    """Returns what poles add to the curl of a step, the first of two or the second."""
-    direct = sum(one.amplitude * with_field(one)[1] for one in response.poles)
+    """Returns what poles add to the curl of the first of two steps or the second.
+
+    Over the fraction, as in `Memory`.
+    """
     # A number that changes from step to step: others XLA would keep for each cell.
-    factor = second * direct
+    factor = second * direct_of(response)
     drives = (
-        jnp.where(second == 1, both.imag, both.real)
-        - factor * response.fraction * field
+        jnp.where(second == 1, both.imag, both.real) - factor * field
         for both, field in zip(late.drives, real_parts(late.between), strict=True)
     )
     return as_field(tuple(drives))
@@ -125,7 +126,7 @@ def respond_late(
     Returns:
         What they remember for the next step.
     """
-    two = each_response(lambda one: tuple(map(_two, one.poles)), responses)
+    two = each_response(_two, responses)
 
     # Loops of one turn or none: a condition of XLA would copy the states.
     def keep(_: Array, memory: PyTree) -> PyTree:
@@ -140,13 +141,23 @@ def respond_late(
     return lax.fori_loop(1, 1 + second, advance, memory)
 
 
-def _two(one: Recursion) -> _Two:
-    matrix, w = one.matrix, one.outflow
-    inflow, direct = with_field(one)
-    own, between = matmul(matrix, matrix), matmul(matrix, inflow)
-    first = _Output(matmul(w, matrix), direct, matmul(w, inflow))
-    second = _Output(*(matmul(w, x) for x in (own, inflow, between)))
-    return _Two(one.amplitude, own, inflow, between, first, second)
+def _two(response: Response) -> _Two:
+    matrices, inflows, first, second = [], [], [], []
+    for one in response.poles:
+        matrix, w = one.matrix, -one.amplitude * one.outflow
+        inflow, direct = with_field(one)
+        own, between = matmul(matrix, matrix), matmul(matrix, inflow)
+        matrices.append(own)
+        inflows.append((inflow, between))
+        last = -one.amplitude * direct
+        first.append((matmul(w, matrix), last, matmul(w, inflow)))
+        second.append(tuple(matmul(w, x) for x in (own, inflow, between)))
+    return _Two(matrices, inflows, _total(first), _total(second))
+
+
+def _total(parts: list[tuple[Array, Array, Array]]) -> _Output:
+    outflows, *factors = zip(*parts, strict=True)
+    return _Output(list(outflows), *(reduce(add, column) for column in factors))
 
 
 def _kept(response: Response, late: Late, field: Array) -> Late:
@@ -154,19 +165,17 @@ def _kept(response: Response, late: Late, field: Array) -> Late:
     return Late(late.drives, field, late.states)
 
 
-def _advanced(
-    response: Response, two: tuple[_Two, ...], late: Late, field: Array
-) -> Late:
-    first, second = jnp.zeros_like(field), jnp.zeros_like(field)
-    for one, own in zip(two, late.states, strict=True):
-        first = first - one.amplitude * one.first(own, field, late.between)
-        second = second - one.amplitude * one.second(own, field, late.between)
-    parts = (real_parts(response.fraction * x) for x in (first, second))
+def _advanced(response: Response, two: _Two, late: Late, field: Array) -> Late:
+    del response
+    before, states = late.between, late.states
+    parts = (
+        real_parts(given_by(x.outflows, states, [(x.last, field), (x.before, before)]))
+        for x in (two.first, two.second)
+    )
     # Else XLA computes one of them again in each user of `later`.
     drives = lax.optimization_barrier(tuple(map(lax.complex, *parts)))
     later = nothing_of(drives[0].real)
-    states = []
-    for one, own in zip(two, late.states, strict=True):
-        inputs = (one.inflow, field), (one.between, late.between)
-        states.append(next_states(one.matrix, own, inputs, later))
-    return Late(drives, late.between, tuple(states))
+    new = []
+    for matrix, own, (a, b) in zip(two.matrices, states, two.inflows, strict=True):
+        new.append(next_states(matrix, own, [(a, field), (b, before)], later))
+    return Late(drives, before, tuple(new))

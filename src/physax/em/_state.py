@@ -33,7 +33,7 @@ Poles = dict[str, tuple[Memory | Late, ...]]
 """What each response remembers."""
 
 Drives = dict[str, tuple[Array, ...]]
-"""What each response adds to the curl of a component."""
+"""What each response adds to the curl of a component, over the fraction."""
 
 
 class State(eqx.Module):
@@ -247,7 +247,8 @@ def _polarised(
     for name, many in program.responses.items():
         for one, drive in zip(many, drives[name], strict=True):
             box = one.here(stepper.block)
-            more = stepper.rows[name].drive(drive, box)
+            gain = stepper.rows[name].drive(one.fraction, box)
+            more = gain * drive
             fields[name] = stepper.block.add_here(fields[name], box, more)
     return fields
 
