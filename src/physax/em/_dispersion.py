@@ -196,11 +196,11 @@ class Memory(eqx.Module):
     """What a response remembers of the step before.
 
     Attributes:
-        drive: What its poles add to the curl of the next step, over the fraction.
+        output: What its poles add to the curl of the next step, over the fraction.
         states: The states of its poles.
     """
 
-    drive: Array
+    output: Array
     states: States
 
 
@@ -237,24 +237,23 @@ def respond(response: Response, memory: Memory, field: Array) -> Memory:
     Returns:
         What they remember for the next step.
     """
-    outflows = [-one.amplitude * one.outflow for one in response.poles]
-    direct = direct_of(response)
-    drive = given_by(outflows, memory.states, [(-direct, field)])
-    later = nothing_of(drive)
+    outflows, direct = factors_of(response)
+    output = given_by(outflows, memory.states, [(direct, field)])
+    later = nothing_of(output)
     states = []
     for one, own in zip(response.poles, memory.states, strict=True):
         inflow, _ = with_field(one)
         states.append(next_states(one.matrix, own, [(inflow, field)], later))
-    return Memory(drive, tuple(states))
+    return Memory(output, tuple(states))
 
 
-def nothing_of(drive: Array) -> Array:
-    """Returns a zero that is known to the CPU after the drive alone.
+def nothing_of(output: Array) -> Array:
+    """Returns a zero that is known to the CPU after the output alone.
 
-    States are overwritten in place only if the drive has read them before. Other
+    States are overwritten in place only if the output has read them before. Other
     compilers compute both at once.
     """
-    known = jnp.real(lax.stop_gradient(drive))
+    known = jnp.real(lax.stop_gradient(output))
     return lax.platform_dependent(
         known[(0,) * known.ndim], cpu=lambda x: 0 * x, default=jnp.zeros_like
     )
@@ -266,9 +265,19 @@ def with_field(one: Recursion) -> tuple[Array, Array]:
     return inflow, 2 * one.inertia + matmul(one.outflow, one.inflow)
 
 
-def direct_of(response: Response) -> Array:
-    """Returns what a field drives in the next step, over minus the fraction."""
-    return reduce(add, (one.amplitude * with_field(one)[1] for one in response.poles))
+def factors_of(response: Response) -> tuple[tuple[Array, ...], Array]:
+    """Returns the factors in what poles add to the next curl, over the fraction.
+
+    Args:
+        response: The poles.
+
+    Returns:
+        For each pole those of its states, and that of the last field.
+    """
+    poles = response.poles
+    outflows = tuple(-one.amplitude * one.outflow for one in poles)
+    direct = reduce(add, (-one.amplitude * with_field(one)[1] for one in poles))
+    return outflows, direct
 
 
 def recall(
@@ -318,7 +327,10 @@ def given_by(
     Args:
         outflows: For each system factors of its states.
         states: The states of each.
-        inputs: Fields, each behind its factor.
+        inputs: Fields, at least one, each behind its factor.
+
+    Returns:
+        The sum, of the type of the fields.
     """
     parts = real_parts(reduce(add, (factor * field for factor, field in inputs)))
     for row, own in zip(outflows, states, strict=True):

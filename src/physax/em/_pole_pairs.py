@@ -7,11 +7,11 @@ to the curl of the step after $E_n$:
 $$d_2 = w M z_0 + w v' E_1 + D E_2, \qquad z_2 = M^2 z_0 + M v' E_1 + v' E_2, \qquad
   d_3 = w z_2 + D E_3$$
 
-After $E_1$ it is kept, and $z_1$ is never written. After $E_2$ follow $z_2$, $d_2$, and
-$d_3$ but for $D E_3$. Known as block realisation: Burrus,
-*Block realization of digital filters*, IEEE Transactions on Audio and Electroacoustics
-20, 230 (1972). Steps are paired by their numbers, from 0: the bits do not depend on
-where a run is interrupted.
+What is computed is the sum over poles, minus amplitude included. After $E_1$ it is
+kept, and $z_1$ is never written. After $E_2$ follow $z_2$, $d_2$, and $d_3$ but for
+$D E_3$. Known as block realisation: Burrus, *Block realization of digital filters*,
+IEEE Transactions on Audio and Electroacoustics 20, 230 (1972). Steps are paired by
+their numbers, from 0: the bits do not depend on where a run is interrupted.
 """
 
 from collections.abc import Callable
@@ -31,8 +31,8 @@ from ._dispersion import (
     Responses,
     States,
     as_field,
-    direct_of,
     each_response,
+    factors_of,
     given_by,
     next_states,
     nothing_of,
@@ -46,14 +46,14 @@ class Late(eqx.Module):
     """What a response remembers in place of a `Memory`.
 
     Attributes:
-        drives: For each part of the field a complex number a cell: what the poles add,
+        outputs: For each part of the field a complex number a cell: what the poles add,
             over the fraction, to the curl of the first step of two, and of the second
             but for what the field between does. One number, as for `States`.
         between: The field after the first step, once it is made.
         states: The states before it.
     """
 
-    drives: tuple[Array, ...]
+    outputs: tuple[Array, ...]
     between: Array
     states: States
 
@@ -67,7 +67,7 @@ class _Output(eqx.Module):
         before: That of the field before.
     """
 
-    outflows: list[Array]
+    outflows: tuple[Float[Array, "_"], ...]
     last: Float[Array, ""]
     before: Float[Array, ""]
 
@@ -82,8 +82,8 @@ class _Two(eqx.Module):
         second: And for the one after, but for what the field between does.
     """
 
-    matrices: list[Array]
-    inflows: list[tuple[Array, Array]]
+    matrices: tuple[Float[Array, "_ _"], ...]
+    inflows: tuple[tuple[Float[Array, "_"], Float[Array, "_"]], ...]
     first: _Output
     second: _Output
 
@@ -91,8 +91,8 @@ class _Two(eqx.Module):
 def late_at_rest(response: Response, dtype) -> Late:
     """Returns the memory of poles before the first step, of the whole grid."""
     blank = jnp.zeros(size_of(response.box), dtype)
-    drives = tuple(lax.complex(part, part) for part in real_parts(blank))
-    return Late(drives, blank, still(response, blank))
+    outputs = tuple(lax.complex(part, part) for part in real_parts(blank))
+    return Late(outputs, blank, still(response, blank))
 
 
 def late_drive(response: Response, late: Late, *, second: Int[Array, ""]) -> Array:
@@ -101,12 +101,12 @@ def late_drive(response: Response, late: Late, *, second: Int[Array, ""]) -> Arr
     Over the fraction, as in `Memory`.
     """
     # A number that changes from step to step: others XLA would keep for each cell.
-    factor = second * direct_of(response)
-    drives = (
-        jnp.where(second == 1, both.imag, both.real) - factor * field
-        for both, field in zip(late.drives, real_parts(late.between), strict=True)
+    factor = second * factors_of(response)[1]
+    parts = (
+        jnp.where(second == 1, both.imag, both.real) + factor * field
+        for both, field in zip(late.outputs, real_parts(late.between), strict=True)
     )
-    return as_field(tuple(drives))
+    return as_field(tuple(parts))
 
 
 def respond_late(
@@ -142,27 +142,23 @@ def respond_late(
 
 
 def _two(response: Response) -> _Two:
-    matrices, inflows, first, second = [], [], [], []
-    for one in response.poles:
-        matrix, w = one.matrix, -one.amplitude * one.outflow
-        inflow, direct = with_field(one)
-        own, between = matmul(matrix, matrix), matmul(matrix, inflow)
+    outflows, direct = factors_of(response)
+    matrices, inflows, rows = [], [], []
+    for one, w in zip(response.poles, outflows, strict=True):
+        inflow, _ = with_field(one)
+        own, between = matmul(one.matrix, one.matrix), matmul(one.matrix, inflow)
         matrices.append(own)
         inflows.append((inflow, between))
-        last = -one.amplitude * direct
-        first.append((matmul(w, matrix), last, matmul(w, inflow)))
-        second.append(tuple(matmul(w, x) for x in (own, inflow, between)))
-    return _Two(matrices, inflows, _total(first), _total(second))
-
-
-def _total(parts: list[tuple[Array, Array, Array]]) -> _Output:
-    outflows, *factors = zip(*parts, strict=True)
-    return _Output(list(outflows), *(reduce(add, column) for column in factors))
+        rows.append(tuple(matmul(w, x) for x in (one.matrix, own, inflow, between)))
+    soon, late, *sums = zip(*rows, strict=True)
+    once, twice = (reduce(add, column) for column in sums)
+    both = _Output(soon, direct, once), _Output(late, once, twice)
+    return _Two(tuple(matrices), tuple(inflows), *both)
 
 
 def _kept(response: Response, late: Late, field: Array) -> Late:
     del response
-    return Late(late.drives, field, late.states)
+    return Late(late.outputs, field, late.states)
 
 
 def _advanced(response: Response, two: _Two, late: Late, field: Array) -> Late:
@@ -173,9 +169,9 @@ def _advanced(response: Response, two: _Two, late: Late, field: Array) -> Late:
         for x in (two.first, two.second)
     )
     # Else XLA computes one of them again in each user of `later`.
-    drives = lax.optimization_barrier(tuple(map(lax.complex, *parts)))
-    later = nothing_of(drives[0].real)
+    outputs = lax.optimization_barrier(tuple(map(lax.complex, *parts)))
+    later = nothing_of(outputs[0].real)
     new = []
     for matrix, own, (a, b) in zip(two.matrices, states, two.inflows, strict=True):
         new.append(next_states(matrix, own, [(a, field), (b, before)], later))
-    return Late(drives, before, tuple(new))
+    return Late(outputs, before, tuple(new))

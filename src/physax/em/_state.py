@@ -208,7 +208,7 @@ def _drives(program: Program, poles: Poles, n: Int[Array, ""]) -> Drives:
 
 def _drive(response: Response, memory: Memory) -> Array:
     del response
-    return memory.drive
+    return memory.output
 
 
 def _responded(
@@ -247,8 +247,9 @@ def _polarised(
     for name, many in program.responses.items():
         for one, drive in zip(many, drives[name], strict=True):
             box = one.here(stepper.block)
-            gain = stepper.rows[name].drive(one.fraction, box)
-            more = gain * drive
+            # A row is linear; XLA takes this part out of the loop of the steps.
+            share = stepper.rows[name].drive(one.fraction, box)
+            more = share * drive
             fields[name] = stepper.block.add_here(fields[name], box, more)
     return fields
 
