@@ -83,3 +83,6 @@ def test_what_can_not_be_launched(tmp_path, capsys):
     assert "`-n` must be at least 1, but is 0" in capsys.readouterr().err
     assert main(["launch", "-n", "2", "no-such.py"]) == ExitCode.REFUSED
     assert "no-such.py" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["launch", "-n", "2"])
+    assert "arguments are required: script\n" in capsys.readouterr().err

@@ -33,7 +33,8 @@ def add_launch_command(commands: argparse._SubParsersAction) -> None:
         help="seconds that the others have after one has failed (60)",
     )
     command.add_argument("script", help="the Python script")
-    command.add_argument("words", nargs=argparse.REMAINDER, help="what it gets")
+    words = command.add_argument("words", nargs=argparse.REMAINDER, help="what it gets")
+    words.required = False  # Which argparse says of it, where the script is missing.
     command.set_defaults(run=_run)
 
 
