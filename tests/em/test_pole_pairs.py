@@ -84,10 +84,8 @@ def in_numpy(sim, magnetic):
         for where, amount, way, state in poles:
             given = way.outflow @ state + 2 * way.inertia * electric[where]
             curl[where] -= amount * given
-        old, electric = (
-            electric,
-            ((inertia - loss) * electric + curl) / (inertia + loss),
-        )
+        old = electric
+        electric = ((inertia - loss) * old + curl) / (inertia + loss)
         electric[0] = 0
         for one in poles:
             where, _, way, state = one

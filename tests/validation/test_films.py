@@ -103,10 +103,8 @@ def powers():
     many = jax.vmap(lambda e, s: run(em.Medium(e, conductivity=s)))(epsilon, sigma)
     one = run(metal(FILMS[METAL]))
     reflected, through = (np.vstack(parts) for parts in zip(many, one, strict=True))
-    found = {}
-    for name, back, forth in zip(
-        [*NAMES, METAL], reflected[1:], through[1:], strict=True
-    ):
+    found, names = {}, [*NAMES, METAL]
+    for name, back, forth in zip(names, reflected[1:], through[1:], strict=True):
         f = LAMBDAS.index(FILMS[name]["lambda_um"])
         found[name] = -back[f] / through[0, f], forth[f] / through[0, f]
     return found

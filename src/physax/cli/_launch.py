@@ -34,7 +34,7 @@ def add_launch_command(commands: argparse._SubParsersAction) -> None:
     )
     command.add_argument("script", help="the Python script")
     words = command.add_argument("words", nargs=argparse.REMAINDER, help="what it gets")
-    words.required = False  # Which argparse says of it, where the script is missing.
+    words.required = False  # Else argparse asks for them, too, without a script.
     command.set_defaults(run=_run)
 
 
