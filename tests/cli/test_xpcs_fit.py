@@ -285,8 +285,8 @@ def test_an_output_folder_that_cannot_be_written_is_said_first(tmp_path, capsys)
         (["fit", "{run}", "--phi", "5", "nan"], "must lie within -360 and 360, but"),
         (["fit", "{run}", "--phi", "20", "21"], "(20 to 21 degrees), but has"),
         (["plot", "{run}", "--phi", "20", "21"], "(20 to 21 degrees), but has"),
-        (["fit", "none.hdf"], "none.hdf"),
-        (["plot", "none.hdf"], "none.hdf"),
+        (["fit", "none.hdf"], "There is no file or folder 'none.hdf'."),
+        (["plot", "none.hdf"], "There is no file or folder 'none.hdf'."),
         (["fit", "{empty}"], "must hold files '*.hdf', but has none."),
     ],
 )
@@ -448,6 +448,7 @@ def test_modes_are_those_of_the_library():
         (["--dt", "0"], "`--dt` must be positive"),
         (["--gap", "0"], "`gap` must be positive"),
         (["--mode", "static_isotropic", "--gap", "5"], "`--gap` must go with the mode"),
+        (["--contrast", "-0.2"], "`contrast` must be at least 0, but is -0.2"),
         (["-o", "maps.txt"], "`--output` must end in .hdf"),
     ],
 )

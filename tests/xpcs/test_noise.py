@@ -23,8 +23,10 @@ NOISES = [
 ]
 
 
-def simulate(noise, key=KEY):
-    return xpcs.simulate_two_time(MODEL, TIMES, Q, contrast=0.3, key=key, noise=noise)
+def simulate(noise, key=KEY, contrast=0.3):
+    return xpcs.simulate_two_time(
+        MODEL, TIMES, Q, contrast=contrast, key=key, noise=noise
+    )
 
 
 def unchecked(noise, key=KEY):
@@ -79,6 +81,10 @@ def test_simulation_repeats_with_its_key_also_under_jit():
         (lambda: xpcs.FrameNoise(-1.0), "`sigma` must be positive, but is -1"),
         (lambda: xpcs.ShotNoise(0.0, 1.0), "`counts` must be positive, but is 0"),
         (lambda: xpcs.ShotNoise(1.0, -1.0), "`pixels` must be positive, but is -1"),
+        (
+            lambda: simulate(NOISES, contrast=-0.2),
+            "`contrast` must be at least 0, but is -0.2",
+        ),
         (lambda: simulate(()), "`noise` must hold at least one kind of noise"),
         (
             lambda: unchecked(0.01),

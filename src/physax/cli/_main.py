@@ -10,7 +10,7 @@ import physax
 
 from .._checks import PhysaxError
 from ._em import add_em_command
-from ._exit import ExitCode
+from ._exit import ExitCode, words_of
 from ._info import add_info_command
 from ._launch import add_launch_command
 from ._machine import DeviceError
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         known = isinstance(error, PhysaxError)
         return _fail(str(error) if known else _MEMORY_ADVICE, ExitCode.RESOURCES)
     except (PhysaxError, OSError) as error:
-        return _fail(str(error), ExitCode.REFUSED)
+        return _fail(words_of(error), ExitCode.REFUSED)
     except jax.errors.JaxRuntimeError as error:
         # Out of memory on a device comes as this class, and so do faults of ours,
         # which must stay visible.

@@ -24,7 +24,7 @@ from ..runtime import (
 from ..runtime._progress import show_progress
 from ..runtime._signals import Interruption, catch_signals
 from ..xpcs import MODES, QualityReport, TwoTime, check_quality
-from ._exit import ExitCode
+from ._exit import ExitCode, words_of
 from ._output import check_place
 from ._session import Talk, double_precision, limit_threads
 from ._xpcs_job import Outcome, fit_data
@@ -188,9 +188,9 @@ class _Run:
         except (PhysaxError, OSError) as error:
             if not self.batch:
                 raise
-            self.talk.warn(str(error))
+            self.talk.warn(words_of(error))
             self.codes.append(ExitCode.REFUSED)
-            note(str(error))
+            note(words_of(error))
 
     def single(self, job: Job) -> ExitCode:
         """Does the only fit there is."""

@@ -7,9 +7,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Num, PRNGKeyArray
 
-from .._checks import ArgumentError, instance
+from .._checks import ArgumentError, as_array, instance
 from ._correlation import AbstractCorrelation
 from ._evaluate import two_time
+from ._known import on_host, require
 from ._noise import AbstractNoise
 from ._two_time import TwoTime
 
@@ -32,7 +33,7 @@ def simulate_two_time(
         times: Times of the frames in seconds, at least 0, strictly increasing.
         q: Wavevector of each map in 1/angstrom; one number stands for all.
         phi: Its direction in radians.
-        contrast: Of each map, dimensionless.
+        contrast: Of each map, dimensionless, at least 0.
         offset: Of each map, dimensionless.
         key: The same key draws the same noise.
         noise: One kind of noise, or several that are independent.
@@ -42,8 +43,8 @@ def simulate_two_time(
         diagonal. Where frames share noise it does not tell of correlations.
 
     Raises:
-        ArgumentError: As for `two_time` and `TwoTime`, if there is no noise, or
-            `noise` or `key` is of another kind.
+        ArgumentError: As for `two_time` and `TwoTime`, if `contrast` is negative, there
+            is no noise, or `noise` or `key` is of another kind.
     """
     kinds = tuple(noise) if isinstance(noise, Sequence) else (noise,)
     for kind in kinds:
@@ -54,6 +55,9 @@ def simulate_two_time(
             "`noise` must hold at least one kind of noise, but is empty. `two_time` "
             "makes maps without."
         )
+    contrast = as_array(contrast, "contrast")
+    (now,) = on_host(contrast)
+    contrast = require(contrast, now >= 0, "`contrast` must be at least 0")
     clean = two_time(model, times, q, phi, contrast=contrast, offset=offset)
     noisy, sigma = _with_noise(clean, kinds, key)
     maps = clean.shape[0]
