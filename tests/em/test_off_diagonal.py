@@ -11,7 +11,7 @@ from physax.em import _tilt
 from physax.em._boxes import cells_of
 from physax.em._program import build_program
 from physax.em._state import rest
-from physax.em._tilt import allowed, gathered, lean, spread
+from physax.em._tilt import allowed, beside, gathered, lean, spread
 from physax.grid import Grid
 from physax.units import SPEED_OF_LIGHT
 from tests.em.scenes import CELL, FREQUENCIES, PULSE, at, enclosed, skewed
@@ -45,8 +45,9 @@ def small(inverse=0.1, box=BOX, *, polarisation="Hz", pair="xy", **options):
 
 @pytest.mark.x64
 @pytest.mark.parametrize("platform", ["cpu", "gpu"])
+@pytest.mark.parametrize("low", [em.PEC(), em.PMC()], ids=["PEC", "PMC"])
 @pytest.mark.parametrize("box", [((0, 7), (0, 6), (0, 5)), ((2, 6), (0, 6), (1, 2))])
-def test_a_step_adds_the_means_of_means(box, platform, monkeypatch):
+def test_a_step_adds_the_means_of_means(box, low, platform, monkeypatch):
     monkeypatch.setattr(_tilt, "default_platform", lambda: platform)
     random = np.random.default_rng(0)
     entries = {}
@@ -59,11 +60,15 @@ def test_a_step_adds_the_means_of_means(box, platform, monkeypatch):
     sim = em.Simulation(
         Grid.uniform((7, 6, 5), CELL),
         medium,
-        em.Boundaries(y=(em.PEC(), em.PMC())),
+        em.Boundaries(y=(low, em.PMC())),
         steps=1,
     )
     program = build_program(sim)
     stepper, (one,) = program.stepper, program.tilts
+    blank = {name: jnp.zeros([n - m for m, n in one.box]) for name in one.names}
+    # Both pairs of a component are one kernel but for Ex and Ez on a magnetic wall.
+    kernels = 3 if isinstance(low, em.PEC) else 5
+    assert len(beside(one, stepper.block, blank)) == (kernels if all(one.spans) else 6)
     fields, curls = (
         {
             name: jnp.asarray(random.normal(size=value.shape))

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from physax import em
+from physax.grid import Grid
 from physax.runtime import Checkpointing
-from tests.em.scenes import dispersive, enclosed, skewed
+from tests.em.scenes import CELL, PULSE, at, dispersive, enclosed, skewed
 from tests.em.test_linear_tape import gradient
 from tests.em.test_nonlinear import block
 from tests.sharding.test_em_sharding import check_equal, cut
@@ -40,6 +41,21 @@ def test_any_mesh_agrees_with_one_device(scene, sizes):
 def test_tensors_on_any_mesh_agree_with_one_device(scene, sizes):
     sim, tape = skewed(scene, poles=scene == "walls"), em.LinearTape()
     check_equal(gradient(sim, tape, layout=cut(sizes)), gradient(sim, tape))
+
+
+@pytest.mark.x64
+def test_a_pair_of_axes_of_which_a_mesh_cuts_the_third_agrees_with_one_device():
+    entries = np.random.default_rng(0).uniform(-0.1, 0.1, (6, 5, 8))
+    entries[0] = entries[:, 0] = 0
+    tensor = em.OffDiagonal(((0, 6), (0, 5), (0, 8)), {"xy": entries})
+    sim = em.Simulation(
+        Grid.uniform(entries.shape, CELL),
+        em.Medium(2.0, off_diagonals=tensor),
+        steps=10,
+        sources={"in": em.Dipole("Ex", at(3, 3, 4), PULSE)},
+    )
+    got = em.simulate(sim, layout=cut((1, 1, 4)))
+    check_equal(got.fields, em.simulate(sim).fields)
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """How a run steps media whose principal axes do not lie along the grid."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import equinox as eqx
@@ -23,6 +25,7 @@ class Tilt(eqx.Module):
     Attributes:
         box: Cells of the whole grid; all of them along the axes that devices cut.
         spans: For each axis whether the box has all its cells.
+        bounded: For each axis whether its first nodes have no entries at all.
         entries: By pair of axes, at the nodes of the box.
         weights: Permittivity of each electric component in the box, or one number.
         plain: Whether there are neither losses nor poles.
@@ -30,6 +33,7 @@ class Tilt(eqx.Module):
 
     box: Box = eqx.field(static=True)
     spans: tuple[bool, ...] = eqx.field(static=True)
+    bounded: tuple[bool, ...] = eqx.field(static=True)
     entries: dict[str, Array]
     weights: Arrays | None = None
     plain: bool = eqx.field(static=True, default=False)
@@ -89,7 +93,11 @@ def build_tilt(
             )
         entries[pair] = jnp.pad(entry, pad)
     spans = tuple(span == (0, n) for span, n in zip(box, whole, strict=True))
-    return Tilt(box, spans, entries)
+    bounded = tuple(
+        low == 0 and not isinstance(boundaries.axis(axis)[0], Periodic | Bloch | PMC)
+        for axis, (low, _) in enumerate(cells)
+    )
+    return Tilt(box, spans, bounded, entries)
 
 
 def lonely(
@@ -116,7 +124,7 @@ def lonely(
 def with_weights(tilt: Tilt, inertias: Arrays, *, plain: bool) -> Tilt:
     """Returns a tilt with the permittivities of the whole grid cut to its box."""
     weights = {name: entries_in(inertias[name], tilt.box) for name in tilt.names}
-    return Tilt(tilt.box, tilt.spans, tilt.entries, weights, plain)
+    return replace(tilt, weights=weights, plain=plain)
 
 
 def unmoved(tilts: tuple[Tilt, ...], block: Block, fields: Arrays) -> list[Arrays]:
@@ -222,22 +230,31 @@ def beside(
     if any((block.periodic[a] and tilt.spans[a]) or block.parts[a] > 1 for a in axes):
         whole = spread(tilt, block, gathered(tilt, block, pushes))
         return [(name, [(here, value)]) for name, value in whole.items()]
-    found = []
+    # Nodes on the wall, or at the low end of the box, have no entries. Where they are
+    # left out along all axes, the pairs of a component are added up in one kernel.
+    walls = [a for a, n in enumerate(block.parts) if n == 1 and tilt.bounded[a]]
+    found: dict[tuple[str, Box], dict[Box, Array]] = {}
     for pair, entry in tilt.entries.items():
         for to, of in (pair, pair[::-1]):
-            axis, other = AXES.index(to), AXES.index(of)
-            sums = partial(_sums, entry, pushes["E" + of], axis, other)
+            axis, other, push = AXES.index(to), AXES.index(of), pushes["E" + of]
+            spared = [a for a in walls if a not in (axis, other)]
+            sums = partial(_sums, *_past(spared, entry, push), axis, other)
             first, last = here[axis][0], entry.shape[axis] - 1
             both, end = sums(0, last) + sums(1, last + 1), sums(last, last + 1)
-            pieces, cells = [], list(here)
-            # Nodes on the wall, or at the low end of the box, have no entries.
-            cells[other] = here[other][0] + 1, here[other][1]
+            cells = [(n + (a in (other, *spared)), m) for a, (n, m) in enumerate(here)]
+            pieces = found.setdefault(("E" + to, tuple(cells)), {})
             for low, high, value in ((0, last, both), (last, last + 1, end)):
                 cells[axis] = first + low, first + high
                 if value.size:
-                    pieces.append((tuple(cells), value / 4))
-            found.append(("E" + to, pieces))
-    return found
+                    where = tuple(cells)
+                    pieces[where] = pieces.get(where, 0) + value / 4
+    return [(name, list(pieces.items())) for (name, _), pieces in found.items()]
+
+
+def _past(axes: Sequence[int], *values: Array) -> list[Array]:
+    """Returns values without the first node along some axes."""
+    cut = [slice(1 if a in axes else 0, None) for a in range(values[0].ndim)]
+    return [value[tuple(cut)] for value in values]
 
 
 def _sums(
