@@ -39,7 +39,7 @@ class Status(enum.IntEnum):
 
 _SENTENCES = {
     Status.SUCCESSFUL: "The run did all the steps that were asked for.",
-    Status.CONVERGED: "It converged: the stop rule was met before the limit on steps.",
+    Status.CONVERGED: "The run converged: the stop rule was met.",
     Status.DECAYED: "The run stopped early because its fields had decayed.",
     Status.MAX_STEPS: "The limit on the number of steps came before the stop rule.",
     Status.DIVERGED: "The values grew beyond the limit or are no longer finite.",

@@ -74,6 +74,11 @@ def test_simulation_repeats_with_its_key_also_under_jit():
     np.testing.assert_allclose(again, first, rtol=1e-6)
 
 
+def test_a_traced_contrast_below_0_spoils_its_map():
+    c2 = jax.jit(lambda x: simulate(NOISES, contrast=x).c2)(jnp.array([0.3, -0.3] * 10))
+    assert np.isnan(c2).all((1, 2)).tolist() == [False, True] * 10
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -84,6 +89,10 @@ def test_simulation_repeats_with_its_key_also_under_jit():
         (
             lambda: simulate(NOISES, contrast=-0.2),
             "`contrast` must be at least 0, but is -0.2",
+        ),
+        (
+            lambda: simulate(NOISES, contrast=0.3 + 0j),
+            "`contrast` must be real, but has dtype complex",
         ),
         (lambda: simulate(()), "`noise` must hold at least one kind of noise"),
         (

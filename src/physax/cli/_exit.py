@@ -1,6 +1,5 @@
-"""What the exit code of the `physax` command says, and its last words."""
+"""What the exit code of the `physax` command says."""
 
-import os
 from enum import IntEnum
 
 
@@ -31,17 +30,3 @@ class ExitCode(IntEnum):
 
     INTERRUPTED = 130
     """The command was interrupted before it had anything to save."""
-
-
-def words_of(error: Exception) -> str:
-    """Returns what a user is told: of the system's errors no number.
-
-    Args:
-        error: An error of the input or of the system.
-    """
-    if not isinstance(error, OSError) or error.filename is None:
-        return str(error)
-    name = os.fspath(error.filename)
-    if isinstance(error, FileNotFoundError):
-        return f"There is no file or folder {name!r}."
-    return f"{error.strerror}: {name!r}."

@@ -10,12 +10,13 @@ import physax
 
 from .._checks import PhysaxError
 from ._em import add_em_command
-from ._exit import ExitCode, words_of
+from ._exit import ExitCode
 from ._info import add_info_command
 from ._launch import add_launch_command
 from ._machine import DeviceError
 from ._session import plain_warnings
 from ._track import add_track_command
+from ._words import words_of
 from ._xpcs import add_xpcs_command
 
 

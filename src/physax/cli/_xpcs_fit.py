@@ -24,9 +24,10 @@ from ..runtime import (
 from ..runtime._progress import show_progress
 from ..runtime._signals import Interruption, catch_signals
 from ..xpcs import MODES, QualityReport, TwoTime, check_quality
-from ._exit import ExitCode, words_of
+from ._exit import ExitCode
 from ._output import check_place
 from ._session import Talk, double_precision, limit_threads
+from ._words import words_of
 from ._xpcs_job import Outcome, fit_data
 from ._xpcs_jobs import Job, Request, jobs_of
 from ._xpcs_results import (
@@ -188,9 +189,10 @@ class _Run:
         except (PhysaxError, OSError) as error:
             if not self.batch:
                 raise
-            self.talk.warn(words_of(error))
+            words = words_of(error)
+            self.talk.warn(words)
             self.codes.append(ExitCode.REFUSED)
-            note(words_of(error))
+            note(words)
 
     def single(self, job: Job) -> ExitCode:
         """Does the only fit there is."""

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Num, PRNGKeyArray
 
-from .._checks import ArgumentError, as_array, instance
+from .._checks import ArgumentError, instance, real
 from ._correlation import AbstractCorrelation
 from ._evaluate import two_time
 from ._known import on_host, require
@@ -43,8 +43,9 @@ def simulate_two_time(
         diagonal. Where frames share noise it does not tell of correlations.
 
     Raises:
-        ArgumentError: As for `two_time` and `TwoTime`, if `contrast` is negative, there
-            is no noise, or `noise` or `key` is of another kind.
+        ArgumentError: As for `two_time` and `TwoTime`, if `contrast` is negative (under
+            `jit` the maps are NaN), there is no noise, or `noise` or `key` is of
+            another kind.
     """
     kinds = tuple(noise) if isinstance(noise, Sequence) else (noise,)
     for kind in kinds:
@@ -55,7 +56,7 @@ def simulate_two_time(
             "`noise` must hold at least one kind of noise, but is empty. `two_time` "
             "makes maps without."
         )
-    contrast = as_array(contrast, "contrast")
+    contrast = real(contrast, "contrast")
     (now,) = on_host(contrast)
     contrast = require(contrast, now >= 0, "`contrast` must be at least 0")
     clean = two_time(model, times, q, phi, contrast=contrast, offset=offset)
