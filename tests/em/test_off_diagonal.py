@@ -213,6 +213,26 @@ def test_entries_without_a_neighbour_are_refused(box, node, faces):
         )
 
 
+@pytest.mark.x64
+def test_a_traced_entry_without_a_neighbour_spoils_the_field_also_on_a_wall():
+    box = ((2, 6), (0, 7), (0, 6))
+
+    @jax.jit
+    def run(value):
+        entries = jnp.zeros((4, 7, 6)).at[1:, 1:].set(0.05).at[0, 3, 0].set(value)
+        return em.simulate(
+            em.Simulation(
+                Grid.uniform((8, 7, 6), CELL),
+                em.Medium(2.0, off_diagonals=em.OffDiagonal(box, {"xy": entries})),
+                steps=5,
+                sources={"in": em.Dipole("Ex", at(4, 3, 3), PULSE)},
+            )
+        ).fields["Ex"]
+
+    assert np.isfinite(run(0.0)).all()
+    assert np.isnan(run(0.05)).any()
+
+
 def test_what_is_no_sound_tensor_is_refused():
     with pytest.raises(ArgumentError, match=r"at node \(1, 1\) of its box.*most 0\.9"):
         small(0.55)

@@ -1,6 +1,5 @@
 """How a run steps media whose principal axes do not lie along the grid."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -74,30 +73,48 @@ def build_tilt(
     whole = tuple(n * p for n, p in zip(block.shape, block.parts, strict=True))
     box, pad = over_cuts(cells, block)
     alone = lonely(one, grid, boundaries)
+    coupled = partial(_coupled, cells, grid, boundaries)
     entries = {}
     for pair, given in one.inverse.items():
         # What is known the simulation has refused.
         given = jnp.where(alone[pair] & (given != 0), jnp.nan, given) * ~alone[pair]
+        # All, as a step may leave out the nodes on a wall.
+        given = jnp.where(jnp.isnan(given).any(), jnp.nan, given)
         entry = jnp.pad(given, more, mode="edge")
-        for axis, (low, high) in enumerate(cells):
-            faces = boundaries.axis(axis)
-            if isinstance(faces[0], Periodic | Bloch):
-                continue
-            nodes = np.arange(low, high)
-            free = AXES[axis] not in pair
-            keep = np.full(nodes.shape, True)
-            for node, face in zip((0, grid[axis]), faces, strict=True):
-                keep &= (nodes != node) | (free and isinstance(face, PMC))
+        for axis in range(len(grid)):
+            keep = coupled(axis, along=AXES[axis] not in pair)
             entry = entry * keep.reshape(
                 [-1 if a == axis else 1 for a in range(len(grid))]
             )
         entries[pair] = jnp.pad(entry, pad)
     spans = tuple(span == (0, n) for span, n in zip(box, whole, strict=True))
-    bounded = tuple(
-        low == 0 and not isinstance(boundaries.axis(axis)[0], Periodic | Bloch | PMC)
-        for axis, (low, _) in enumerate(cells)
-    )
+    bounded = tuple(not coupled(a, along=True)[0] for a in range(len(grid)))
     return Tilt(box, spans, bounded, entries)
+
+
+def _coupled(
+    cells: Box,
+    grid: tuple[int, ...],
+    boundaries: Boundaries,
+    axis: int,
+    *,
+    along: bool,
+) -> np.ndarray:
+    """Returns which nodes of a box may have entries, as far as the walls allow.
+
+    Args:
+        cells: The box.
+        grid: Cells of the grid.
+        boundaries: Faces of the grid.
+        axis: Along which the nodes are.
+        along: Whether both components lie along the walls of that axis.
+    """
+    faces, nodes = boundaries.axis(axis), np.arange(*cells[axis])
+    keep = np.full(nodes.shape, True)
+    if not isinstance(faces[0], Periodic | Bloch):
+        for node, face in zip((0, grid[axis]), faces, strict=True):
+            keep &= (nodes != node) | (along and isinstance(face, PMC))
+    return keep
 
 
 def lonely(
@@ -224,24 +241,27 @@ def beside(
         pushes: What is averaged, in the box.
 
     Returns:
-        For each component of each pair its name, and cells of the block with values.
+        For each kernel the name of its component, and cells of the block with values:
+        of one pair, or of both where these have the same cells.
     """
     axes, here = [AXES.index(name[1]) for name in tilt.names], tilt.here(block)
     if any((block.periodic[a] and tilt.spans[a]) or block.parts[a] > 1 for a in axes):
         whole = spread(tilt, block, gathered(tilt, block, pushes))
         return [(name, [(here, value)]) for name, value in whole.items()]
     # Nodes on the wall, or at the low end of the box, have no entries. Where they are
-    # left out along all axes, the pairs of a component are added up in one kernel.
+    # left out along all axes, the pairs of a component have the same cells.
     walls = [a for a, n in enumerate(block.parts) if n == 1 and tilt.bounded[a]]
     found: dict[tuple[str, Box], dict[Box, Array]] = {}
     for pair, entry in tilt.entries.items():
         for to, of in (pair, pair[::-1]):
             axis, other, push = AXES.index(to), AXES.index(of), pushes["E" + of]
             spared = [a for a in walls if a not in (axis, other)]
-            sums = partial(_sums, *_past(spared, entry, push), axis, other)
+            area = tuple((n + (a in spared), m) for a, (n, m) in enumerate(here))
+            inner = (entries_in(value, area, here) for value in (entry, push))
+            sums = partial(_sums, *inner, axis, other)
             first, last = here[axis][0], entry.shape[axis] - 1
             both, end = sums(0, last) + sums(1, last + 1), sums(last, last + 1)
-            cells = [(n + (a in (other, *spared)), m) for a, (n, m) in enumerate(here)]
+            cells = [(n + (a == other), m) for a, (n, m) in enumerate(area)]
             pieces = found.setdefault(("E" + to, tuple(cells)), {})
             for low, high, value in ((0, last, both), (last, last + 1, end)):
                 cells[axis] = first + low, first + high
@@ -249,12 +269,6 @@ def beside(
                     where = tuple(cells)
                     pieces[where] = pieces.get(where, 0) + value / 4
     return [(name, list(pieces.items())) for (name, _), pieces in found.items()]
-
-
-def _past(axes: Sequence[int], *values: Array) -> list[Array]:
-    """Returns values without the first node along some axes."""
-    cut = [slice(1 if a in axes else 0, None) for a in range(values[0].ndim)]
-    return [value[tuple(cut)] for value in values]
 
 
 def _sums(

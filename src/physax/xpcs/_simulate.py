@@ -7,10 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Num, PRNGKeyArray
 
-from .._checks import ArgumentError, instance, real
+from .._checks import ArgumentError, at_least, instance
 from ._correlation import AbstractCorrelation
 from ._evaluate import two_time
-from ._known import on_host, require
 from ._noise import AbstractNoise
 from ._two_time import TwoTime
 
@@ -56,9 +55,7 @@ def simulate_two_time(
             "`noise` must hold at least one kind of noise, but is empty. `two_time` "
             "makes maps without."
         )
-    contrast = real(contrast, "contrast")
-    (now,) = on_host(contrast)
-    contrast = require(contrast, now >= 0, "`contrast` must be at least 0")
+    contrast = at_least("contrast", 0.0)(contrast)
     clean = two_time(model, times, q, phi, contrast=contrast, offset=offset)
     noisy, sigma = _with_noise(clean, kinds, key)
     maps = clean.shape[0]
