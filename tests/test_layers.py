@@ -11,7 +11,7 @@ pytestmark = pytest.mark.f32
 PACKAGE = Path(__file__).parents[1] / "src" / "physax"
 
 LAYERS = [
-    {"units", "_checks", "_gather", "_loop", "_products", "_status"},
+    {"units", "_checks", "_gather", "_loop", "_products", "_recorded", "_status"},
     {"grid", "runtime"},
     {"fit", "design", "graph"},
     {"em", "particles", "xpcs"},
@@ -22,7 +22,12 @@ LAYERS = [
 LAYER = {unit: number for number, units in enumerate(LAYERS) for unit in units}
 
 # Parts of one layer do not know each other, but for these.
-SIDEWAYS = {("_loop", "_checks"), ("_loop", "_status"), ("_status", "_checks")}
+SIDEWAYS = {
+    ("_loop", "_checks"),
+    ("_loop", "_status"),
+    ("_recorded", "_loop"),
+    ("_status", "_checks"),
+}
 
 # The package itself offers the errors; its subpackages load when first used. The
 # command line asks it for the version.

@@ -13,7 +13,8 @@ from physax._checks import ArgumentError
 from physax.em._program import build_program
 from physax.em._simulation import with_steps
 from physax.em._state import rest
-from physax.em._step import along, bends_of, half_step, psi_name, slabs_of
+from physax.em._step import half_step
+from physax.em._stepper import along, bends_of, psi_name, slabs_of
 from physax.em._transpose import transposed_half_step
 from physax.grid import Grid
 from tests.em.scenes import SCENES

@@ -23,7 +23,7 @@ from ._resolution import check_section, one_frequency
 from ._row import entries_in
 from ._simulation import Simulation
 from ._sources import AbstractSource
-from ._step import along
+from ._stepper import along
 
 
 def compensate_dispersion(sim: Simulation, frequency: ArrayLike) -> Simulation:

@@ -14,7 +14,7 @@ from ._clock import Clock
 from ._dispersion import recall, still
 from ._injection import Injection
 from ._program import Program
-from ._step import Arrays
+from ._stepper import Arrays
 from ._tape import noted
 from ._tape_plan import Plan
 from ._tilt import start_sums

@@ -17,7 +17,7 @@ from ._dispersion import Response, each_response
 from ._layers import Slab
 from ._program import Program
 from ._state import Poles, State, required_layout, rest, specs
-from ._step import bend_name, psi_name, slabs_of
+from ._stepper import bend_name, psi_name, slabs_of
 
 
 def place_state(program: Program, state: State) -> State:

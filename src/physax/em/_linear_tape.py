@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._loop import Tape
+from .._recorded import Tape
 from ..grid import Layout
 from ._adjoints import AbstractAdjoint, refuse_powers
 from ._cotangents import start_back

@@ -25,7 +25,8 @@ from ._pulses import AbstractPulse
 from ._row import Row, build_row
 from ._setup import Setup
 from ._sources import AbstractSource
-from ._step import Arrays, Stepper, half_step, zero_psi
+from ._step import half_step
+from ._stepper import Arrays, Stepper, zero_psi
 
 
 # Cells that the line of the incident wave has beyond the region at either end: a layer,

@@ -8,7 +8,7 @@ from jaxtyping import Array
 from ..grid import Block, Box
 from ._boxes import cells_of, in_block, over_cuts, to_wall
 from ._nonlinear import Nonlinearity
-from ._step import Arrays, Stepper
+from ._stepper import Arrays, Stepper
 from ._tilt import neighbour_mean
 
 

@@ -27,7 +27,7 @@ from ._powers import Powers, build_powers
 from ._row import Row, build_row
 from ._setup import Setup
 from ._simulation import Simulation
-from ._step import Stepper
+from ._stepper import Stepper
 from ._tilt import Tilt, build_tilt, with_weights
 
 

@@ -11,7 +11,7 @@ from jax import lax
 from jaxtyping import Array
 
 from .._checks import ArgumentError, check
-from .._loop import Tape, rewind
+from .._recorded import Tape, rewind
 from ..grid import AXES, Layout
 from ..units import SPEED_OF_LIGHT
 from ._adjoints import AbstractAdjoint, refuse_powers

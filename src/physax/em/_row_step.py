@@ -15,16 +15,8 @@ from jaxtyping import Array, Bool, Int, Num
 from ..grid import Block
 from ._components import CurlTerm
 from ._layers import Axis, Rows, Slab
-from ._step import (
-    Arrays,
-    Sources,
-    Stepper,
-    advanced,
-    psi_name,
-    recursions,
-    slabs_of,
-    sources_of,
-)
+from ._step import Sources, advanced, recursions, sources_of
+from ._stepper import Arrays, Stepper, psi_name, slabs_of
 
 
 Both = tuple[Arrays, Arrays]

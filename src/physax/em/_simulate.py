@@ -24,7 +24,7 @@ from ._program import Program, outline, ready
 from ._pulses import GaussianPulse
 from ._simulation import Simulation
 from ._state import State, residual
-from ._step import Arrays
+from ._stepper import Arrays
 
 
 class Result(eqx.Module):

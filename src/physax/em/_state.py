@@ -24,7 +24,8 @@ from ._plane_wave import LineState
 from ._pole_pairs import Late, late_at_rest, late_drive, respond_late
 from ._powers import bent, held
 from ._program import Program
-from ._step import Arrays, Stepper, half_step, zero_psi
+from ._step import half_step
+from ._stepper import Arrays, Stepper, zero_psi
 from ._sweep import suits_sweep, sweep
 from ._tilt import bare, lean, unmoved
 

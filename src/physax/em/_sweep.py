@@ -25,7 +25,8 @@ from ._row_step import (
     reached_rows,
     sources_beside,
 )
-from ._step import Arrays, Stepper, half_step
+from ._step import half_step
+from ._stepper import Arrays, Stepper
 
 
 # All fields of two rows, in bytes, should stay in the cache of a core.

@@ -13,13 +13,13 @@ from jax.sharding import PartitionSpec
 from jaxtyping import Array
 
 from .._checks import ArgumentError
-from .._loop import Tape, parts_of, record
+from .._recorded import Tape, parts_of, record
 from ..grid import Layout
 from ._boxes import cells_of
 from ._march import Decay, decayed, first_device
 from ._program import Program
 from ._state import State, advance, look
-from ._step import Arrays
+from ._stepper import Arrays
 from ._tape_plan import Plan
 
 

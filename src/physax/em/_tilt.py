@@ -15,7 +15,7 @@ from ._boundaries import PMC, Bloch, Boundaries, Periodic
 from ._boxes import cells_of, in_block, over_cuts, size_of, to_wall
 from ._off_diagonal import PAIRS, OffDiagonal
 from ._row import Row, entries_in
-from ._step import Arrays, Stepper
+from ._stepper import Arrays, Stepper
 
 
 class Tilt(eqx.Module):

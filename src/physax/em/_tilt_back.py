@@ -8,7 +8,7 @@ from ..grid import Box
 from ._boxes import cells_of, common, meet
 from ._cotangents import Cotangents
 from ._program import Program
-from ._step import Arrays, Stepper
+from ._stepper import Arrays, Stepper
 from ._tape import noted
 from ._tape_plan import Kept, Plan
 from ._tilt import Tilt, finished, gathered, spread, weighed

@@ -9,13 +9,13 @@ from jaxtyping import Array
 from ..grid import Box
 from ._components import CurlTerm
 from ._layers import Axis
-from ._step import (
+from ._step import joins_last
+from ._stepper import (
     Arrays,
     Stepper,
     along,
     bends_of,
     in_whole,
-    joins_last,
     psi_name,
     slabs_of,
     turns_of,

@@ -16,7 +16,8 @@ from ._injection import Injection, inject
 from ._layers import Axis
 from ._program import Program
 from ._row import Row
-from ._step import Arrays, Stepper, half_step
+from ._step import half_step
+from ._stepper import Arrays, Stepper
 
 
 class Plane(NamedTuple):

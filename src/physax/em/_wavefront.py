@@ -32,7 +32,7 @@ from ._row_step import (
     reached_rows,
 )
 from ._state import State, may_sweep, step
-from ._step import Arrays, Stepper, psi_name, slabs_of
+from ._stepper import Arrays, Stepper, psi_name, slabs_of
 
 
 # Bytes of fields and medium in a block: a smaller one stays in the cache anyway.

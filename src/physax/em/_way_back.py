@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Int
 
-from .._loop import Tape, rewind
+from .._recorded import Tape, rewind
 from ._clock import Clock
 from ._cotangents import (
     Before,
@@ -21,7 +21,7 @@ from ._cotangents import (
 )
 from ._injection import read_row
 from ._program import Program
-from ._step import Arrays, Stepper
+from ._stepper import Arrays, Stepper
 from ._tape import TILTS, again, noted, unpacked
 from ._tape_plan import Plan
 from ._tilt_back import tilts_back
