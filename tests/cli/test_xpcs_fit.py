@@ -379,6 +379,8 @@ def test_flow_needs_two_directions(folder, tmp_path, capsys):
         (["--frames", "1"], "`--frames` must be at least 2, but is 1"),
         (["--angles", "0"], "`--angles` must be at least 1, but is 0"),
         (["--noise", "-1"], "`sigma` must be positive, but is -1"),
+        (["--seed", "9" * 20], "`--seed` must be at least 0 and below 2**63, but"),
+        (["--layout", "npz"], "`--layout` must be npz for an `--output` that ends"),
     ],
 )
 def test_what_cannot_be_simulated_is_named(more, message, tmp_path, capsys):

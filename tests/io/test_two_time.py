@@ -337,3 +337,11 @@ def test_the_same_maps_give_the_same_archive(tmp_path):
     assert (tmp_path / "a.npz").read_bytes() == first
     with zipfile.ZipFile(tmp_path / "a.npz") as archive:
         assert archive.testzip() is None
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda x: x.name)
+def test_a_layout_goes_with_its_suffix(tmp_path, layout):
+    path = tmp_path / ("a.hdf" if isinstance(layout, NPZLayout) else "a.npz")
+    with pytest.raises(ArgumentError, match=r"`path` must (not )?end in \.npz"):
+        write_two_time(path, measurement(), layout=layout)
+    assert not path.exists()

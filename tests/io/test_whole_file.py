@@ -1,3 +1,5 @@
+import errno
+
 import pytest
 
 from physax.io._whole_file import whole_file
@@ -35,3 +37,24 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
     ):
         pass
     assert "tmp-" not in str(caught.value)
+
+
+def test_a_full_disk_names_the_file(tmp_path):
+    def filled(place):
+        with whole_file(place):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = tmp_path / "a.txt"
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        filled(path)
+    assert caught.value.filename == str(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_errors_of_other_files_stay(tmp_path):
+    with (
+        pytest.raises(FileNotFoundError, match="other") as caught,
+        whole_file(tmp_path / "a.txt"),
+    ):
+        (tmp_path / "other").read_bytes()
+    assert caught.value.filename == str(tmp_path / "other")

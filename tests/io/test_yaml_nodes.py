@@ -110,3 +110,8 @@ def test_damaged_files_are_read_or_refused(read):
             bad[int(random.integers(len(bad)))] = int(random.integers(256))
         with contextlib.suppress(PhysaxFileError):
             read(bytes(bad)).plain()
+
+
+def test_the_character_nul_is_refused_with_its_line(read):
+    with pytest.raises(PhysaxFileError, match=r"line 2: `b` must not hold .* NUL"):
+        read('a: 1\nb: "x\\0y"')

@@ -91,6 +91,10 @@ def test_a_traced_contrast_below_0_spoils_its_map():
             "`contrast` must be at least 0, but is -0.2",
         ),
         (
+            lambda: simulate(NOISES, contrast=10**400),
+            "`contrast` must be a number or an array .*, but is of the type int",
+        ),
+        (
             lambda: simulate(NOISES, contrast=0.3 + 0j),
             "`contrast` must be real, but has dtype complex",
         ),

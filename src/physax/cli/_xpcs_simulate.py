@@ -64,6 +64,15 @@ def run_simulate(options: argparse.Namespace) -> ExitCode:
             raise ArgumentError(
                 f"`--{name}` must be at least {least}, but is {getattr(options, name)}."
             )
+    if options.layout and (options.layout == "npz") != (path.suffix == ".npz"):
+        raise ArgumentError(
+            "`--layout` must be npz for an `--output` that ends in .npz, and else not, "
+            f"but is {options.layout} for {options.output}."
+        )
+    if not 0 <= options.seed < 2**63:
+        raise ArgumentError(
+            f"`--seed` must be at least 0 and below 2**63, but is {options.seed}."
+        )
     with double_precision():
         settings = _settings(options)
         data = _simulated(settings, options)

@@ -52,6 +52,11 @@ def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(target)
+    except OSError as error:
+        if error.errno is None or error.filename not in (None, os.fspath(draft)):
+            raise
+        # Nobody knows the draft, and a full disk names no file at all.
+        raise OSError(error.errno, error.strerror, os.fspath(target)) from error
     finally:
         # Once it has its final name, there is nothing here.
         draft.unlink(missing_ok=True)

@@ -48,12 +48,19 @@ def write_two_time(
             if `None`: the cache for `.npz`, APS-U for others.
 
     Raises:
-        ArgumentError: If the layout cannot hold the maps, or is none of these.
+        ArgumentError: If the layout cannot hold the maps, is none of these, or does not
+            go with the suffix.
         OSError: If the file cannot be written.
     """
+    npz = os.fspath(path).lower().endswith(".npz")
     if layout is None:
-        npz = os.fspath(path).lower().endswith(".npz")
         layout = NPZLayout() if npz else APSULayout()
+    if isinstance(layout, NPZLayout) != npz:
+        raise ArgumentError(
+            f"`path` must {'end' if not npz else 'not end'} in .npz with the layout "
+            f"{layout.name!r}, but is {os.fspath(path)!r}. Without `layout` the suffix "
+            "decides."
+        )
     host = _Host(data)
     if isinstance(layout, NPZLayout):
         _write_npz(path, host)

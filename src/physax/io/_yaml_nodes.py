@@ -185,6 +185,8 @@ def _node(file: str, event, events: Iterator, name: str, depth: int) -> YamlNode
     if depth > MAX_DEPTH:
         raise here.error(f"nests deeper than {MAX_DEPTH} levels.")
     if isinstance(event, yaml.ScalarEvent):
+        if "\0" in event.value:
+            raise here.error("must not hold the character NUL, which no file name has.")
         plain = event.implicit[0] and event.style is None
         value = _scalar(here, event.value) if plain else event.value
         return dataclasses.replace(here, value=value)

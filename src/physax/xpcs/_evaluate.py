@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, as_array, instance
 from ._correlation import AbstractCorrelation
 from ._known import known, wavevectors
 
@@ -167,8 +167,9 @@ def two_time(
 
     Raises:
         ArgumentError: If times are negative or fall, `q` is not positive, an integral
-            diverges, or there is not one number for each map.
+            diverges, there is not one number for each map, or `model` is none.
     """
+    instance(model, "model", AbstractCorrelation, "Take `Static` or `LaminarFlow`.")
     named = {
         "q": wavevectors(q),
         "phi": as_array(phi, "phi"),
