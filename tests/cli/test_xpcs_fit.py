@@ -390,6 +390,15 @@ def test_what_cannot_be_simulated_is_named(more, message, tmp_path, capsys):
     assert not (tmp_path / "a.hdf").exists()
 
 
+@pytest.mark.parametrize("command", ["fit", "plot"])
+@pytest.mark.parametrize("count", ["-1", "1.5"])
+def test_a_number_of_figures_is_no_other_number(command, count, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["xpcs", command, "x", f"--figures={count}"])
+    assert stop.value.code == ExitCode.USAGE
+    assert f"at least 0, but is '{count}'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("line", [["fit"], ["fit", "x"], ["config"], ["unknown"], []])
 def test_wrong_usage_exits_with_2(line, capsys):
     with pytest.raises(SystemExit) as stop:

@@ -86,8 +86,21 @@ def _add_data_choice(parser: argparse.ArgumentParser) -> None:
 
 def _add_figures(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--figures", type=int, default=3, metavar="N", help="maps drawn; 0 for none (3)"
+        "--figures",
+        type=_count,
+        default=3,
+        metavar="N",
+        help="maps drawn; 0 for none (3)",
     )
+
+
+def _count(text: str) -> int:
+    """Returns a number of things."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(
+            f"must be a whole number, at least 0, but is {text!r}"
+        )
+    return int(text)
 
 
 def _add_session(parser: argparse.ArgumentParser) -> None:
