@@ -119,26 +119,27 @@ def as_array(x: ArrayLike | Sequence, name: str = "value") -> Num[Array, "..."]:
     the argument.
     """
     refuse_text(x, name)
-    if isinstance(x, (list, tuple)):
-        known = not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(x))
-        x = _on_host(x, name) if known else jnp.asarray(x)
+    if isinstance(x, (list, tuple)) and any(
+        isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(x)
+    ):
+        x = jnp.asarray(x)
     host = x if isinstance(x, jax.Array) else _on_host(x, name)
     if host.dtype == bool:
         raise ArgumentError(f"`{name}` must be numbers, but holds truth values.")
-    with at_once(x):
+    with at_once(host):
         if isinstance(host, jax.Array):
             integer = jnp.issubdtype(host.dtype, jnp.integer)
             return host.astype(jnp.result_type(float) if integer else host.dtype)
         # `jnp.asarray` would compile a program for each shape; `device_put` alone could
         # share the memory of an array that its owner goes on to change.
-        return jax.device_put(host.copy())
+        return jax.device_put(host)
 
 
 def _on_host(x: Any, name: str) -> np.ndarray:
-    """Returns numbers as NumPy has them, integers as floating point."""
+    """Returns a copy of numbers as NumPy has them, integers as floating point."""
     try:
         host = np.asarray(x)
-        return host.astype(float) if host.dtype.kind in "iuO" else host
+        return host.astype(float if host.dtype.kind in "iuO" else host.dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentError(
             f"`{name}` must be a number or an array of numbers, but is of the type "
