@@ -9,9 +9,11 @@ second half (--slow) of tests that take longer.
 import gc
 import os
 import re
+import resource
 import socket
 import sys
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
 
 import jax
@@ -267,6 +269,22 @@ def few_programs():
     if maps.exists() and maps.read_bytes().count(b"\n") > _MANY_MAPS:
         jax.clear_caches()
         gc.collect()
+
+
+@pytest.fixture
+def largest_file():
+    """Returns a context in which no file gets larger than so many bytes."""
+
+    @contextmanager
+    def limited(size):
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return limited
 
 
 @pytest.fixture(autouse=True)

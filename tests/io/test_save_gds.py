@@ -1,6 +1,5 @@
 import builtins
 import math
-import resource
 
 import numpy as np
 import pytest
@@ -162,17 +161,15 @@ def test_what_cannot_be_written_is_refused_and_the_old_file_stays(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_full_disk_leaves_the_old_file(tmp_path):
+def test_a_full_disk_leaves_the_old_file(tmp_path, largest_file):
     path = tmp_path / "device.gds"
     path.write_bytes(b"old")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     # Beyond this size writing fails, of which the package tells nothing.
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
-    try:
-        with pytest.raises(PhysaxFileError, match="could not be written whole"):
-            save_gds(path, GOOD)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with (
+        largest_file(100),
+        pytest.raises(PhysaxFileError, match="could not be written whole"),
+    ):
+        save_gds(path, GOOD)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -2,7 +2,6 @@ import errno
 import hashlib
 import json
 import os
-import resource
 import stat
 import struct
 
@@ -227,20 +226,18 @@ def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path):
         load_checkpoint(tmp_path)
 
 
-def test_full_disk_leaves_the_old_checkpoint_and_no_draft(saved):
+def test_full_disk_leaves_the_old_checkpoint_and_no_draft(saved, largest_file):
     folder, file, arrays = saved
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
     size = file.stat().st_size
     random = np.random.default_rng(2)
     with writer_lock(folder):
         files = sorted(folder.iterdir())
         for limit in [0, 1, 47, size - 1, *map(int, random.integers(0, size, 30))]:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
-            try:
-                with pytest.raises(CheckpointError, match=f"{size} bytes") as caught:
-                    save_checkpoint(folder, 8, arrays, "print", {"dt": 0.5})
-            finally:
-                resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            with (
+                largest_file(limit),
+                pytest.raises(CheckpointError, match=f"{size} bytes") as caught,
+            ):
+                save_checkpoint(folder, 8, arrays, "print", {"dt": 0.5})
             assert caught.value.errno == errno.EFBIG
             assert sorted(folder.iterdir()) == files
             assert load_checkpoint(folder, "print").step == 7

@@ -18,6 +18,7 @@ from .._status import Status
 from ..grid import AXES
 from ..io import YamlNode, check_writable, save_npz
 from ..io._whole_file import whole_file
+from ..io._whole_hdf5 import whole_hdf5
 from ..runtime import Checkpointing, compile_quickly
 from ._em_build import build
 from ._em_figures import check_animation, draw_results, draw_simulation
@@ -137,8 +138,7 @@ def write_hdf5(path: Path, monitors: dict[str, Any]) -> None:
     Positions are in `coordinates/Ez/x`; complex numbers are pairs `r`, `i`, as h5py and
     others read them.
     """
-    # The draft is filled under its own name; `whole_file` moves it when it is complete.
-    with whole_file(path) as draft, h5py.File(draft.name, "w") as file:
+    with whole_hdf5(path) as draft, h5py.File(draft, "w") as file:
         for name, result in monitors.items():
             group = file.create_group(name)
             group.attrs["type"] = type(result).__name__

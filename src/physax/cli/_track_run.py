@@ -236,8 +236,5 @@ def _write(
 
 def _best_file() -> str:
     """Returns the name of a file for which all packages are there."""
-    engines = ("h5netcdf", "netCDF4")
-    there = importlib.util.find_spec("xarray") is not None and any(
-        importlib.util.find_spec(name) is not None for name in engines
-    )
-    return "tracks.nc" if there else "tracks.npz"
+    there = map(importlib.util.find_spec, ("xarray", "h5netcdf"))
+    return "tracks.nc" if all(there) else "tracks.npz"

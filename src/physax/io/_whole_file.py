@@ -37,7 +37,7 @@ def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
         path: The file.
 
     Yields:
-        The draft, open for writing bytes and for seeking.
+        The draft, open for writing, reading and seeking bytes.
 
     Raises:
         FileNotFoundError: If there is no such folder.
@@ -47,7 +47,7 @@ def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
     check_folder(target)
     draft = target.with_name(f".{target.name}.tmp-{os.getpid()}-{next(_counter)}")
     try:
-        with draft.open("xb") as file:
+        with draft.open("x+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -1,5 +1,6 @@
 """Writes tracks as npz, NetCDF or zarr, and reads them again."""
 
+import importlib.util
 import os
 import shutil
 from collections.abc import Mapping
@@ -19,7 +20,8 @@ from ._netcdf_time import Epoch
 from ._npz import load_npz, save_npz
 from ._read_velocity import StoredField
 from ._tracks_dataset import Labels, tracks_dataset, tracks_of
-from ._whole_file import check_folder, whole_file
+from ._whole_file import check_folder
+from ._whole_hdf5 import whole_hdf5
 
 
 _KIND = "physax tracks 1"
@@ -97,27 +99,12 @@ def write_tracks(
     if suffix in ZARR_SUFFIXES:
         _write_zarr(path, data)
         return
-    engine = netcdf_engine(xarray)
-    with whole_file(path) as file:
-        data.to_netcdf(file.name, engine=engine)
-
-
-def netcdf_engine(xarray: Any) -> str:
-    """Returns what xarray writes NetCDF-4 with.
-
-    Args:
-        xarray: The package.
-
-    Raises:
-        MissingPackageError: If there is nothing.
-    """
-    there = xarray.backends.list_engines()
-    for name in ("netcdf4", "h5netcdf"):
-        if name in there:
-            return name
-    raise MissingPackageError(
-        "NetCDF files need the package h5netcdf or netCDF4: pip install h5netcdf."
-    )
+    if importlib.util.find_spec("h5netcdf") is None:
+        raise MissingPackageError(
+            "NetCDF files are written by the package h5netcdf: pip install h5netcdf."
+        )
+    with whole_hdf5(path) as draft:
+        data.to_netcdf(draft, engine="h5netcdf")
 
 
 def _write_zarr(path: Path, data: Any) -> None:

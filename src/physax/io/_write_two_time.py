@@ -17,6 +17,7 @@ from ._two_time_layouts import (
 )
 from ._two_time_npz import C2, METADATA, PHI, T1, T2, Q, write_npy
 from ._whole_file import whole_file
+from ._whole_hdf5 import whole_hdf5
 
 
 # HDF5 unpacks whole chunks: small ones let a reader take a few frames.
@@ -126,12 +127,9 @@ def _apsu_lists(host: _Host) -> dict[str, np.ndarray]:
 
 
 def _write_hdf5(path, host: _Host, lists: dict[str, np.ndarray], name: str) -> None:
-    # The draft is filled under its own name; `whole_file` makes it durable and moves
-    # it. Formats before 1.10 have no checksums over what describes the values.
-    with (
-        whole_file(path) as draft,
-        h5py.File(draft.name, "w", libver=("v110", "v110")) as file,
-    ):
+    # Formats before 1.10 have no checksums over what describes the values.
+    version = ("v110", "v110")
+    with whole_hdf5(path) as draft, h5py.File(draft, "w", libver=version) as file:
         for where, values in lists.items():
             _small(file, where, values)
         _small(file, "physax/times", host.times)
