@@ -153,8 +153,9 @@ def check(
     """Returns `x` where `good` holds.
 
     On the host this raises where it does not. Under `jit` it puts NaN there instead,
-    which the status of the run reports: raising inside a compiled program would keep it
-    out of the compile cache, and on several devices leave the others waiting.
+    and in its derivative, which the status of the run reports: raising inside a
+    compiled program would keep it out of the compile cache, and on several devices
+    leave the others waiting.
 
     Args:
         x: Floating point values.
@@ -168,7 +169,8 @@ def check(
         ArgumentError: If the values are known now and `good` fails.
     """
     if isinstance(good, jax.core.Tracer):
-        return jnp.where(good, x, jnp.nan)
+        # A factor: the derivative becomes NaN, too.
+        return x * jnp.where(good, 1, jnp.nan).astype(x.dtype)
     if not bool(jnp.all(good)):
         # Under `grad` the condition is known, and x once its derivative is left out.
         x = lax.stop_gradient(x)

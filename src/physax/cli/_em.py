@@ -7,6 +7,7 @@ import argparse
 from importlib import import_module
 
 from ._exit import ExitCode
+from ._options import add_session_options
 
 
 def add_em_command(commands: argparse._SubParsersAction) -> None:
@@ -38,9 +39,7 @@ def _add_run(words: argparse._SubParsersAction) -> None:
         "--dry-run", action="store_true", help="say what would run, and draw it"
     )
     run.add_argument("--no-figures", action="store_true", help="draw nothing")
-    run.add_argument("--threads", type=int, metavar="N", help="processors to use")
-    run.add_argument("-v", "--verbose", action="count", default=0, help="say more")
-    run.add_argument("-q", "--quiet", action="count", default=0, help="say less")
+    add_session_options(run)
     run.set_defaults(run=_run)
 
 

@@ -8,9 +8,9 @@ import sys
 import threading
 import time
 
-from .._checks import ArgumentError
 from ..runtime import COORDINATOR, PROCESS, PROCESSES
 from ._exit import ExitCode
+from ._options import not_negative, whole
 
 
 _POLL = 0.1
@@ -25,10 +25,10 @@ def add_launch_command(commands: argparse._SubParsersAction) -> None:
         "physax.runtime.initialize() and sees the devices of all. Ends when all have "
         "ended, or some time after the first has failed.",
     )
-    command.add_argument("-n", type=int, required=True, help="how many processes")
+    command.add_argument("-n", type=whole(1), required=True, help="how many processes")
     command.add_argument(
         "--grace",
-        type=float,
+        type=not_negative,
         default=60.0,
         help="seconds that the others have after one has failed (60)",
     )
@@ -39,8 +39,6 @@ def add_launch_command(commands: argparse._SubParsersAction) -> None:
 
 
 def _run(options: argparse.Namespace) -> ExitCode:
-    if options.n < 1:
-        raise ArgumentError(f"`-n` must be at least 1, but is {options.n}.")
     with open(options.script, "rb"):  # An absent script is said once, not n times.
         pass
     address = f"127.0.0.1:{_free_port()}"

@@ -7,6 +7,7 @@ import argparse
 from importlib import import_module
 
 from ._exit import ExitCode
+from ._options import add_session_options, positive
 
 
 def add_track_command(commands: argparse._SubParsersAction) -> None:
@@ -32,7 +33,9 @@ def add_track_command(commands: argparse._SubParsersAction) -> None:
     command.add_argument("--u", metavar="NAME", help="variable along x, or eastward")
     command.add_argument("--v", metavar="NAME", help="variable along y, or northward")
     command.add_argument("--w", metavar="NAME", help="vertical variable (none)")
-    command.add_argument("--days", type=float, help="how long to follow particles (5)")
+    command.add_argument(
+        "--days", type=positive, help="how long to follow particles (5)"
+    )
     command.add_argument("--backward", action="store_true", help="from the end back")
     command.add_argument("--animation", choices=("gif", "mp4"), help="draw it, too")
     command.add_argument("--no-figures", action="store_true", help="draw nothing")
@@ -42,9 +45,7 @@ def add_track_command(commands: argparse._SubParsersAction) -> None:
     command.add_argument(
         "-o", "--output", metavar="FILE", help="with `config`: not to the screen"
     )
-    command.add_argument("--threads", type=int, metavar="N", help="processors to use")
-    command.add_argument("-v", "--verbose", action="count", default=0, help="say more")
-    command.add_argument("-q", "--quiet", action="count", default=0, help="say less")
+    add_session_options(command)
     command.set_defaults(run=_track)
 
 

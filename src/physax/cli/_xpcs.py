@@ -7,6 +7,13 @@ import argparse
 from importlib import import_module
 
 from ._exit import ExitCode
+from ._options import (
+    add_session_options,
+    finite,
+    not_negative,
+    positive,
+    whole,
+)
 
 
 # As `xpcs.MODES`, which would load all of it.
@@ -47,9 +54,9 @@ def _add_fit(words: argparse._SubParsersAction) -> None:
     fit.add_argument(
         "--convention", choices=CONVENTIONS, help="shear factor (physical)"
     )
-    fit.add_argument("--gap", type=float, metavar="L", help="in angstrom (2e6)")
+    fit.add_argument("--gap", type=positive, metavar="L", help="in angstrom (2e6)")
     _add_data_choice(fit)
-    fit.add_argument("--sigma", type=float, help="standard deviation of one value")
+    fit.add_argument("--sigma", type=positive, help="standard deviation of one value")
     fit.add_argument(
         "--set",
         nargs="+",
@@ -57,56 +64,43 @@ def _add_fit(words: argparse._SubParsersAction) -> None:
         metavar="NAME=VALUE",
         help="starts, as D0=1e4 phi0=-4",
     )
-    fit.add_argument("--starts", type=int, metavar="N", help="found in the data (3)")
-    fit.add_argument("--max-evaluations", type=int, metavar="N", help="(300)")
+    fit.add_argument(
+        "--starts", type=whole(1), metavar="N", help="found in the data (3)"
+    )
+    fit.add_argument("--max-evaluations", type=whole(1), metavar="N", help="(300)")
     fit.add_argument("--pattern", help="names of files in a folder (*.hdf)")
     fit.add_argument(
         "--compile-cache", metavar="DIR", help="keep compiled programs for next time"
     )
     _add_figures(fit)
-    _add_session(fit)
+    add_session_options(fit)
     fit.set_defaults(run=_fit)
 
 
 def _add_data_choice(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--q", type=float, help="wavevector in 1/angstrom; nearest")
+    parser.add_argument("--q", type=positive, help="wavevector in 1/angstrom; nearest")
     parser.add_argument(
         "--phi",
-        type=float,
+        type=finite,
         nargs=2,
         action="append",
         metavar=("LOW", "HIGH"),
         help="a range of angles in degrees; repeat for more",
     )
     parser.add_argument(
-        "--frames", type=int, nargs=2, metavar=("FIRST", "LAST"), help="from 1"
+        "--frames", type=whole(1), nargs=2, metavar=("FIRST", "LAST"), help="from 1"
     )
-    parser.add_argument("--dt", type=float, help="seconds from frame to frame")
+    parser.add_argument("--dt", type=positive, help="seconds from frame to frame")
 
 
 def _add_figures(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--figures",
-        type=_count,
+        type=whole(0),
         default=3,
         metavar="N",
         help="maps drawn; 0 for none (3)",
     )
-
-
-def _count(text: str) -> int:
-    """Returns a number of things."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(
-            f"must be a whole number, at least 0, but is {text!r}"
-        )
-    return int(text)
-
-
-def _add_session(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--threads", type=int, metavar="N", help="processors to use")
-    parser.add_argument("-v", "--verbose", action="count", default=0, help="say more")
-    parser.add_argument("-q", "--quiet", action="count", default=0, help="say less")
 
 
 def _add_config(words: argparse._SubParsersAction) -> None:
@@ -130,25 +124,34 @@ def _add_simulate(words: argparse._SubParsersAction) -> None:
     simulate.add_argument("-o", "--output", required=True, metavar="FILE.hdf|.npz")
     simulate.add_argument("--mode", choices=MODES)
     simulate.add_argument("--convention", choices=CONVENTIONS)
-    simulate.add_argument("--gap", type=float, metavar="L", help="in angstrom (2e6)")
+    simulate.add_argument("--gap", type=positive, metavar="L", help="in angstrom (2e6)")
     simulate.add_argument(
         "--set", nargs="+", action="extend", metavar="NAME=VALUE", help="parameters"
     )
-    simulate.add_argument("--q", type=float, nargs="+", help="in 1/angstrom (0.0054)")
-    simulate.add_argument("--angles", type=int, default=5, metavar="N", help="(5)")
-    simulate.add_argument("--frames", type=int, default=100, metavar="N", help="(100)")
-    simulate.add_argument("--dt", type=float, help="seconds per frame (0.1)")
-    simulate.add_argument("--contrast", type=float, default=0.25, help="(0.25)")
-    simulate.add_argument("--offset", type=float, default=1.0, help="(1)")
     simulate.add_argument(
-        "--noise", type=float, default=0.01, help="standard deviation of a value (0.01)"
+        "--q", type=positive, nargs="+", help="in 1/angstrom (0.0054)"
+    )
+    simulate.add_argument("--angles", type=whole(1), default=5, metavar="N", help="(5)")
+    simulate.add_argument(
+        "--frames", type=whole(2), default=100, metavar="N", help="(100)"
+    )
+    simulate.add_argument("--dt", type=positive, help="seconds per frame (0.1)")
+    simulate.add_argument("--contrast", type=not_negative, default=0.25, help="(0.25)")
+    simulate.add_argument("--offset", type=finite, default=1.0, help="(1)")
+    simulate.add_argument(
+        "--noise",
+        type=positive,
+        default=0.01,
+        help="standard deviation of a value (0.01)",
     )
     simulate.add_argument(
-        "--frame-noise", type=float, help="of what pairs with a frame share (none)"
+        "--frame-noise",
+        type=positive,
+        help="of what pairs with a frame share (none)",
     )
-    simulate.add_argument("--seed", type=int, default=0, help="(0)")
+    simulate.add_argument("--seed", type=whole(0, 2**63), default=0, help="(0)")
     simulate.add_argument("--layout", choices=("apsu", "aps", "npz"), help="(apsu)")
-    _add_session(simulate)
+    add_session_options(simulate)
     simulate.set_defaults(run=_simulate)
 
 
@@ -160,7 +163,7 @@ def _add_plot(words: argparse._SubParsersAction) -> None:
     plot.add_argument("--output-dir", metavar="DIR", help="beside what is drawn")
     _add_data_choice(plot)
     _add_figures(plot)
-    _add_session(plot)
+    add_session_options(plot)
     plot.set_defaults(run=_plot)
 
 

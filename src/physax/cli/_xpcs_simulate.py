@@ -58,20 +58,10 @@ def run_simulate(options: argparse.Namespace) -> ExitCode:
         raise ArgumentError(
             f"`--output` must end in .hdf, .h5, .hdf5 or .npz, but is {options.output}."
         )
-    for name in ("angles", "frames"):
-        least = 1 if name == "angles" else 2
-        if getattr(options, name) < least:
-            raise ArgumentError(
-                f"`--{name}` must be at least {least}, but is {getattr(options, name)}."
-            )
     if options.layout and (options.layout == "npz") != (path.suffix == ".npz"):
         raise ArgumentError(
             "`--layout` must be npz for an `--output` that ends in .npz, and else not, "
             f"but is {options.layout} for {options.output}."
-        )
-    if not 0 <= options.seed < 2**63:
-        raise ArgumentError(
-            f"`--seed` must be at least 0 and below 2**63, but is {options.seed}."
         )
     with double_precision():
         settings = _settings(options)
@@ -102,8 +92,6 @@ def _settings(options: argparse.Namespace) -> Settings:
 def _simulated(settings: Settings, options: argparse.Namespace):
     model = _model(settings, options)
     spacing = _first(options.dt, settings.data.dt, 0.1)
-    if not spacing > 0:
-        raise ArgumentError(f"`--dt` must be positive, but is {spacing:g} s.")
     times = spacing * np.arange(options.frames)
     sizes = options.q or ([settings.data.q] if settings.data.q else [0.0054])
     # Both ends of half a turn would be the same direction twice.
