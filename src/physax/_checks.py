@@ -97,6 +97,27 @@ def refuse_text(x: Any, name: str) -> None:
         raise ArgumentError(f"`{name}` must be {what}, but is {x!r}.")
 
 
+def refuse_masked(x: Any, name: str, remedy: str = "Leave masked ones out.") -> None:
+    """Refuses arrays of which entries are masked.
+
+    JAX has no masks, and would show the numbers below: 1e20, say, where netCDF4 read
+    land.
+
+    Args:
+        x: Anything.
+        name: What the caller calls it.
+        remedy: What to do about it.
+
+    Raises:
+        ArgumentError: If an entry is masked.
+    """
+    if any(map(np.ma.is_masked, jax.tree.leaves(x))):
+        first = np.argwhere(np.ma.getmaskarray(np.ma.array(x)))[0].tolist()
+        raise ArgumentError(
+            f"`{name}` must be known everywhere, but entry {first} is masked. {remedy}"
+        )
+
+
 _TEXT = (str, bytes, bytearray, type(None))
 
 
@@ -118,33 +139,46 @@ def as_array(x: ArrayLike | Sequence, name: str = "value") -> Num[Array, "..."]:
     arrays. Text and truth values are refused, under the `name` that the caller gives
     the argument.
     """
-    refuse_text(x, name)
-    if isinstance(x, (list, tuple)) and any(
-        isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(x)
-    ):
-        x = jnp.asarray(x)
-    host = x if isinstance(x, jax.Array) else _on_host(x, name)
-    if host.dtype == bool:
-        raise ArgumentError(f"`{name}` must be numbers, but holds truth values.")
-    with at_once(host):
-        if isinstance(host, jax.Array):
-            integer = jnp.issubdtype(host.dtype, jnp.integer)
-            return host.astype(jnp.result_type(float) if integer else host.dtype)
-        # `jnp.asarray` would compile a program for each shape; `device_put` alone could
-        # share the memory of an array that its owner goes on to change.
-        return jax.device_put(host)
-
-
-def _on_host(x: Any, name: str) -> np.ndarray:
-    """Returns a copy of numbers as NumPy has them, integers as floating point."""
     try:
-        host = np.asarray(x)
-        return host.astype(float if host.dtype.kind in "iuO" else host.dtype)
+        refuse_text(x, name)
+        refuse_masked(x, name)
+        listed = isinstance(x, (list, tuple)) and jax.tree.leaves(x)
+        if listed and any(isinstance(leaf, jax.Array) for leaf in listed):
+            x = jnp.asarray(x)
+        found = _as_it_is(x) if isinstance(x, jax.Array) else _copied(np.asarray(x))
+    except PhysaxError:
+        raise
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentError(
             f"`{name}` must be a number or an array of numbers, but is of the type "
-            f"{type(x).__name__}: {error}."
+            f"{type(x).__name__}: {str(error).rstrip('.')}."
         ) from error
+    if found.dtype == bool:
+        raise ArgumentError(f"`{name}` must be numbers, but holds truth values.")
+    return found
+
+
+def _as_it_is(x: Array) -> Array:
+    """Returns an array, integers as floating point."""
+    if not jnp.issubdtype(x.dtype, jnp.number) and x.dtype != bool:
+        raise TypeError(f"it has the dtype {x.dtype}")
+    integer = jnp.issubdtype(x.dtype, jnp.integer)
+    with at_once(x):
+        return x.astype(jnp.result_type(float) if integer else x.dtype)
+
+
+def _copied(host: np.ndarray) -> Array:
+    """Returns a copy of numbers, integers as floating point."""
+    host = host.astype(float) if host.dtype.kind in "iuO" else native(host).copy()
+    # `jnp.asarray` would compile a program for each shape; `device_put` alone could
+    # share the memory of an array that its owner goes on to change.
+    with at_once(host):
+        return jax.device_put(host)
+
+
+def native(host: np.ndarray) -> np.ndarray:
+    """Returns an array in the byte order of this machine, as JAX has no other."""
+    return host.astype(host.dtype.newbyteorder("="), copy=False)
 
 
 def check(
@@ -239,11 +273,23 @@ def instance(value: Any, name: str, kind: type, remedy: str = "") -> Any:
     """Returns `value`, refusing other kinds with what to write instead."""
     if not isinstance(value, kind):
         wanted, given = kind.__name__.rpartition(".")[2], type(value).__name__
+        what = f"{_article(given)} {given}"
+        if isinstance(value, type):
+            what = f"the class {value.__name__}"
         raise ArgumentError(
-            f"`{name}` must be {_article(wanted)} `{wanted}`, but is "
-            f"{_article(given)} {given}. {remedy}".rstrip()
+            f"`{name}` must be {_article(wanted)} `{wanted}`, but is {what}."
+            f"{forgotten(value)} {remedy}".rstrip()
         )
     return value
+
+
+def forgotten(x: Any) -> str:
+    """Asks about a class where an object is wanted.
+
+    Args:
+        x: What was given.
+    """
+    return " Did you forget to call it?" if isinstance(x, type) else ""
 
 
 def _article(word: str) -> str:

@@ -372,6 +372,10 @@ def test_flow_needs_two_directions(folder, tmp_path, capsys):
     ("more", "message"),
     [
         (["--layout", "npz"], "`--layout` must be npz for an `--output` that ends"),
+        (
+            ["-o", "a.NPZ", "--layout", "aps"],
+            "`--layout` must be npz for an `--output`",
+        ),
         (["--mode", "static_isotropic", "--gap", "5"], "`--gap` must go with the mode"),
         (["-o", "maps.txt"], "`--output` must end in .hdf"),
     ],

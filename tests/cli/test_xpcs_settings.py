@@ -113,6 +113,11 @@ STATIC = "mode: static_anisotropic\n"
             "line 2: .*must be one of PerAngle, Shared, Fourier, Constant",
         ),
         (STATIC + "fit: {starts: 0}\n", "line 2: .*`starts` must be at least 1"),
+        (
+            STATIC + f"sampling: {{seed: {2**63}}}\n",
+            f"line 2: .*`seed` must be a whole number .* below {2**63}, but is",
+        ),
+        (STATIC + "sampling: {seed: -1}\n", "line 2: .*`seed` must be .* at least 0"),
         (STATIC + "sampling: {chains: 0}\n", "line 2: .*`chains` must be at least 1"),
         (STATIC + "checkpoint: {every: 0}\n", "line 2: .*`every` must be at least 1"),
         (STATIC + "mode: static_isotropic\n", "line 2: .*'mode' in line 1 already"),

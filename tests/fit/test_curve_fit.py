@@ -51,3 +51,16 @@ def test_what_cannot_be_fitted_is_refused(message):
     with pytest.raises(ArgumentError, match=message):
         # Users run it without the type checks of the tests, which come first.
         inspect.unwrap(curve_fit)(options.pop("f"), X, Y, **options)
+
+
+def test_masked_points_are_refused():
+    masked = np.ma.masked_greater(Y, np.sort(Y)[-2])
+    with pytest.raises(ArgumentError, match="`ydata` must be known .* masked. Leave m"):
+        curve_fit(decay, X, masked)
+    with pytest.raises(ArgumentError, match="`xdata` must be known everywhere"):
+        curve_fit(decay, np.ma.masked_less(X, X[1]), Y)
+
+
+def test_both_orders_of_bytes_are_read():
+    found, _ = curve_fit(decay, X.astype(">f8"), Y.astype(">f8"))
+    assert np.array_equal(found, curve_fit(decay, X, Y)[0])

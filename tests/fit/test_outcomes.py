@@ -102,6 +102,17 @@ def test_arrays_of_other_lengths_are_refused():
         least_squares(problem(data=(X, Y[:-1])))
 
 
+def test_masked_data_point_to_the_mask():
+    masked = np.ma.masked_greater(Y, np.sort(Y)[-2])
+    with pytest.raises(ArgumentError, match="is masked. Say which points count with"):
+        least_squares(problem(data=(X, masked)))
+
+
+def test_another_order_of_bytes_is_refused_with_what_to_do():
+    with pytest.raises(ArgumentError, match=r"byte order .* dtype >f8. Use `x.astype"):
+        least_squares(problem(data=(X, Y.astype(">f8"))))
+
+
 def test_residuals_of_another_shape_are_refused():
     total = LeastSquares(lambda p, d: jnp.sum(p * d), 1.0, X)
     with pytest.raises(ArgumentError, match="first axis is the points of the chunk"):

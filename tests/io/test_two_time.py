@@ -1,3 +1,4 @@
+import inspect
 import zipfile
 
 import h5py
@@ -345,3 +346,46 @@ def test_a_layout_goes_with_its_suffix(tmp_path, layout):
     with pytest.raises(ArgumentError, match=r"`path` must (not )?end in \.npz"):
         write_two_time(path, measurement(), layout=layout)
     assert not path.exists()
+
+
+@pytest.mark.parametrize("layout", ["npz", NPZLayout, nxxpcs_layout()])
+@pytest.mark.parametrize("name", ["a.hdf", "a.npz"])
+def test_what_is_no_layout_to_write_is_refused(tmp_path, layout, name):
+    with pytest.raises(ArgumentError, match=r"`layout` must be an APSULayout\(\)"):
+        inspect.unwrap(write_two_time)(tmp_path / name, measurement(), layout=layout)
+
+
+def test_a_suffix_in_capitals_is_one(tmp_path):
+    data = measurement()
+    write_two_time(tmp_path / "a.NPZ", data)
+    assert same(read_two_time(tmp_path / "a.NPZ"), data)
+
+
+@pytest.mark.parametrize("name", ["a.hdf", "a.npz"])
+@pytest.mark.parametrize("layout", [APSULayout(), APSLayout()], ids=lambda x: x.name)
+def test_frames_that_are_dark_are_left_out(tmp_path, name, layout):
+    """A frame without light is NaN against all others."""
+    layout = NPZLayout() if name == "a.npz" else layout
+    c2 = maps(4)
+    mask = np.ones((FRAMES, FRAMES), bool)
+    mask[4] = mask[:, 4] = False
+    c2[:, ~mask] = np.nan
+    times, phi = DT * np.arange(FRAMES), np.radians(DEGREES)
+    path = tmp_path / name
+    write_two_time(path, TwoTime(c2, Q, phi, times, mask=mask), layout=layout)
+    if name == "a.hdf":
+        with h5py.File(path, "a") as file:
+            del file["physax/mask"]
+        with pytest.raises(PhysaxFileError, match="finite, but is nan .* `without` or"):
+            read_two_time(path)
+    for asked in ({"mask": mask}, {"without": [5]}, {"mask": mask, "without": (5,)}):
+        data = read_two_time(path, **asked)
+        assert np.array_equal(data.mask, mask)
+        assert np.array_equal(data.c2, c2, equal_nan=True)
+    data = read_two_time(path, without=[5, 7], frames=(4, 8))
+    kept = np.array([True, False, True, False, True])
+    assert np.array_equal(data.mask, np.outer(kept, kept))
+    with pytest.raises(ArgumentError, match="`without` must be .* from 1 to 12, but"):
+        read_two_time(path, without=[13])
+    with pytest.raises(ArgumentError, match=r"`mask` .* shape \(5, 5\), but has shape"):
+        read_two_time(path, mask=mask, frames=(4, 8))

@@ -1,4 +1,5 @@
 import errno
+from pathlib import Path
 
 import pytest
 
@@ -58,3 +59,26 @@ def test_errors_of_other_files_stay(tmp_path):
     ):
         (tmp_path / "other").read_bytes()
     assert caught.value.filename == str(tmp_path / "other")
+
+
+def test_errors_without_a_number_stay(tmp_path):
+    def refused():
+        with whole_file(tmp_path / "a.txt"):
+            raise OSError("unable to seek")
+
+    with pytest.raises(OSError, match="^unable to seek$"):
+        refused()
+
+
+def test_the_draft_is_not_named(tmp_path):
+    path = tmp_path / "a.txt"
+    with pytest.raises(FileNotFoundError) as caught, whole_file(path) as file:
+        Path(file.name).unlink()
+    assert caught.value.filename == str(path)
+
+
+def test_a_name_may_be_as_long_as_names_can_be(tmp_path):
+    path = tmp_path / f"{'a' * 251}.txt"
+    with whole_file(path) as file:
+        file.write(b"new")
+    assert path.read_bytes() == b"new"

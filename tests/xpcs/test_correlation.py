@@ -1,3 +1,5 @@
+import inspect
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -5,6 +7,7 @@ import numpy as np
 import pytest
 
 from physax import ArgumentError, xpcs
+from physax.xpcs import _correlation
 
 
 X64 = jnp.result_type(float) == jnp.float64
@@ -190,3 +193,19 @@ def test_model_of_a_user_works_everywhere():
 def test_bad_input_is_refused(call, message):
     with pytest.raises(ArgumentError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda m: inspect.unwrap(xpcs.g1)(m, 0.1, 0.2, 0.01), "model"),
+        (lambda m: inspect.unwrap(xpcs.c2)(m, 0.1, 0.2, 0.01), "model"),
+        (lambda m: inspect.unwrap(xpcs.two_time)(m, TIMES, 0.01, 0.0), "model"),
+        (_correlation._transport, "diffusion"),
+        (_correlation._shear, "shear"),
+    ],
+)
+@pytest.mark.parametrize("model", [{"D0": 1.0}, 1.0, xpcs.Static])
+def test_what_is_no_model_is_refused_by_its_name(call, name, model):
+    with pytest.raises(ArgumentError, match=f"`{name}` must be an? `.*, but is "):
+        call(model)

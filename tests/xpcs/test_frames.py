@@ -106,3 +106,15 @@ def test_bad_input_is_refused(frames, labels, options, message):
 def test_traced_labels_are_refused():
     with pytest.raises(ArgumentError, match="`labels` must be known .* is traced"):
         jax.jit(xpcs.two_time_from_frames)(FRAMES, LABELS)
+
+
+@pytest.mark.parametrize("correlate", [xpcs.two_time_from_frames, xpcs.multi_tau])
+def test_frames_are_read_in_both_orders_of_bytes_and_not_masked(correlate):
+    exact = jax.tree.leaves(correlate(FRAMES, LABELS))
+    for kind in (">u2", ">f4"):
+        found = jax.tree.leaves(correlate(FRAMES.astype(kind), LABELS))
+        for one, other in zip(found, exact, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5)
+    masked = np.ma.masked_equal(FRAMES, FRAMES.max())
+    with pytest.raises(ArgumentError, match="`frames` .* out with the label 0"):
+        correlate(masked, LABELS)

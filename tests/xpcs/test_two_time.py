@@ -161,3 +161,11 @@ def test_one_time_needs_equal_steps_and_pairs():
         xpcs.one_time(data(), age=(3.0, 4.0))
     with pytest.raises(ArgumentError, match="are traced. Trace `data.c2` only"):
         jax.jit(lambda d: xpcs.one_time(d).g2)(data())
+
+
+def test_masked_maps_point_to_the_mask():
+    c2 = np.ma.array(maps(), mask=np.zeros((5, 5, 5), bool))
+    assert np.array_equal(data(c2=c2).c2, data(c2=c2.data).c2)
+    c2[0, 1, 2] = np.ma.masked
+    with pytest.raises(ArgumentError, match=r"entry \[0, 1, 2\] is masked. Give `c2."):
+        data(c2=c2)

@@ -5,6 +5,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from .._checks import ArgumentError
+
+
+# Seeds that JAX takes.
+SEEDS = 2**63
+
 
 def add_session_options(parser: argparse.ArgumentParser) -> None:
     """Adds what each command has that computes: `--threads`, `-v` and `-q`."""
@@ -13,6 +19,15 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-v", "--verbose", action="count", default=0, help="say more")
     parser.add_argument("-q", "--quiet", action="count", default=0, help="say less")
+
+
+def check_seed(seed: int) -> None:
+    """Refuses a seed in a file that random numbers cannot start from."""
+    if not 0 <= seed < SEEDS:
+        raise ArgumentError(
+            f"`seed` must be a whole number of at least 0 and below {SEEDS}, but is "
+            f"{seed}."
+        )
 
 
 def whole(least: int, below: int | None = None) -> Callable[[str], int]:

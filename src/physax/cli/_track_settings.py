@@ -24,6 +24,7 @@ from ..particles import (
     seed_line,
     seed_random,
 )
+from ._options import check_seed
 
 
 Numbers = list[float]
@@ -109,6 +110,9 @@ class Random(AbstractSeeds):
     count: int
     seed: int = 0
 
+    def __check_init__(self):
+        check_seed(self.seed)
+
     def place(self):
         key = jax.random.key(self.seed)
         return seed_random(key, _place(self.low), _place(self.high), self.count)
@@ -121,6 +125,9 @@ class Gaussian(AbstractSeeds):
     spread: Numbers
     count: int
     seed: int = 0
+
+    def __check_init__(self):
+        check_seed(self.seed)
 
     def place(self):
         key = jax.random.key(self.seed)

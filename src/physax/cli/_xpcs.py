@@ -8,6 +8,7 @@ from importlib import import_module
 
 from ._exit import ExitCode
 from ._options import (
+    SEEDS,
     add_session_options,
     finite,
     not_negative,
@@ -90,6 +91,9 @@ def _add_data_choice(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--frames", type=whole(1), nargs=2, metavar=("FIRST", "LAST"), help="from 1"
     )
+    parser.add_argument(
+        "--without", type=whole(1), nargs="+", metavar="FRAME", help="leave out"
+    )
     parser.add_argument("--dt", type=positive, help="seconds from frame to frame")
 
 
@@ -149,7 +153,7 @@ def _add_simulate(words: argparse._SubParsersAction) -> None:
         type=positive,
         help="of what pairs with a frame share (none)",
     )
-    simulate.add_argument("--seed", type=whole(0, 2**63), default=0, help="(0)")
+    simulate.add_argument("--seed", type=whole(0, SEEDS), default=0, help="(0)")
     simulate.add_argument("--layout", choices=("apsu", "aps", "npz"), help="(apsu)")
     add_session_options(simulate)
     simulate.set_defaults(run=_simulate)

@@ -111,6 +111,7 @@ def _overruled(settings: Settings, options: argparse.Namespace) -> Settings:
     data = {
         "q": options.q,
         "frames": None if options.frames is None else tuple(options.frames),
+        "without": options.without,
         "dt": options.dt,
         "sigma": options.sigma,
         "phi_ranges_degrees": options.phi and [tuple(pair) for pair in options.phi],

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from .._checks import ArgumentError
 from ..io import YamlNode, construct, read_two_time, read_yaml
 from ..xpcs import AbstractScaling, Constant, Fourier, PerAngle, Shared, TwoTime
+from ._options import check_seed
 
 
 Range = tuple[float, float]
@@ -118,6 +119,7 @@ class DataChoice:
         q: The wavevector in 1/angstrom, nearest wins; all if `None`.
         phi_ranges_degrees: Ranges of angles, which may cross 180; all if `None`.
         frames: The first and the last, counted from 1.
+        without: Frames to leave out, dead ones, counted from 1.
         dt: Seconds from frame to frame; as the file says if `None`.
         sigma: Standard deviation of one value; as the file says if `None`.
     """
@@ -127,6 +129,7 @@ class DataChoice:
     q: float | None = None
     phi_ranges_degrees: list[Range] | None = None
     frames: tuple[int, int] | None = None
+    without: list[int] | None = None
     dt: float | None = None
     sigma: float | None = None
 
@@ -156,6 +159,7 @@ class DataChoice:
             phi_ranges=ranges
             and [(math.radians(low), math.radians(high)) for low, high in ranges],
             frames=self.frames,
+            without=self.without or (),
             dt=self.dt,
             sigma=self.sigma,
         )
@@ -217,6 +221,7 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self):
+        check_seed(self.seed)
         for name in ("warmup", "samples", "chains"):
             if getattr(self, name) < 1:
                 raise ArgumentError(

@@ -54,11 +54,11 @@ def run_simulate(options: argparse.Namespace) -> ExitCode:
     talk = Talk(options.verbose - options.quiet)
     path = Path(options.output)
     check_place(path.parent)
-    if path.suffix not in (".hdf", ".h5", ".hdf5", ".npz"):
+    if path.suffix.lower() not in (".hdf", ".h5", ".hdf5", ".npz"):
         raise ArgumentError(
             f"`--output` must end in .hdf, .h5, .hdf5 or .npz, but is {options.output}."
         )
-    if options.layout and (options.layout == "npz") != (path.suffix == ".npz"):
+    if options.layout and (options.layout == "npz") != (path.suffix.lower() == ".npz"):
         raise ArgumentError(
             "`--layout` must be npz for an `--output` that ends in .npz, and else not, "
             f"but is {options.layout} for {options.output}."

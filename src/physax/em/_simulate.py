@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from .._checks import ArgumentError, traced, warn
+from .._checks import ArgumentError, forgotten, traced, warn
 from .._status import Status
 from ..grid import Layout
 from ..runtime import check_memory
@@ -98,9 +98,9 @@ def check_types(sim: Any, adjoint: Any, until: Any) -> None:
     ):
         if not isinstance(value, kinds):
             wanted = " or ".join(kind.__name__ for kind in kinds)
-            hint = " Did you forget to call it?" if isinstance(value, type) else ""
             raise ArgumentError(
-                f"`{name}` must be of the type {wanted}, but is {value!r}.{hint}"
+                f"`{name}` must be of the type {wanted}, but is {value!r}."
+                f"{forgotten(value)}"
             )
 
 

@@ -10,7 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike, Num
 
-from .._checks import ArgumentError, refuse_text, written_for_jax
+from .._checks import (
+    ArgumentError,
+    native,
+    refuse_masked,
+    refuse_text,
+    written_for_jax,
+)
 from ..runtime import require_x64
 from ._fit_result import FitResult
 from ._least_squares import least_squares
@@ -140,7 +146,8 @@ def curve_fit(
 
 
 def _checked(x, name: str, check_finite: bool):
-    values = np.asarray(x)
+    refuse_masked(x, name)
+    values = native(np.asarray(x))
     if values.dtype == np.float64:
         require_x64(f"`{name}`")
     if values.dtype.kind in "iub":

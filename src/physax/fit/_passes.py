@@ -3,9 +3,10 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, refuse_masked
 from ._problems import AbstractProblem
 from ._sums import Factored, Normal, Sums, add, no_sums
 from ._trust_region import Search, begin
@@ -24,14 +25,21 @@ def points_in(data: PyTree) -> int:
         )
     lengths = {}
     for path, leaf in leaves:
+        name = f"data{jax.tree_util.keystr(path)}"
         shape = getattr(leaf, "shape", None)
         if not shape:
             raise ArgumentError(
-                f"`data{jax.tree_util.keystr(path)}` must be an array whose first axis "
+                f"`{name}` must be an array whose first axis "
                 f"is the points, but is {leaf!r:.40}. Put constants into the residual "
                 "or among the fixed parameters."
             )
-        lengths[f"data{jax.tree_util.keystr(path)}"] = shape[0]
+        refuse_masked(leaf, name, "Say which points count with `mask`.")
+        if isinstance(leaf, np.ndarray) and not leaf.dtype.isnative:
+            raise ArgumentError(
+                f"`{name}` must have the byte order of this machine, but has the dtype "
+                f"{leaf.dtype.str}. Use `x.astype(x.dtype.newbyteorder('='))`."
+            )
+        lengths[name] = shape[0]
     if len(set(lengths.values())) > 1:
         raise ArgumentError(
             f"`data` must agree in their first axis, but has {lengths}."

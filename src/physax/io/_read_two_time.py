@@ -46,6 +46,7 @@ def read_two_time(
     dt: float | int | None = None,
     sigma: Num[ArrayLike, "..."] | None = None,
     mask: Bool[ArrayLike, "frames frames"] | None = None,
+    without: Sequence[int] = (),
     layout: AbstractTwoTimeLayout | None = None,
     q_tolerance: float | int = 0.1,
 ) -> TwoTime:
@@ -72,6 +73,7 @@ def read_two_time(
         sigma: Standard deviation of one value, for the maps and frames that are read;
             as in the file if `None`, and 0.01 where it has none.
         mask: Which pairs of the frames that are read to use; as in the file if `None`.
+        without: Frames of which no pair is used, counted from 1 as in the file.
         layout: How the file is stored; found out if `None`.
         q_tolerance: By which fraction the nearest wavevector may differ from `q`.
 
@@ -88,7 +90,7 @@ def read_two_time(
     for name, value in {"q": q, "dt": dt, "q_tolerance": q_tolerance}.items():
         if value is not None and not 0 < value < np.inf:
             raise ArgumentError(f"`{name}` must be positive, but is {value:g}.")
-    asked = _Asked(q, phi_ranges, frames, dt, q_tolerance)
+    asked = _Asked(q, phi_ranges, frames, mask, without, dt, q_tolerance)
     if is_npz(path):
         _check_kind(path, layout, NPZLayout)
         with open_npz(path) as archive:
@@ -108,7 +110,7 @@ def read_two_time(
             part.phi,
             part.times,
             part.sigma if sigma is None else sigma,
-            part.mask if mask is None else mask,
+            part.mask,
         )
     except ArgumentError as error:
         raise PhysaxFileError(path, str(error)) from error
@@ -144,6 +146,8 @@ class _Asked(NamedTuple):
     q: float | int | None
     phi_ranges: Sequence[tuple[float | int, float | int]] | None
     frames: tuple[int, int] | None
+    mask: ArrayLike | None
+    without: Sequence[int]
     dt: float | int | None
     q_tolerance: float | int
 
@@ -221,7 +225,8 @@ def _read(
     c2 = reader.maps(maps, part)
     if c2.dtype.kind != "f":
         c2 = c2.astype(np.float32)
-    mask = reader.beside("mask", maps, part)
+    stored = reader.beside("mask", maps, part) if asked.mask is None else asked.mask
+    mask = _mask(stored, asked, part, index.frames)
     for k, one in zip(maps, c2, strict=True):
         _complete(path, one, index, int(k), part, mask)
     sigma = reader.beside("sigma", maps, part)
@@ -235,11 +240,35 @@ def _read(
     )
 
 
+def _mask(
+    stored: ArrayLike | None, asked: _Asked, part: slice, frames: int
+) -> np.ndarray | None:
+    """Returns which pairs of frames count, or `None` for all."""
+    size = part.stop - part.start
+    mask = None if stored is None else np.asarray(stored, bool)
+    if mask is not None and mask.shape != (size, size):
+        raise ArgumentError(
+            "`mask` must have one entry for each pair of the frames that are read, "
+            f"shape {(size, size)}, but has shape {mask.shape}."
+        )
+    if not asked.without:
+        return mask
+    wrong = [one for one in asked.without if not 1 <= one <= frames]
+    if wrong:
+        raise ArgumentError(
+            f"`without` must be numbers of frames from 1 to {frames}, but one is "
+            f"{wrong[0]}."
+        )
+    kept = ~np.isin(np.arange(part.start, part.stop) + 1, asked.without)
+    pairs = np.outer(kept, kept)
+    return pairs if mask is None else mask & pairs
+
+
 def _complete(path, one: np.ndarray, index: Index, k: int, part: slice, mask) -> None:
     """Mirrors a stored triangle in place, if only one is stored, and checks values."""
     used = ~np.eye(len(one), dtype=bool)
     if mask is not None:
-        used &= mask.astype(bool)
+        used &= mask
     bad = ~np.isfinite(one) & used
     if np.any(bad):
         i, j = (int(n) for n in np.argwhere(bad)[0])
@@ -247,7 +276,7 @@ def _complete(path, one: np.ndarray, index: Index, k: int, part: slice, mask) ->
             path,
             f"`{index.places[k]}` must be finite, but is {one[i, j]} at frames "
             f"{i + part.start + 1} and {j + part.start + 1} ({np.sum(bad)} such "
-            "values). Leave these out with `frames`, or choose other maps.",
+            "values). Leave these out with `frames`, `without` or `mask`.",
         )
     lower, upper = np.tril(one, -1), np.triu(one, 1)
     both = np.any(lower) and np.any(upper)

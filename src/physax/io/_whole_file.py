@@ -45,7 +45,9 @@ def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """
     target = Path(path)
     check_folder(target)
-    draft = target.with_name(f".{target.name}.tmp-{os.getpid()}-{next(_counter)}")
+    # The name of the target may be as long as names can be.
+    name = f".{target.name[:200]}.tmp-{os.getpid()}-{next(_counter)}"
+    draft = target.with_name(name)
     try:
         with draft.open("x+b") as file:
             yield file

@@ -56,6 +56,12 @@ def write_two_time(
     npz = os.fspath(path).lower().endswith(".npz")
     if layout is None:
         layout = NPZLayout() if npz else APSULayout()
+    if not isinstance(layout, APSULayout | APSLayout | NPZLayout):
+        name = layout.name if isinstance(layout, AbstractTwoTimeLayout) else layout
+        raise ArgumentError(
+            "`layout` must be an APSULayout(), an APSLayout() or an NPZLayout(), but "
+            f"is {name!r}."
+        )
     if isinstance(layout, NPZLayout) != npz:
         raise ArgumentError(
             f"`path` must {'end' if not npz else 'not end'} in .npz with the layout "
@@ -67,14 +73,9 @@ def write_two_time(
         _write_npz(path, host)
     elif isinstance(layout, APSLayout):
         _write_hdf5(path, host, _aps_lists(host), "exchange/C2T_all/g2_{:05d}")
-    elif isinstance(layout, APSULayout):
+    else:
         name = "xpcs/twotime/correlation_map/c2_{:05d}"
         _write_hdf5(path, host, _apsu_lists(host), name)
-    else:
-        raise ArgumentError(
-            "`layout` must be an APSULayout, an APSLayout or an NPZLayout, but is "
-            f"{layout.name!r}."
-        )
 
 
 class _Host:

@@ -8,8 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, Num, PyTree
 
-from .._checks import ArgumentError, as_array, written_for_jax
-from ._instances import forgotten
+from .._checks import ArgumentError, as_array, forgotten, written_for_jax
 from ._status import ParticleStatus
 
 

@@ -10,7 +10,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Complex, Float, Int, Num
 
-from .._checks import ArgumentError, as_array, at_once, numeric, positive
+from .._checks import (
+    ArgumentError,
+    as_array,
+    at_once,
+    forgotten,
+    numeric,
+    positive,
+)
 from .._products import matmul
 from ..grid import CubicHermite
 from ..units import EPSILON_0
@@ -67,10 +74,9 @@ def as_forces(forces: Any) -> tuple[Any, ...]:
         )
     for number, force in enumerate(forces):
         if not callable(force) or isinstance(force, type):
-            asked = " Did you forget to call it?" if isinstance(force, type) else ""
             raise ArgumentError(
                 f"`forces[{number}]` must be a force or a function `F(t, x, v)`, but "
-                f"is {force!r}.{asked}"
+                f"is {force!r}.{forgotten(force)}"
             )
     return tuple(forces)
 

@@ -2,16 +2,7 @@
 
 from typing import Any
 
-from .._checks import ArgumentError
-
-
-def forgotten(x: Any) -> str:
-    """Asks about a class where an object is wanted.
-
-    Args:
-        x: What was given.
-    """
-    return " Did you forget to call it?" if isinstance(x, type) else ""
+from .._checks import ArgumentError, forgotten
 
 
 def check_instance(

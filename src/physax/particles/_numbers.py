@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, refuse_masked
 
 
 _DATES = (
@@ -38,24 +38,6 @@ def _masked(x: Any) -> bool:
     return any(np.ma.is_masked(leaf) for leaf in jax.tree.leaves(x))
 
 
-def check_unmasked(x: Any, name: str) -> None:
-    """Refuses arrays of which entries are masked.
-
-    Args:
-        x: A number, an array, or a sequence.
-        name: What the caller calls it.
-
-    Raises:
-        ArgumentError: If one is.
-    """
-    if _masked(x):
-        first = np.argwhere(np.ma.getmaskarray(np.ma.array(x)))[0].tolist()
-        raise ArgumentError(
-            f"`{name}` must be known everywhere, but entry {first} is masked. Leave "
-            "masked ones out."
-        )
-
-
 def check_numbers(x: Any, name: str) -> None:
     """Refuses dates and what else is no number, and numbers that are masked.
 
@@ -68,7 +50,7 @@ def check_numbers(x: Any, name: str) -> None:
     """
     if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(x)):
         return
-    check_unmasked(x, name)
+    refuse_masked(x, name)
     try:
         host = np.asarray(x)
     except ValueError as error:

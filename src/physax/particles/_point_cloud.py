@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, as_array, refuse_masked
 from .._products import tensordot
 from ..grid import AbstractInterpolation, AbstractOutside, Linear
 from ._fields import AbstractField, Look
@@ -20,7 +20,7 @@ from ._instants import (
     make_instants,
 )
 from ._kd_tree import KDTree, make_kd_tree
-from ._numbers import check_unmasked, unmasked
+from ._numbers import unmasked
 
 
 _LINEAR = Linear()
@@ -164,7 +164,7 @@ def _checked(points: ArrayLike) -> np.ndarray:
             "`points` must be known when the field is made, but are traced. Make the "
             "field outside `jit` and pass it in."
         )
-    check_unmasked(points, "points")
+    refuse_masked(points, "points")
     host = np.asarray(points, float)
     if host.ndim != 2 or not 1 <= host.shape[1] <= 3 or not len(host):
         raise ArgumentError(

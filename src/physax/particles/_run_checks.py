@@ -10,12 +10,11 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array, traced
+from .._checks import ArgumentError, as_array, forgotten, traced
 from ._adjoints import AbstractAdjoint, Checkpointed
 from ._boundaries import AbstractBoundary
 from ._box import AbstractFace
 from ._diffrax import Diffrax
-from ._instances import forgotten
 from ._motions import Variable
 from ._numbers import check_numbers
 from ._schedule import Schedule

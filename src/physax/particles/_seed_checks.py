@@ -9,8 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, as_array, at_once, check, refuse_text
-from ._numbers import check_unmasked
+from .._checks import (
+    ArgumentError,
+    as_array,
+    at_once,
+    check,
+    refuse_masked,
+    refuse_text,
+)
 
 
 Place = ArrayLike | Sequence[ArrayLike]
@@ -35,7 +41,7 @@ def check_seeds(
         ArgumentError: If they are no array of this shape, there are none, or one is
             complex, masked or not finite.
     """
-    check_unmasked(seeds, "seeds")
+    refuse_masked(seeds, "seeds")
     refuse_text(seeds, "seeds")
     if any(jnp.iscomplexobj(leaf) for leaf in jax.tree.leaves(seeds)):
         raise ArgumentError(

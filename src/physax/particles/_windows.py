@@ -11,10 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, forgotten
 from ._axis import Axis
 from ._fields import AbstractField
-from ._instances import forgotten
 from ._numbers import unmasked
 
 

@@ -8,12 +8,20 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, as_array, positive
+from .._checks import ArgumentError, as_array, instance, positive
 from ._quotients import sinc_of_difference
 from ._transport import AbstractTransport, Shear
 
 
 Prepared = TypeVar("Prepared")
+
+
+def _transport(x):
+    return instance(x, "diffusion", AbstractTransport, "Write `Diffusion(12000.0)`.")
+
+
+def _shear(x):
+    return instance(x, "shear", Shear, "Write `Shear(0.002)`.")
 
 
 class AbstractCorrelation(eqx.Module, Generic[Prepared]):
@@ -63,7 +71,7 @@ class Static(AbstractCorrelation[Float[Array, "..."]]):
         diffusion: The transport coefficient $J$ in angstrom^2/s.
     """
 
-    diffusion: AbstractTransport
+    diffusion: AbstractTransport = eqx.field(converter=_transport)
 
     def prepare(self, times):
         return self.diffusion.cumulative(times)
@@ -110,8 +118,8 @@ class LaminarFlow(AbstractCorrelation[FlowIntegrals]):
         ArgumentError: If `gap` is not positive or `convention` is unknown.
     """
 
-    diffusion: AbstractTransport
-    shear: Shear
+    diffusion: AbstractTransport = eqx.field(converter=_transport)
+    shear: Shear = eqx.field(converter=_shear)
     gap: Float[Array, ""] = eqx.field(
         converter=lambda x: positive(x, "gap"), default=2e6
     )

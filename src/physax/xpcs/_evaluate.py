@@ -13,6 +13,7 @@ from ._known import known, wavevectors
 
 def _factor(model, t1, t2, q, phi):
     """Returns the factor of the contrast for pairs of times, elementwise."""
+    instance(model, "model", AbstractCorrelation, "Take `Static` or `LaminarFlow`.")
     t1, t2, q, phi = (
         as_array(t1, "t1"),
         as_array(t2, "t2"),

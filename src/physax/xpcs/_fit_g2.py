@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance
 from ..fit import FitResult, LeastSquares, Separable, least_squares
 from ._decays import AbstractDecay, Double, Stretched
 from ._one_time import OneTime
@@ -88,7 +88,9 @@ def fit_g2(data: OneTime, decay: AbstractDecay | None = None) -> G2Fit:
         ArgumentError: If there are fewer lags than parameters.
         PrecisionError: If the data are float64 while JAX has it off.
     """
+    instance(data, "data", OneTime)
     decay = Stretched() if decay is None else decay
+    instance(decay, "decay", AbstractDecay, "Take `Simple()`, `Stretched()`.")
     sigma = jnp.broadcast_to(data.sigma, data.g2.shape)
     results = []
     for curve, error in zip(data.g2, sigma, strict=True):

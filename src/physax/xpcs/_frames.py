@@ -6,7 +6,7 @@ from jax import lax
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from .._products import matmul
-from ._pixel_chunks import floating, pixel_chunks
+from ._pixel_chunks import as_frames, floating, pixel_chunks
 
 
 def two_time_from_frames(
@@ -39,7 +39,7 @@ def two_time_from_frames(
         ArgumentError: If a shape does not fit, there are less than two frames, labels
             are missing or negative, or `chunk` is not positive.
     """
-    frames = jnp.asarray(frames)
+    frames = as_frames(frames)
     parts = pixel_chunks(frames, labels, chunk)
     dtype = floating(frames)
     count = frames.shape[0]

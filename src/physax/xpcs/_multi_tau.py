@@ -11,7 +11,7 @@ from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from .._checks import ArgumentError
 from .._products import einsum
-from ._pixel_chunks import floating, pixel_chunks
+from ._pixel_chunks import as_frames, floating, pixel_chunks
 
 
 class MultiTau(NamedTuple):
@@ -96,7 +96,7 @@ def multi_tau(
         ArgumentError: If a shape does not fit, there are less than two frames, labels
             are missing or negative, or a number is out of its range.
     """
-    frames = jnp.asarray(frames)
+    frames = as_frames(frames)
     parts = pixel_chunks(frames, labels, chunk)
     lags = multi_tau_lags(frames.shape[0], channels, levels)
     in_frames = np.concatenate([k << level for level, k in enumerate(lags)])

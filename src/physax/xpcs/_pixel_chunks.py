@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Int, Num
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, native, refuse_masked
 
 
 class PixelChunks(NamedTuple):
@@ -95,6 +95,18 @@ def pixel_chunks(
         len(size),
         size,
     )
+
+
+def as_frames(frames: Num[ArrayLike, "..."]) -> Num[Array, "..."]:
+    """Returns frames as JAX has them, as small as they are stored.
+
+    Raises:
+        ArgumentError: If a pixel is masked.
+    """
+    refuse_masked(frames, "frames", "Leave such pixels out with the label 0.")
+    if not isinstance(frames, jax.Array):
+        frames = native(np.asarray(frames))
+    return jnp.asarray(frames)
 
 
 def floating(frames: Num[Array, "..."]) -> jnp.dtype:

@@ -7,12 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, as_array, refuse_masked
 from ._known import known, on_host, require, wavevectors
 
 
 def _values(c2):
     """Returns maps as an array that keeps its precision."""
+    refuse_masked(c2, "c2", "Give `c2.filled(0)` and say with `mask` what counts.")
     c2 = as_array(c2, "c2")
     if jnp.iscomplexobj(c2):
         raise ArgumentError(f"`c2` must be real, but has dtype {c2.dtype}.")
