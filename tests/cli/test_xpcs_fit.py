@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import equinox as eqx
+import h5py
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -16,8 +17,8 @@ import pytest
 from physax._status import Status
 from physax.cli import ExitCode, _xpcs, _xpcs_fit, _xpcs_job, _xpcs_sample, main
 from physax.fit import Strategy
-from physax.io import read_two_time
-from physax.xpcs import MODES
+from physax.io import read_two_time, write_two_time
+from physax.xpcs import MODES, TwoTime
 
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -359,6 +360,30 @@ def test_what_is_wrong_on_the_line_is_named(more, message, tmp_path, capsys):
     line += [str(path) if word == "FILE" else word for word in more]
     assert main(line) == ExitCode.REFUSED
     assert re.search(re.escape(message), capsys.readouterr().err)
+
+
+def test_a_dead_frame_is_left_out(folder, tmp_path, capsys):
+    data = read_two_time(folder / "run1.hdf")
+    c2 = np.array(data.c2)
+    c2[:, 4] = c2[:, :, 4] = np.nan
+    mask = np.ones(c2.shape[1:], bool)
+    mask[4] = mask[:, 4] = False
+    path = tmp_path / "dead.hdf"
+    write_two_time(path, TwoTime(c2, data.q, data.phi, data.times, mask=mask))
+    with h5py.File(path, "a") as file:
+        del file["physax/mask"]
+    line = ["xpcs", "plot", str(path), "--figures", "0"]
+    assert main(line) == ExitCode.REFUSED
+    assert "finite, but is nan at frames 1 and 5" in capsys.readouterr().err
+    assert main([*line, "--without", "5"]) == ExitCode.DONE
+    settings = tmp_path / "fit.yaml"
+    settings.write_text("mode: static_anisotropic\ndata: {without: [5]}\n")
+    for name, more in (("a", ["--without", "5"]), ("b", ["--config", str(settings)])):
+        assert static_fit(path, tmp_path / name, *more) == ExitCode.DONE
+        found = load(tmp_path / name / "analysis_results_nlsq.json")
+        assert found["points"] == 3 * 23 * 22 // 2
+    assert static_fit(path, tmp_path / "c", "--without", "25") == ExitCode.REFUSED
+    assert "`without` must be numbers of frames from 1 to 24" in capsys.readouterr().err
 
 
 def test_flow_needs_two_directions(folder, tmp_path, capsys):

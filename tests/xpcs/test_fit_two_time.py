@@ -145,6 +145,19 @@ def test_elimination_agrees_with_the_joint_fit(scaling):
     assert np.max(np.abs(difference)) < 1e-7
 
 
+def test_coefficients_of_waves_are_named():
+    mixing = Fourier(2).mixing(np.linspace(-1, 2, 5))
+    assert mixing.coefficients(["contrast"]) == (
+        "contrast[mean]",
+        "contrast[cos 1 phi]",
+        "contrast[sin 1 phi]",
+        "contrast[cos 2 phi]",
+        "contrast[sin 2 phi]",
+    )
+    assert Fourier(0).mixing(np.zeros(5)).coefficients(["offset"]) == ("offset",)
+    assert PerAngle().mixing(np.zeros(2)).coefficients("a") == ("a[0]", "a[1]")
+
+
 @pytest.mark.slow
 def test_known_contrast_and_offset_are_no_parameters():
     data = measured(flow())

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from .._checks import ArgumentError, PhysaxError
 from .._status import Status
+from ..fit._fit_result import with_error
 from ..io import check_writable, two_time_files
 from ..runtime import (
     MemoryLimitError,
@@ -338,10 +339,13 @@ def _text(job: Job, outcome: Outcome) -> str:
         f"{job.key}: reduced chi-square {float(result.reduced_chi2):.5g}, "
         f"{outcome.seconds:.1f} s"
     ]
-    for name, entry in parameters_of(outcome).items():
+    parameters = parameters_of(outcome)
+    width = max(map(len, parameters))
+    for name, entry in parameters.items():
         error = entry["uncertainty"]
-        sign = "fixed" if error is None else f"± {error:.2g}"
+        value = entry["value"]
+        shown = f"{value:.6g} fixed" if error is None else with_error(value, error)
         note = " (at a bound)" if entry["at_bound"] else ""
         unit = f" {entry['unit']}" if entry["unit"] else ""
-        lines.append(f"  {name:13} {entry['value']:.6g} {sign}{unit}{note}")
+        lines.append(f"  {name:{width}} {shown}{unit}{note}")
     return "\n".join(lines)

@@ -1,5 +1,6 @@
 """Eliminates linear coefficients from sums over points, group by group."""
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import equinox as eqx
@@ -18,17 +19,26 @@ class Mixing(eqx.Module):
     Attributes:
         rows: The weights f, one row for each group.
         ones: Coefficients that give each group the value 1; None if there are none.
+        names: What tells coefficients from each other; by default their numbers.
     """
 
     rows: Float[Array, "groups shared"]
     ones: Float[Array, " shared"] | None
+    names: tuple[str, ...] = eqx.field(static=True)
 
-    def __init__(self, rows):
+    def __init__(self, rows, names: Sequence[str] = ()):
         host = np.asarray(rows, float)
         found = np.linalg.lstsq(host, np.ones(len(host)), rcond=None)[0]
         constant = np.allclose(host @ found, 1, atol=1e-12)
         self.rows = jnp.asarray(host)
         self.ones = jnp.asarray(found) if constant else None
+        self.names = tuple(names or map(str, range(host.shape[1])))
+
+    def coefficients(self, functions: Iterable[str]) -> tuple[str, ...]:
+        """Returns the names of all coefficients, those of one function together."""
+        if len(self.names) == 1:
+            return tuple(functions)
+        return tuple(f"{one}[{name}]" for one in functions for name in self.names)
 
 
 def separate(groups: int) -> Mixing:

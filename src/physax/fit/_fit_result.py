@@ -141,7 +141,7 @@ class FitResult(eqx.Module):
         errors = np.asarray(self.standard_errors)
         width = max((len(name) for name in self.names), default=0)
         rows = [
-            f"  {name:{width}}  {_with_error(float(value), float(error))}"
+            f"  {name:{width}}  {with_error(float(value), float(error))}"
             + ("  (at a bound)" if held else "")
             for name, value, error, held in zip(
                 self.names, self.values, errors, self.active, strict=True
@@ -156,7 +156,8 @@ class FitResult(eqx.Module):
         return "\n".join([head, *rows])
 
 
-def _with_error(value: float, error: float) -> str:
+def with_error(value: float, error: float) -> str:
+    """Returns a value beside its standard error, with two digits of that."""
     if not math.isfinite(error) or error <= 0:
         return f"{value:.8g} ± {error:.3g}"
     digits = max(0, 1 - math.floor(math.log10(error)))

@@ -236,11 +236,7 @@ class Separable(AbstractSeparable):
         self.parts = Parts(len(functions), int(offset), len(self.parameters.names))
         names = (*functions, "offset") if offset else tuple(functions)
         width = self.mixing.rows.shape[1]
-        self.linear_names = tuple(
-            name if width == 1 else f"{name}[{i}]"
-            for name in names
-            for i in range(width)
-        )
+        self.linear_names = self.mixing.coefficients(names)
         self.low, self.high = linear_limits(linear_bounds, len(names), width)
         self.coefficients = None
         self.centre = jnp.asarray(_first_value(observed) if offset else 0.0)

@@ -63,10 +63,11 @@ class Fourier(AbstractScaling):
                 f"`order` must be at most {(different - 1) // 2} for {different} "
                 f"different angles, but is {self.order}."
             )
-        waves = [np.ones_like(phi)]
+        waves, names = [np.ones_like(phi)], ["mean"]
         for n in range(1, self.order + 1):
             waves += [np.cos(n * phi), np.sin(n * phi)]
-        return Mixing(np.stack(waves, axis=1))
+            names += [f"cos {n} phi", f"sin {n} phi"]
+        return Mixing(np.stack(waves, axis=1), names)
 
 
 class Constant(AbstractScaling):

@@ -177,11 +177,6 @@ def two_time_problem(
     low, high = linear_limits(
         tuple(zip(contrast_bounds, offset_bounds, strict=True)), 2, width
     )
-    names = tuple(
-        name if width == 1 else f"{name}[{i}]"
-        for name in ("contrast", "offset")
-        for i in range(width)
-    )
     given = None
     if isinstance(scaling, Constant):
         # Held between equal bounds: they are no parameters, and have no error.
@@ -200,7 +195,7 @@ def two_time_problem(
         centre=jnp.asarray(values[0, 0, 0, -1], float),
         size=tiles.size,
         parts=Parts(1, 1, len(parameters.names)),
-        linear_names=names,
+        linear_names=mixing.coefficients(("contrast", "offset")),
         absolute_sigma=absolute_sigma,
     )
 
