@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physax import ArgumentError
+from physax import ArgumentError, PhysaxWarning
 from physax.io import (
     Epoch,
     MissingPackageError,
@@ -191,6 +191,17 @@ def test_depths(tmp_path):
     assert np.allclose(at(metres(level), 0.0, 30.0), [10030, 1])
     with pytest.raises(ArgumentError, match="`select` must name dimensions of 'uo'"):
         read_velocity(path, select={"height": 1.0})
+    for depth in (-6.0, 56.0):
+        with pytest.raises(ArgumentError, match="at most half a cell away"):
+            read_velocity(path, select={"depth": depth})
+    for depth in (-5.0, 55.0):
+        read_velocity(path, select={"depth": depth})
+    data["wo"].attrs["standard_name"] = "upward_sea_water_velocity"
+    named = save(data, tmp_path / "c.nc")
+    with pytest.warns(PhysaxWarning, match="'wo' is a vertical velocity and is"):
+        read_velocity(named)
+    read_velocity(named, w="wo")
+    read_velocity(named, select={"depth": 0.0})
     data["wo"].attrs["units"] = "Pa/s"
     with pytest.raises(ArgumentError, match="'wo' must be in m/s over heights"):
         read_velocity(save(data, tmp_path / "b.nc"), w="wo")

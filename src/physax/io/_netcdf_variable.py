@@ -171,6 +171,21 @@ def _coordinate(data: StoredData, array: StoredArray, dim: str) -> tuple[str, An
     return dim, None
 
 
+def _nearest(places: np.ndarray, wanted: float, name: str) -> int:
+    """Returns the number of the place next to the one that is wanted."""
+    order = np.sort(places)
+    if order.size > 1:
+        # Half a cell, and what float32 rounds.
+        margin = 0.501 * np.diff(order)[[0, -1]]
+        if not order[0] - margin[0] <= wanted <= order[-1] + margin[1]:
+            raise ArgumentError(
+                f"`select` must be at most half a cell away from {name!r}, which goes "
+                f"from {order[0]:g} to {order[-1]:g}, but is {wanted:g}. Mind its unit "
+                "and its sign."
+            )
+    return int(np.argmin(np.abs(places - wanted)))
+
+
 def _part(data: StoredData, name: str, select: Mapping[str, float]) -> _Part:
     array = data.arrays[name]
     roles, picks = [], {}
@@ -182,7 +197,7 @@ def _part(data: StoredData, name: str, select: Mapping[str, float]) -> _Part:
         size = array.shape[number]
         if wanted is not None:
             places = np.arange(size) if coordinate is None else coordinate.read((...,))
-            picks[number] = int(np.argmin(np.abs(places - wanted)))
+            picks[number] = _nearest(np.asarray(places, float), float(wanted), label)
         elif size == 1 and role.axis not in (X, Y, T):
             picks[number] = 0
         elif coordinate is None and role.axis != T and size > 1:

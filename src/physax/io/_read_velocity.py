@@ -119,12 +119,14 @@ def read_velocity(
         u: Name of the component along x or eastward; found by its name or
             `standard_name` if `None`.
         v: Name of the component along y or northward.
-        w: Name of the vertical component, not searched for.
+        w: Name of the vertical component, not searched for; a warning tells of one
+            that the files have.
         axes: Of HDF5 and npz files, where dimensions have no names, the names of the
             arrays of coordinates in the order of dimensions.
         time: Of such files, the name of the array of times, the first dimension.
         select: For dimensions that are not wanted, where to take the nearest sample:
-            `{"depth": 10.0}`, in the unit of the file.
+            `{"depth": 10.0}`, in the unit of the file. Refused more than half a cell
+            beyond them.
         snapshots: Which instants to read, as `slice(0, 2)`; one makes a steady flow.
         scale: What a number of the file is in m/s; by default its `units` say, and
             without these it is in m/s, which `unitless` of the result tells.

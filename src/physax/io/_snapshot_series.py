@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, warn
 from ..particles import Land, fill_land
 from ._errors import PhysaxFileError
 from ._netcdf_axes import X, Y, Z
@@ -38,6 +38,10 @@ _STANDARD = {
         "surface_geostrophic_northward_sea_water_velocity"
     ).split(),
 }
+_VERTICAL = (
+    "upward_sea_water_velocity upward_air_velocity downward_air_velocity "
+    "lagrangian_tendency_of_air_pressure"
+).split()
 # Without spaces and in lower case.
 _SPEEDS = {
     **dict.fromkeys(
@@ -283,6 +287,8 @@ def velocity_parts(
         )
     wanted = [X, Y] if w is None else [X, Y, Z]
     first = found[0]
+    if w is None and len(first.axes) > 2:
+        _mention_vertical(files)
     for part in parts:
         have = len(part.variable.axes)
         if have < 2 or (w is not None and have < 3):
@@ -298,6 +304,18 @@ def velocity_parts(
                 f"{part.variable.name!r} must be at the same times as {first.name!r}.",
             )
     return parts
+
+
+def _mention_vertical(files: Sequence[StoredData]) -> None:
+    """Warns of a vertical velocity that nobody asked for."""
+    for data in files:
+        for name, array in data.arrays.items():
+            if array.attributes.get("standard_name") in _VERTICAL:
+                warn(
+                    f"{data.path}: {name!r} is a vertical velocity and is not used: "
+                    "particles stay at their height. Name it as `w` to use it."
+                )
+                return
 
 
 def _same_times(a: np.ndarray | None, b: np.ndarray | None) -> bool:
