@@ -92,7 +92,9 @@ def at_once(x: PyTree[ArrayLike]) -> AbstractContextManager:
 
 def refuse_text(x: Any, name: str) -> None:
     """Refuses text, which NumPy would read as a number, and `None`."""
-    if any(map(_is_text, jax.tree.leaves(x, is_leaf=lambda one: one is None))):
+    several = isinstance(x, (list, tuple))
+    leaves = jax.tree.leaves(x, is_leaf=lambda one: one is None) if several else [x]
+    if any(map(_is_text, leaves)):
         what = "a number" if x is None or isinstance(x, (str, bytes)) else "numbers"
         raise ArgumentError(f"`{name}` must be {what}, but is {x!r}.")
 

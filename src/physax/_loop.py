@@ -1,4 +1,4 @@
-"""The only traced time loop of the library."""
+"""The time loop of all solvers; `_recorded` goes through one that it wrote down."""
 
 from collections.abc import Callable
 from functools import partial

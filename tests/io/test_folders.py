@@ -39,9 +39,9 @@ def test_a_folder_is_made_and_left_empty(tmp_path):
 
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "a").touch()
-    with pytest.raises(PhysaxFileError, match="files can be written, but File exists"):
+    with pytest.raises(PhysaxFileError, match="but the system says: File exists"):
         check_writable(tmp_path / "a")
-    with pytest.raises(PhysaxFileError, match="but Not a directory. Choose another"):
+    with pytest.raises(PhysaxFileError, match="says: Not a directory. Choose another"):
         check_writable(tmp_path / "a" / "b")
 
 

@@ -104,7 +104,7 @@ def test_a_missing_dataset_lists_what_was_looked_for_and_what_is_there(path):
     message = (
         r"datasets of a layout that is known \(APS-U: xpcs/qmap/.*APS: xpcs/dqlist, "
         r"xpcs/dphilist, exchange/C2T_all; NXxpcs: .*but has exchange/C2T_all/g2_00001 "
-        r"\(8, 8\), .*xpcs/dqlist \(1, 2\)\. Name the datasets with `layout="
+        r"\(8, 8\), .*xpcs/dqlist \(1, 2\)\. Name them in Python: `layout="
     )
     with pytest.raises(PhysaxFileError, match=message):
         read_two_time(path)

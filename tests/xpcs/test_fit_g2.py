@@ -1,3 +1,5 @@
+import re
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -54,3 +56,14 @@ def test_power_law_refuses_what_has_no_logarithm():
         power_law(Q, -np.ones(3), np.ones(3))
     with pytest.raises(ArgumentError, match="at least 3 wavevectors .* but has 2"):
         power_law(Q[:2], np.ones(2), np.ones(2))
+
+
+def test_numbers_of_each_curve_are_printed_with_their_errors():
+    lines = str(fit_g2(curves([Simple(1.0), Simple(2.0), Simple(3.0)]))).splitlines()
+    assert len(lines) == 3
+    assert re.fullmatch(
+        r"q 0.003: tau [01]\.\d{4} ± 0\.00\d\d, gamma [01]\.\d{4} ± 0\.00\d\d, "
+        r"contrast 0\.\d{5} ± 0\.000\d\d, offset [01]\.\d{5} ± 0\.000\d\d, reduced "
+        r"chi-square [01]\.\d+",
+        lines[0],
+    )

@@ -268,6 +268,22 @@ def test_what_no_fit_can_do_is_said_at_once():
         fit_two_time(data, flow(), scaling=Constant(np.array([0.2, 0.3])))
     with pytest.raises(ArgumentError, match="`start` must have a free parameter"):
         fit_two_time(data, flow(), fixed=lambda m: m)
+    with pytest.raises(ArgumentError, match="`contrast_bounds` must be .* 1 and 0.3"):
+        fit_two_time(data, flow(), contrast_bounds=(1.0, 0.3))
+    with pytest.raises(ArgumentError, match="`offset_bounds` must be .* 2 and 0.5"):
+        fit_two_time(data, flow(), offset_bounds=(2.0, 0.5))
+    few = TwoTime(data.c2[:, :2, :2], Q, data.phi, data.times[:2])
+    message = "as there are parameters, 10 with .*, but has 3 pairs of"
+    with pytest.raises(ArgumentError, match=message):
+        fit_two_time(few, flow(), fixed=hold)
+    dark = np.zeros(data.c2.shape[1:], bool)
+    dark[0, :9] = dark[:9, 0] = True
+    most = TwoTime(data.c2, Q, data.phi, data.times, mask=dark)
+    fit_two_time(most, flow(), fixed=hold)
+    dark[0, 4:] = dark[4:, 0] = False
+    fewer = TwoTime(data.c2, Q, data.phi, data.times, mask=dark)
+    with pytest.raises(ArgumentError, match="10 with .* but has 9 pairs"):
+        fit_two_time(fewer, flow(), fixed=hold)
     turn = TwoTime(data.c2[:3], Q, np.array([-np.pi, 0.5, np.pi]), data.times)
     with pytest.raises(ArgumentError, match="at most 0 for 2 different angles"):
         fit_two_time(turn, flow(), scaling=Fourier(1))

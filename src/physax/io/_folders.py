@@ -65,7 +65,7 @@ def check_writable(folder: str | os.PathLike) -> Path:
     except OSError as error:
         raise PhysaxFileError(
             folder,
-            "It must be a folder to which files can be written, but "
+            "It must be a folder to which files can be written, but the system says: "
             f"{error.strerror or error}. Choose another, or change its permissions.",
         ) from error
     return place

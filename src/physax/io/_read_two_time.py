@@ -195,7 +195,7 @@ def _hdf5_layout(
         f"{c.name if i < 2 or given else 'NXxpcs'}: " + ", ".join(c.required())
         for i, c in enumerate(known)
     )
-    advice = "" if given else " Name the datasets with `layout=DatasetLayout(...)`."
+    advice = "" if given else " Name them in Python: `layout=DatasetLayout(...)`."
     raise PhysaxFileError(
         file.filename,
         f"It must hold the datasets of a layout that is known ({looked}), but has "

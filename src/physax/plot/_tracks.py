@@ -5,7 +5,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance
 from ..particles import Land, ParticleStatus, Tracks
 from ._canvas import add_colour_bar
 from ._map_axes import corners, draw_land, make_map, map_axes, readable_time
@@ -56,6 +56,7 @@ def tracks(
     Raises:
         ArgumentError: If there is no such variable, or positions have one coordinate.
     """
+    instance(tracks, "tracks", Tracks, "Call `track` to get them.")
     if most < 1:
         raise ArgumentError(f"`most` must be at least 1, but is {most}.")
     count = tracks.status.size

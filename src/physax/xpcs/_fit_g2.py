@@ -7,6 +7,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from .._checks import ArgumentError, instance
 from ..fit import FitResult, LeastSquares, Separable, least_squares
+from ..fit._fit_result import with_error
 from ._decays import AbstractDecay, Double, Stretched
 from ._one_time import OneTime
 
@@ -55,6 +56,22 @@ class G2Fit(eqx.Module):
     def rate_error(self) -> Float[np.ndarray, " curves"]:
         """Standard error of the rate."""
         return self.tau_error / self.tau**2
+
+    def __str__(self) -> str:
+        """Lists the numbers of each curve with their errors."""
+        lines = []
+        for q, result in zip(self.q, self.results, strict=True):
+            numbers = zip(
+                (*result.names, *result.linear_names),
+                (*result.values, *result.linear),
+                (*result.standard_errors, *result.linear_errors),
+                strict=True,
+            )
+            shown = [f"{n} {with_error(float(x), float(e))}" for n, x, e in numbers]
+            left = f"reduced chi-square {float(result.reduced_chi2):.4g}"
+            ended = "" if result.success else f"; {result.message}"
+            lines.append(f"q {float(q):.5g}: {', '.join(shown)}, {left}{ended}")
+        return "\n".join(lines)
 
 
 def _time_index(result: FitResult) -> int:

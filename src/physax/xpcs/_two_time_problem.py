@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import check_picker, instance
+from .._checks import ArgumentError, check_picker, instance, traced
 from ..fit import (
     AbstractSeparable,
     Columns,
@@ -119,6 +119,22 @@ class TwoTimeProblem(AbstractSeparable):
         return projected_cost(values, c2, scale, parts, mixing, given)
 
 
+def _check_count(data: TwoTime, parameters: int) -> None:
+    """Refuses maps that cannot determine so many parameters."""
+    if traced(data.mask):
+        return
+    pairs = data.frames * (data.frames - 1) // 2
+    if data.mask is not None:
+        pairs = int(np.triu(data.mask, 1).sum())
+    count = data.maps * pairs
+    if count < parameters:
+        raise ArgumentError(
+            "`data` must have at least as many values as there are parameters, "
+            f"{parameters} with contrasts and offsets, but has {count} pairs of frames "
+            "to use. Take more of them, or fix parameters."
+        )
+
+
 def two_time_problem(
     data: TwoTime,
     model: AbstractCorrelation,
@@ -150,8 +166,8 @@ def two_time_problem(
         The problem.
 
     Raises:
-        ArgumentError: If a start is outside its bounds, or the scaling does not go with
-            the angles.
+        ArgumentError: If a start is outside its bounds, the scaling does not go with
+            the angles, or there are fewer values than parameters.
     """
     instance(
         data, "data", TwoTime, "Make one of arrays, or read it by `io.read_two_time`."
@@ -175,12 +191,16 @@ def two_time_problem(
     each = 1 / (jnp.ones(()) if whole else data.sigma)
     width = mixing.rows.shape[1]
     low, high = linear_limits(
-        tuple(zip(contrast_bounds, offset_bounds, strict=True)), 2, width
+        tuple(zip(contrast_bounds, offset_bounds, strict=True)),
+        2,
+        width,
+        ("contrast_bounds", "offset_bounds"),
     )
     given = None
     if isinstance(scaling, Constant):
         # Held between equal bounds: they are no parameters, and have no error.
         given = low = high = scaling.coefficients(data.maps).reshape(-1)
+    _check_count(data, len(parameters.names) + (2 * width if given is None else 0))
     return TwoTimeProblem(
         parameters=parameters,
         data=(starts, values, weight, mask),
