@@ -340,6 +340,7 @@ STATIC_FILE = "mode: static_isotropic\n"
     [
         (["none.hdf"], "none.hdf"),
         ([], "`FILE` must be given"),
+        (["a.yaml"], "`FILE` must be data, HDF5 or npz, but is 'a.yaml'"),
         (["x", "--mode", "static_isotropic", "--gap", "1"], "`--gap` must go with"),
         (
             ["x", "--mode", "static_isotropic", "--convention", "homodyne"],

@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 _MEMORY_ADVICE = (
-    "out of memory: use a coarser grid, fewer monitors, more devices or float32"
+    "out of memory: take less data, a coarser grid, fewer monitors or more devices"
 )
 
 

@@ -93,6 +93,11 @@ def _request(options: argparse.Namespace, output: Path) -> Request:
             "`FILE` must be given, or `data.file` in the YAML file, but neither is."
         )
     place = Path(given)
+    if place.suffix in (".yaml", ".yml"):
+        raise ArgumentError(
+            f"`FILE` must be data, HDF5 or npz, but is {given!r}. Give settings as "
+            "`--config`."
+        )
     if place.is_dir():
         pattern = options.pattern or next(iter(settings.values())).data.pattern
         files, root = two_time_files(place, pattern), place

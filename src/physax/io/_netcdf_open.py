@@ -124,7 +124,9 @@ def open_stored(path: Path, axes: Sequence[str] | None, time: str | None) -> Sto
         return _open_npz(path, axes, time)
     kinds = (*NETCDF_SUFFIXES, *ZARR_SUFFIXES, *HDF5_SUFFIXES, *NPZ_SUFFIXES)
     raise PhysaxFileError(
-        path, f"Its suffix must be one of {', '.join(kinds)}, but is {suffix!r}."
+        path,
+        f"Its suffix must be one of {', '.join(kinds)}, but is {suffix!r}."
+        + (" Name the files in the folder, as '*.nc'." if path.is_dir() else ""),
     )
 
 
@@ -137,9 +139,11 @@ def _open_xarray(path: Path, *, zarr: bool) -> StoredData:
             path, decode_times=False, decode_timedelta=False, chunks=None, **options
         )
     except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
+        # xarray writes paragraphs.
+        reason = str(error).partition(". ")[0].rstrip(".")
         raise PhysaxFileError(
             path,
-            f"It cannot be read: {error} If the file is sound, a package may be "
+            f"It cannot be read: {reason}. If the file is sound, a package may be "
             "missing: pip install h5netcdf netCDF4 zarr.",
         ) from error
 
