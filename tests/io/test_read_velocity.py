@@ -354,9 +354,7 @@ def test_faulty_files_are_refused(tmp_path):
     with pytest.raises(PhysaxFileError, match=r"files in the folder, as '\*.nc'"):
         read_velocity(tmp_path)
     (tmp_path / "d.nc").write_text("no NetCDF")
-    with pytest.raises(
-        PhysaxFileError, match=r"read: [^.\n]*\. If the file is"
-    ):
+    with pytest.raises(PhysaxFileError, match=r"read: [^.\n]*\. If the file is"):
         read_velocity(tmp_path / "d.nc")
     with pytest.raises(PhysaxFileError, match=r"suffix must be one of .nc"):
         read_velocity(tmp_path / "c.txt")
