@@ -56,3 +56,54 @@ def test_gradients_batch(adjoint):
     want = jnp.stack([slope(one) for one in batch])
     assert np.max(np.abs(want)) > 0
     np.testing.assert_allclose(got, want, atol=1e-12 * np.abs(want).max(), rtol=0)
+
+
+def run_of(permittivity, frequency, adjoint):
+    """A run whose time step and sampling are traced."""
+    sim = em.Simulation(
+        Grid.uniform((24, 20), CELL),
+        em.Medium(permittivity),
+        em.Boundaries.all(em.CPML(5)),
+        polarisation="Ez",
+        steps=800,
+        sources={
+            "dipole": em.Dipole(
+                "Ez",
+                (9 * CELL, 10 * CELL),
+                em.GaussianPulse(frequency, 0.4 * frequency),
+            )
+        },
+        monitors={
+            "flux": em.FluxMonitor("x", (14.4 * CELL, 10 * CELL), (0, 8 * CELL), [7e14])
+        },
+    )
+    return jnp.sum(em.simulate(sim, adjoint=adjoint).monitors["flux"].flux)
+
+
+@pytest.mark.filterwarnings("ignore:.*should have layers of at least 8 cells")
+@pytest.mark.filterwarnings("ignore:The fields had not decayed")
+@pytest.mark.parametrize(
+    "adjoint",
+    [em.Direct(), pytest.param(em.Checkpointed(every=20), marks=pytest.mark.slow)],
+    ids=lambda adjoint: type(adjoint).__name__,
+)
+def test_the_gradient_of_a_batch_is_that_of_its_runs(adjoint):
+    """Reverse mode goes through conditions that are the same in the whole batch."""
+    random = np.random.default_rng(0)
+    permittivity = jnp.asarray(random.uniform(1, 4, (2, 24, 20)))
+
+    def total(permittivity, frequencies):
+        runs = jax.vmap(lambda x, f: run_of(x, f, adjoint))
+        return jnp.sum(runs(permittivity, frequencies))
+
+    slope = jax.jit(jax.grad(lambda x, f: run_of(x, f, adjoint)))
+    same = jnp.full(2, 7e14)
+    got = jax.jit(jax.grad(total))(permittivity, same)
+    want = jnp.stack([slope(x, f) for x, f in zip(permittivity, same, strict=True)])
+    np.testing.assert_allclose(got, want, atol=1e-12 * np.abs(want).max(), rtol=0)
+    # Alone, the run of the lower frequency samples in fewer steps than here.
+    other = jnp.asarray([4e14, 7e14])
+    got = jax.jit(jax.grad(total))(permittivity, other)
+    want = jnp.stack([slope(x, f) for x, f in zip(permittivity, other, strict=True)])
+    for one, alone in zip(got, want, strict=True):
+        np.testing.assert_allclose(one, alone, atol=1e-3 * np.abs(alone).max(), rtol=0)

@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Int
 
 from .._checks import ArgumentError
@@ -342,5 +343,21 @@ def _sampling(sim: Simulation, monitor: AbstractMonitor) -> Sampling:
         highest = [source.pulse.highest_frequency() for source in sim.sources.values()]
         band = jnp.max(jnp.stack(highest)) + jnp.max(monitor.frequencies)
         every = jnp.maximum(jnp.floor(1 / (band * sim.dt)), 1).astype(jnp.int32)
-        every = lax.stop_gradient(every)
+        every = _fewest(lax.stop_gradient(every))
     return Sampling(every, sim.dt)
+
+
+@custom_vmap
+def _fewest(steps: Int[Array, ""]) -> Int[Array, ""]:
+    """Returns the least number of a batch, so that all sample in the same steps.
+
+    A condition that differs within a batch is taken both ways in every step, and not
+    differentiated in reverse mode.
+    """
+    return steps
+
+
+@_fewest.def_vmap
+def _(size: int, batched: list[bool], steps: Int[Array, " batch"]):
+    most = jnp.iinfo(steps.dtype).max
+    return _fewest(jnp.min(steps, axis=0, initial=most)), False
