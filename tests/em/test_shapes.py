@@ -12,7 +12,9 @@ from physax.em import (
     Box,
     Circle,
     Cylinder,
+    Ellipsoid,
     Polygon,
+    Ring,
     Sphere,
     fill_fraction,
 )
@@ -352,3 +354,26 @@ def test_bad_shapes_are_refused(make, message):
 def test_polygon_needs_the_axes_of_its_plane():
     with pytest.raises(ArgumentError, match="needs a grid with the axes x and y"):
         fill_fraction(Polygon(ARROW), Grid.uniform((8,), SPACING), (0.0,))
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        lambda x: Circle((0, 0), x),
+        lambda x: Sphere((0, 0), x),
+        lambda x: Ring((0, 0), x, 3e-7),
+        lambda x: Box((0, 0), (x, 3e-7)),
+        lambda x: Ellipsoid((0, 0), (x, 3e-7, 3e-7)),
+    ],
+)
+def test_a_size_that_is_refused_under_jit_is_nan(shape):
+    grid = Grid.centred((8, 8), 1e-7)
+
+    @jax.jit
+    def covered(sizes):
+        shapes = [shape(x) for x in sizes]
+        return [jnp.sum(fill_fraction(one, grid, (0.0, 0.0))) for one in shapes]
+
+    good, bad = covered(jnp.asarray([2e-7, -2e-7]))
+    assert good > 0
+    assert np.isnan(bad)

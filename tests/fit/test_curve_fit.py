@@ -59,6 +59,8 @@ def test_masked_points_are_refused():
         curve_fit(decay, X, masked)
     with pytest.raises(ArgumentError, match="`xdata` must be known everywhere"):
         curve_fit(decay, np.ma.masked_less(X, X[1]), Y)
+    with pytest.raises(ArgumentError, match="`p0` must be known everywhere"):
+        curve_fit(decay, X, Y, np.ma.masked_equal([1.0, 2.0, 3.0], 2.0))
 
 
 def test_both_orders_of_bytes_are_read():

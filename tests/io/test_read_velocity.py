@@ -14,6 +14,7 @@ from physax.io import (
     read_scalar,
     read_velocity,
 )
+from physax.io._netcdf_variable import _nearest
 from physax.particles import CGridField, ParticleStatus, SlipField, sample_along, track
 
 
@@ -196,6 +197,15 @@ def test_depths(tmp_path):
             read_velocity(path, select={"depth": depth})
     for depth in (-5.0, 55.0):
         read_velocity(path, select={"depth": depth})
+    with pytest.raises(ArgumentError, match=r"number along 'depth', but is \[1.0\]"):
+        _nearest(DEPTH, [1.0], "depth")
+    falling = save(data.isel(depth=slice(None, None, -1)), tmp_path / "d.nc")
+    assert np.allclose(
+        at(metres(read_velocity(falling, select={"depth": 12.0})), 0.0, 30.0),
+        [10030, 1],
+    )
+    with pytest.raises(ArgumentError, match="which goes from 0 to 40, but is 56"):
+        read_velocity(falling, select={"depth": 56.0})
     data["wo"].attrs["standard_name"] = "upward_sea_water_velocity"
     named = save(data, tmp_path / "c.nc")
     with pytest.warns(PhysaxWarning, match="'wo' is a vertical velocity and is"):

@@ -2,6 +2,7 @@ import inspect
 import zipfile
 
 import h5py
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -385,6 +386,24 @@ def test_frames_that_are_dark_are_left_out(tmp_path, name, layout):
     data = read_two_time(path, without=[5, 7], frames=(4, 8))
     kept = np.array([True, False, True, False, True])
     assert np.array_equal(data.mask, np.outer(kept, kept))
+    some = mask[3:8, 3:8] & ~np.eye(5, dtype=bool)
+    data = read_two_time(path, without=[7], mask=some, frames=(4, 8))
+    kept[1] = True
+    assert np.array_equal(data.mask, some & np.outer(kept, kept))
+    for given in (np.array([5]), {5}, iter((5,)), jnp.array([5, 5]), range(5, 6)):
+        assert np.array_equal(read_two_time(path, without=given).mask, mask)
+    for given, message in {
+        5: r"numbers of frames, as `\[17\]`, but is 5",
+        "5": "numbers of frames, as",
+        (5.5,): "integer of at least 1, but is 5.5",
+        (True,): "integer of at least 1, but is True",
+        (0,): "integer of at least 1, but is 0",
+        ("5",): "integer of at least 1, but is '5'",
+    }.items():
+        with pytest.raises(ArgumentError, match=f"`without` must be .*{message}"):
+            inspect.unwrap(read_two_time)(path, without=given)
+    with pytest.raises(ArgumentError, match="`mask` must be known .* Fill it: `mask."):
+        read_two_time(path, mask=np.ma.array(mask, mask=~mask))
     with pytest.raises(ArgumentError, match="`without` must be .* from 1 to 12, but"):
         read_two_time(path, without=[13])
     with pytest.raises(ArgumentError, match=r"`mask` .* shape \(5, 5\), but has shape"):

@@ -1,4 +1,6 @@
 import errno
+import signal
+import time
 
 import h5py
 import jax.numpy as jnp
@@ -14,7 +16,7 @@ from physax.xpcs import TwoTime
 
 def fill(path):
     random = np.random.default_rng(0)
-    with whole_hdf5(path) as draft, h5py.File(draft, "w") as file:
+    with whole_hdf5(path) as content, h5py.File(content, "w") as file:
         for name in "abc":
             file[f"{name}/long"] = random.random(20_000)
             for k in range(40):
@@ -83,8 +85,49 @@ def test_what_is_written_is_what_the_library_writes_itself(tmp_path):
 def test_other_errors_stay(tmp_path):
     with (
         pytest.raises(ZeroDivisionError),
-        whole_hdf5(tmp_path / "a.h5") as draft,
-        h5py.File(draft, "w"),
+        whole_hdf5(tmp_path / "a.h5") as content,
+        h5py.File(content, "w"),
     ):
         _ = 1 / 0
     assert list(tmp_path.iterdir()) == []
+
+
+class _Late(Exception):
+    pass
+
+
+def pack(path):
+    values = np.random.default_rng(0).random((64, 64))
+    with whole_hdf5(path) as content, h5py.File(content, "w") as file:
+        for k in range(200):
+            file.create_dataset(f"g{k % 7}/d{k}", data=values, compression="gzip")
+
+
+# h5py drops what is raised while it forgets its objects.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_signal_does_not_end_the_process(tmp_path):
+    path = tmp_path / "a.h5"
+    begin = time.perf_counter()
+    pack(path)
+    spent = time.perf_counter() - begin
+    size = path.stat().st_size
+    writing = False
+
+    def too_late(*_):
+        if writing:
+            raise _Late
+
+    before = signal.signal(signal.SIGALRM, too_late)
+    try:
+        for part in np.linspace(0.05, 0.95, 12):
+            signal.setitimer(signal.ITIMER_REAL, part * spent)
+            try:
+                writing = True
+                pack(path)
+                writing = False
+            except _Late:
+                writing = False
+            assert path.stat().st_size == size
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

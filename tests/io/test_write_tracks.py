@@ -168,3 +168,10 @@ def test_without_xarray_the_remedy_is_named(tmp_path, monkeypatch):
     with pytest.raises(MissingPackageError, match="NetCDF .* need .* xarray: pip"):
         write_tracks(tmp_path / "a.nc", tracks())
     write_tracks(tmp_path / "a.npz", tracks())
+
+
+def test_an_old_xarray_would_write_another_format(tmp_path, monkeypatch):
+    monkeypatch.setattr(xarray, "__version__", "2025.7.1")
+    with pytest.raises(MissingPackageError, match="2025.8 or newer, but .* 2025.7"):
+        write_tracks(tmp_path / "a.nc", tracks())
+    assert not (tmp_path / "a.nc").exists()

@@ -11,6 +11,7 @@ import pytest
 from physax import fit
 from physax._checks import ArgumentError
 from physax._status import Status
+from physax.fit import Mixing
 from physax.xpcs import (
     Constant,
     Diffusion,
@@ -156,6 +157,8 @@ def test_coefficients_of_waves_are_named():
     )
     assert Fourier(0).mixing(np.zeros(5)).coefficients(["offset"]) == ("offset",)
     assert PerAngle().mixing(np.zeros(2)).coefficients("a") == ("a[0]", "a[1]")
+    with pytest.raises(ArgumentError, match="one for each of 3 coefficients, but .* 1"):
+        Mixing(np.eye(3), ["a"])
 
 
 @pytest.mark.slow
@@ -280,6 +283,8 @@ def test_what_no_fit_can_do_is_said_at_once():
     dark[0, :9] = dark[:9, 0] = True
     most = TwoTime(data.c2, Q, data.phi, data.times, mask=dark)
     fit_two_time(most, flow(), fixed=hold)
+    known = Constant(CONTRAST)
+    fit_two_time(few, flow(), scaling=known, fixed=lambda m: (m.diffusion, hold(m)))
     dark[0, 4:] = dark[4:, 0] = False
     fewer = TwoTime(data.c2, Q, data.phi, data.times, mask=dark)
     with pytest.raises(ArgumentError, match="10 with .* but has 9 pairs"):

@@ -118,3 +118,6 @@ def test_frames_are_read_in_both_orders_of_bytes_and_not_masked(correlate):
     masked = np.ma.masked_equal(FRAMES, FRAMES.max())
     with pytest.raises(ArgumentError, match="`frames` .* out with the label 0"):
         correlate(masked, LABELS)
+    labels = np.ma.masked_equal(LABELS, 2)
+    with pytest.raises(ArgumentError, match="`labels` must be known .* the label 0"):
+        correlate(FRAMES, labels)

@@ -169,3 +169,7 @@ def test_masked_maps_point_to_the_mask():
     c2[0, 1, 2] = np.ma.masked
     with pytest.raises(ArgumentError, match=r"entry \[0, 1, 2\] is masked. Give `c2."):
         data(c2=c2)
+    c2 = c2.data
+    mask = np.ma.array(np.ones((5, 5), bool), mask=np.eye(5, dtype=bool))
+    with pytest.raises(ArgumentError, match="`mask` must be known .* `mask.filled"):
+        data(c2=c2, mask=mask)

@@ -138,7 +138,7 @@ def write_hdf5(path: Path, monitors: dict[str, Any]) -> None:
     Positions are in `coordinates/Ez/x`; complex numbers are pairs `r`, `i`, as h5py and
     others read them.
     """
-    with whole_hdf5(path) as draft, h5py.File(draft, "w") as file:
+    with whole_hdf5(path) as content, h5py.File(content, "w") as file:
         for name, result in monitors.items():
             group = file.create_group(name)
             group.attrs["type"] = type(result).__name__

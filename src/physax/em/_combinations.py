@@ -114,7 +114,11 @@ def covered_by_each(
 
 @eqx.filter_jit
 def _covered(shape: AbstractShape, cells: Sequence[Cells]) -> Array:
-    return shape.covered(cells)
+    covered = shape.covered(cells)
+    # A number that was refused under `jit` is NaN: a cell would count as outside of it.
+    numbers = jax.tree.leaves(eqx.filter(shape, eqx.is_inexact_array))
+    refused = [jnp.any(jnp.isnan(x)) for x in numbers]
+    return jnp.where(jnp.any(jnp.asarray(refused)), jnp.nan, covered)
 
 
 @eqx.filter_jit
@@ -123,7 +127,7 @@ def _covered_in_turn(
 ) -> Array:
     @jax.checkpoint
     def one(arrays):
-        return eqx.combine(arrays, rest).covered(cells)
+        return _covered(eqx.combine(arrays, rest), cells)
 
     return lax.map(one, arrays)
 

@@ -166,6 +166,7 @@ def _checked(x, name: str, check_finite: bool):
 def _start(f: Callable, p0, bounds) -> np.ndarray:
     if p0 is not None:
         refuse_text(p0, "p0")
+        refuse_masked(p0, "p0")
         start = np.atleast_1d(np.asarray(p0, float))
         if start.ndim > 1:
             raise ArgumentError(

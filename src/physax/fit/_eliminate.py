@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._checks import ArgumentError
 from .._products import einsum, matmul
 from ._sums import LEAST_CONDITION, Factored, Normal, Sums, either, triangle, triangular
 
@@ -33,6 +34,11 @@ class Mixing(eqx.Module):
         self.rows = jnp.asarray(host)
         self.ones = jnp.asarray(found) if constant else None
         self.names = tuple(names or map(str, range(host.shape[1])))
+        if len(self.names) != host.shape[1]:
+            raise ArgumentError(
+                f"`names` must be one for each of {host.shape[1]} coefficients, but "
+                f"there are {len(self.names)}."
+            )
 
     def coefficients(self, functions: Iterable[str]) -> tuple[str, ...]:
         """Returns the names of all coefficients, those of one function together."""

@@ -1,6 +1,7 @@
 """One variable of a flow, through all files that hold parts of it in time."""
 
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -171,8 +172,12 @@ def _coordinate(data: StoredData, array: StoredArray, dim: str) -> tuple[str, An
     return dim, None
 
 
-def _nearest(places: np.ndarray, wanted: float, name: str) -> int:
+def _nearest(places: np.ndarray, wanted: Any, name: str) -> int:
     """Returns the number of the place next to the one that is wanted."""
+    if not isinstance(wanted, Real):
+        raise ArgumentError(
+            f"`select` must be a number along {name!r}, but is {wanted!r}."
+        )
     order = np.sort(places)
     if order.size > 1:
         # Half a cell, and what float32 rounds.
@@ -197,7 +202,7 @@ def _part(data: StoredData, name: str, select: Mapping[str, float]) -> _Part:
         size = array.shape[number]
         if wanted is not None:
             places = np.arange(size) if coordinate is None else coordinate.read((...,))
-            picks[number] = _nearest(np.asarray(places, float), float(wanted), label)
+            picks[number] = _nearest(np.asarray(places, float), wanted, label)
         elif size == 1 and role.axis not in (X, Y, T):
             picks[number] = 0
         elif coordinate is None and role.axis != T and size > 1:

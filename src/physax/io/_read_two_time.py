@@ -2,14 +2,15 @@
 
 import os
 import zipfile
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import h5py
+import jax
 import numpy as np
-from jaxtyping import ArrayLike, Bool, Num
+from jaxtyping import ArrayLike, Bool, Int, Num
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, refuse_masked, whole
 from ..runtime import check_memory
 from ..xpcs import TwoTime
 from ._errors import PhysaxFileError
@@ -46,7 +47,7 @@ def read_two_time(
     dt: float | int | None = None,
     sigma: Num[ArrayLike, "..."] | None = None,
     mask: Bool[ArrayLike, "frames frames"] | None = None,
-    without: Sequence[int] = (),
+    without: Iterable[int] | Int[ArrayLike, " left_out"] = (),
     layout: AbstractTwoTimeLayout | None = None,
     q_tolerance: float | int = 0.1,
 ) -> TwoTime:
@@ -73,7 +74,8 @@ def read_two_time(
         sigma: Standard deviation of one value, for the maps and frames that are read;
             as in the file if `None`, and 0.01 where it has none.
         mask: Which pairs of the frames that are read to use; as in the file if `None`.
-        without: Frames of which no pair is used, counted from 1 as in the file.
+        without: Frames of which no pair is used, counted from 1 as in the file,
+            whether they are among those that are read or not.
         layout: How the file is stored; found out if `None`.
         q_tolerance: By which fraction the nearest wavevector may differ from `q`.
 
@@ -90,7 +92,10 @@ def read_two_time(
     for name, value in {"q": q, "dt": dt, "q_tolerance": q_tolerance}.items():
         if value is not None and not 0 < value < np.inf:
             raise ArgumentError(f"`{name}` must be positive, but is {value:g}.")
-    asked = _Asked(q, phi_ranges, frames, mask, without, dt, q_tolerance)
+    if mask is not None:
+        refuse_masked(mask, "mask", "Fill it: `mask.filled(False)`.")
+        mask = np.asarray(mask, bool)
+    asked = _Asked(q, phi_ranges, frames, mask, _numbers(without), dt, q_tolerance)
     if is_npz(path):
         _check_kind(path, layout, NPZLayout)
         with open_npz(path) as archive:
@@ -146,8 +151,8 @@ class _Asked(NamedTuple):
     q: float | int | None
     phi_ranges: Sequence[tuple[float | int, float | int]] | None
     frames: tuple[int, int] | None
-    mask: ArrayLike | None
-    without: Sequence[int]
+    mask: np.ndarray | None
+    without: list[int]
     dt: float | int | None
     q_tolerance: float | int
 
@@ -240,8 +245,18 @@ def _read(
     )
 
 
+def _numbers(without: Any) -> list[int]:
+    """Returns numbers of frames as a list."""
+    if isinstance(without, str) or not isinstance(without, Iterable):
+        raise ArgumentError(
+            f"`without` must be numbers of frames, as `[17]`, but is {without!r}."
+        )
+    given = np.asarray(without) if isinstance(without, jax.Array) else without
+    return [whole(one, "without") for one in given]
+
+
 def _mask(
-    stored: ArrayLike | None, asked: _Asked, part: slice, frames: int
+    stored: np.ndarray | None, asked: _Asked, part: slice, frames: int
 ) -> np.ndarray | None:
     """Returns which pairs of frames count, or `None` for all."""
     size = part.stop - part.start
@@ -253,11 +268,10 @@ def _mask(
         )
     if not asked.without:
         return mask
-    wrong = [one for one in asked.without if not 1 <= one <= frames]
-    if wrong:
+    if max(asked.without) > frames:
         raise ArgumentError(
             f"`without` must be numbers of frames from 1 to {frames}, but one is "
-            f"{wrong[0]}."
+            f"{max(asked.without)}."
         )
     kept = ~np.isin(np.arange(part.start, part.stop) + 1, asked.without)
     pairs = np.outer(kept, kept)

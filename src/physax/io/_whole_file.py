@@ -37,7 +37,7 @@ def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
         path: The file.
 
     Yields:
-        The draft, open for writing, reading and seeking bytes.
+        The draft, open for writing bytes and for seeking.
 
     Raises:
         FileNotFoundError: If there is no such folder.
@@ -49,7 +49,7 @@ def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
     name = f".{target.name[:200]}.tmp-{os.getpid()}-{next(_counter)}"
     draft = target.with_name(name)
     try:
-        with draft.open("x+b") as file:
+        with draft.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

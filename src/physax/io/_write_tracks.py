@@ -103,8 +103,17 @@ def write_tracks(
         raise MissingPackageError(
             "NetCDF files are written by the package h5netcdf: pip install h5netcdf."
         )
-    with whole_hdf5(path) as draft:
-        data.to_netcdf(draft, engine="h5netcdf")
+    if _version(xarray) < (2025, 8):
+        raise MissingPackageError(
+            "NetCDF files are written by xarray 2025.8 or newer, but there is "
+            f"{xarray.__version__}: pip install -U xarray."
+        )
+    with whole_hdf5(path) as content:
+        data.to_netcdf(content, engine="h5netcdf")
+
+
+def _version(package: Any) -> tuple[int, ...]:
+    return tuple(map(int, package.__version__.split(".")[:2]))
 
 
 def _write_zarr(path: Path, data: Any) -> None:

@@ -130,7 +130,7 @@ def _apsu_lists(host: _Host) -> dict[str, np.ndarray]:
 def _write_hdf5(path, host: _Host, lists: dict[str, np.ndarray], name: str) -> None:
     # Formats before 1.10 have no checksums over what describes the values.
     version = ("v110", "v110")
-    with whole_hdf5(path) as draft, h5py.File(draft, "w", libver=version) as file:
+    with whole_hdf5(path) as content, h5py.File(content, "w", libver=version) as file:
         for where, values in lists.items():
             _small(file, where, values)
         _small(file, "physax/times", host.times)

@@ -65,9 +65,14 @@ class G2Fit(eqx.Module):
                 (*result.names, *result.linear_names),
                 (*result.values, *result.linear),
                 (*result.standard_errors, *result.linear_errors),
+                (*result.active, *[False] * len(result.linear_names)),
                 strict=True,
             )
-            shown = [f"{n} {with_error(float(x), float(e))}" for n, x, e in numbers]
+            shown = [
+                f"{name} {with_error(float(value), float(error))}"
+                + (" (at a bound)" if held else "")
+                for name, value, error, held in numbers
+            ]
             left = f"reduced chi-square {float(result.reduced_chi2):.4g}"
             ended = "" if result.success else f"; {result.message}"
             lines.append(f"q {float(q):.5g}: {', '.join(shown)}, {left}{ended}")

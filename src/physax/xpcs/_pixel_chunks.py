@@ -53,6 +53,7 @@ def pixel_chunks(
             "`labels` must be known when the program is compiled, but is traced. Close "
             "over it instead of passing it through `jit`."
         )
+    refuse_masked(labels, "labels", "Pixels to leave out have the label 0.")
     shape = np.shape(frames)
     if len(shape) < 2 or shape[1:] != np.shape(labels):
         raise ArgumentError(

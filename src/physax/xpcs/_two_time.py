@@ -118,6 +118,7 @@ class TwoTime(eqx.Module):
         self.phi = _one_for_each_map(_directions(phi), self.maps, "phi")
         self.times = _times(times)
         self.sigma = _errors(sigma)
+        refuse_masked(mask, "mask", "Fill it: `mask.filled(False)`.")
         self.mask = None if mask is None else jnp.asarray(mask, bool)
 
     def __check_init__(self):
