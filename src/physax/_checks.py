@@ -99,6 +99,11 @@ def refuse_text(x: Any, name: str) -> None:
         raise ArgumentError(f"`{name}` must be {what}, but is {x!r}.")
 
 
+def masked(x: Any) -> bool:
+    """Whether an entry of an array, or of one in a sequence, is masked."""
+    return any(map(np.ma.is_masked, jax.tree.leaves(x)))
+
+
 def refuse_masked(x: Any, name: str, remedy: str = "Leave masked ones out.") -> None:
     """Refuses arrays of which entries are masked.
 
@@ -113,7 +118,7 @@ def refuse_masked(x: Any, name: str, remedy: str = "Leave masked ones out.") -> 
     Raises:
         ArgumentError: If an entry is masked.
     """
-    if any(map(np.ma.is_masked, jax.tree.leaves(x))):
+    if masked(x):
         first = np.argwhere(np.ma.getmaskarray(np.ma.array(x)))[0].tolist()
         raise ArgumentError(
             f"`{name}` must be known everywhere, but entry {first} is masked. {remedy}"
@@ -144,8 +149,9 @@ def as_array(x: ArrayLike | Sequence, name: str = "value") -> Num[Array, "..."]:
     try:
         refuse_text(x, name)
         refuse_masked(x, name)
-        listed = isinstance(x, (list, tuple)) and jax.tree.leaves(x)
-        if listed and any(isinstance(leaf, jax.Array) for leaf in listed):
+        if isinstance(x, (list, tuple)) and any(
+            isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(x)
+        ):
             x = jnp.asarray(x)
         found = _as_it_is(x) if isinstance(x, jax.Array) else _copied(np.asarray(x))
     except PhysaxError:

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Int, PyTree
@@ -51,6 +52,15 @@ def shared(n: Int[Array, "*numbers"]) -> Int[Array, "*numbers"]:
 def _(size: int, batched: list[bool], n: Int[Array, "batch *numbers"]):
     # Not the first: a batch may be empty.
     return shared(jnp.max(n, axis=0, initial=0)), False
+
+
+# Larger than any number of a step.
+NEVER = np.iinfo(np.int32).max
+
+
+def least(n: Int[Array, ""]) -> Int[Array, ""]:
+    """Returns the least of a batch of numbers, from 0, as one for all of it."""
+    return NEVER - shared(NEVER - n)
 
 
 def iterate(

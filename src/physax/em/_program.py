@@ -8,10 +8,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Int
 
 from .._checks import ArgumentError
+from .._loop import least
 from ..grid import Block, Box, Layout
 from ..runtime import default_platform
 from ..units import SPEED_OF_LIGHT
@@ -343,21 +343,6 @@ def _sampling(sim: Simulation, monitor: AbstractMonitor) -> Sampling:
         highest = [source.pulse.highest_frequency() for source in sim.sources.values()]
         band = jnp.max(jnp.stack(highest)) + jnp.max(monitor.frequencies)
         every = jnp.maximum(jnp.floor(1 / (band * sim.dt)), 1).astype(jnp.int32)
-        every = _fewest(lax.stop_gradient(every))
+        # A condition that differs within a batch has no reverse mode.
+        every = least(lax.stop_gradient(every))
     return Sampling(every, sim.dt)
-
-
-@custom_vmap
-def _fewest(steps: Int[Array, ""]) -> Int[Array, ""]:
-    """Returns the least number of a batch, so that all sample in the same steps.
-
-    A condition that differs within a batch is taken both ways in every step, and not
-    differentiated in reverse mode.
-    """
-    return steps
-
-
-@_fewest.def_vmap
-def _(size: int, batched: list[bool], steps: Int[Array, " batch"]):
-    most = jnp.iinfo(steps.dtype).max
-    return _fewest(jnp.min(steps, axis=0, initial=most)), False

@@ -9,11 +9,10 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jaxtyping import Array, Int, Num
 
-from .._loop import Leap, shared
+from .._loop import NEVER, Leap, least
 from ..grid import Block, Box
 from ._clock import Clock
 from ._injection import drives
@@ -46,7 +45,6 @@ _ROWS = 40
 # Cells of a block for each that a current drives: what is added there in all steps of a
 # sweep is computed before.
 _DRIVEN = 8
-_NEVER = np.iinfo(np.int32).max
 
 
 class _Part(NamedTuple):
@@ -152,9 +150,9 @@ def _leap(
     stop: Int[Array, ""],
 ) -> tuple[State, Int[Array, ""]]:
     """Makes the steps before the next that a monitor reads, or this one."""
-    gap = _least(jnp.where(n < stop, stop - n, _NEVER))
+    gap = least(jnp.where(n < stop, stop - n, NEVER))
     for sampling in program.sampling.values():
-        gap = jnp.minimum(gap, _least((-n) % sampling.every))
+        gap = jnp.minimum(gap, least((-n) % sampling.every))
     count = -(-gap // jnp.maximum(-(-gap // depth), 1))
     many = count >= _FEWEST
     # Loops of one turn or none: a condition of XLA would copy the fields.
@@ -170,11 +168,6 @@ def _leap(
     state = eqx.tree_at(changed, state, (fields, psi, done))
     body = lambda n, s: step(program, s, n, swept=True)  # noqa: E731
     return lax.fori_loop(done, end, body, state), end
-
-
-def _least(n: Int[Array, ""]) -> Int[Array, ""]:
-    """Returns the least of a batch of numbers, from 0, as one for all of it."""
-    return _NEVER - shared(_NEVER - n)
 
 
 def _several(

@@ -10,7 +10,7 @@ from .._checks import ArgumentError, warn
 from ..particles import Land, fill_land
 from ._errors import PhysaxFileError
 from ._netcdf_axes import X, Y, Z
-from ._netcdf_open import Paths, StoredData, list_files, open_stored
+from ._netcdf_open import Paths, StoredArray, StoredData, list_files, open_stored
 from ._netcdf_time import Epoch
 from ._netcdf_variable import StoredVariable, find_variable, same_places
 
@@ -37,11 +37,11 @@ _STANDARD = {
         "surface_northward_sea_water_velocity northward_sea_ice_velocity "
         "surface_geostrophic_northward_sea_water_velocity"
     ).split(),
+    Z: (
+        "upward_sea_water_velocity upward_air_velocity downward_air_velocity "
+        "lagrangian_tendency_of_air_pressure"
+    ).split(),
 }
-_VERTICAL = (
-    "upward_sea_water_velocity upward_air_velocity downward_air_velocity "
-    "lagrangian_tendency_of_air_pressure"
-).split()
 # Without spaces and in lower case.
 _SPEEDS = {
     **dict.fromkeys(
@@ -82,6 +82,16 @@ def open_files(
     return found
 
 
+def _by_standard_name(arrays: Mapping[str, StoredArray], axis: str) -> list[str]:
+    """Returns the names of velocities along an axis, by the CF conventions."""
+    standard = _STANDARD[axis]
+    return [
+        name
+        for name, array in arrays.items()
+        if array.attributes.get("standard_name") in standard
+    ]
+
+
 def component_names(
     files: Sequence[StoredData], given: Mapping[str, str | None]
 ) -> list[str]:
@@ -98,12 +108,7 @@ def component_names(
     names = []
     for axis, name in given.items():
         if name is None:
-            standard = _STANDARD[axis]
-            fitting = [
-                n
-                for n, array in known.items()
-                if array.attributes.get("standard_name") in standard
-            ]
+            fitting = _by_standard_name(known, axis)
             if not fitting:
                 fitting = [
                     n for n in known if n.lower().rsplit("/", 1)[-1] in _NAMES[axis]
@@ -309,13 +314,12 @@ def velocity_parts(
 def _mention_vertical(files: Sequence[StoredData]) -> None:
     """Warns of a vertical velocity that nobody asked for."""
     for data in files:
-        for name, array in data.arrays.items():
-            if array.attributes.get("standard_name") in _VERTICAL:
-                warn(
-                    f"{data.path}: {name!r} is a vertical velocity and is not used: "
-                    "particles stay at their height. Name it as `w` to use it."
-                )
-                return
+        for name in _by_standard_name(data.arrays, Z):
+            warn(
+                f"{data.path}: {name!r} is a vertical velocity and is not used: "
+                "particles stay at their height. Name it as `w` to use it."
+            )
+            return
 
 
 def _same_times(a: np.ndarray | None, b: np.ndarray | None) -> bool:

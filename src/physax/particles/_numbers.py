@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from .._checks import ArgumentError, refuse_masked
+from .._checks import ArgumentError, masked, refuse_masked
 
 
 _DATES = (
@@ -24,18 +24,14 @@ def unmasked(values: Any) -> Any:
     Args:
         values: The samples, an array or a sequence.
     """
-    if isinstance(values, (list, tuple)) and _masked(values):
+    if isinstance(values, (list, tuple)) and masked(values):
         values = np.ma.array(values)
     if not isinstance(values, np.ma.MaskedArray):
         return values
-    if not _masked(values):
+    if not masked(values):
         return values.data
     kind = values.dtype if values.dtype.kind in "fc" else np.dtype(float)
     return np.where(np.ma.getmaskarray(values), np.nan, values.data).astype(kind)
-
-
-def _masked(x: Any) -> bool:
-    return any(np.ma.is_masked(leaf) for leaf in jax.tree.leaves(x))
 
 
 def check_numbers(x: Any, name: str) -> None:

@@ -2,7 +2,7 @@ r"""Models of the two-time correlation: the part that the contrast multiplies.""
 
 from abc import abstractmethod
 from math import pi, sqrt
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -14,6 +14,11 @@ from ._transport import AbstractTransport, Shear
 
 
 Prepared = TypeVar("Prepared")
+
+
+def check_model(model: Any) -> None:
+    """Refuses what is no model of the correlation."""
+    instance(model, "model", AbstractCorrelation, "Take `Static` or `LaminarFlow`.")
 
 
 def _transport(x):

@@ -6,14 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, as_array, instance
-from ._correlation import AbstractCorrelation
+from .._checks import ArgumentError, as_array
+from ._correlation import AbstractCorrelation, check_model
 from ._known import known, wavevectors
 
 
 def _factor(model, t1, t2, q, phi):
     """Returns the factor of the contrast for pairs of times, elementwise."""
-    instance(model, "model", AbstractCorrelation, "Take `Static` or `LaminarFlow`.")
+    check_model(model)
     t1, t2, q, phi = (
         as_array(t1, "t1"),
         as_array(t2, "t2"),
@@ -170,7 +170,7 @@ def two_time(
         ArgumentError: If times are negative or fall, `q` is not positive, an integral
             diverges, there is not one number for each map, or `model` is none.
     """
-    instance(model, "model", AbstractCorrelation, "Take `Static` or `LaminarFlow`.")
+    check_model(model)
     named = {
         "q": wavevectors(q),
         "phi": as_array(phi, "phi"),

@@ -23,7 +23,7 @@ from ..fit import (
     linear_limits,
     projected_cost,
 )
-from ._correlation import AbstractCorrelation, LaminarFlow
+from ._correlation import AbstractCorrelation, LaminarFlow, check_model
 from ._known import known, on_host
 from ._scaling import AbstractScaling, Constant, PerAngle
 from ._tiles import Tiles, at_pairs, is_pair
@@ -172,7 +172,7 @@ def two_time_problem(
     instance(
         data, "data", TwoTime, "Make one of arrays, or read it by `io.read_two_time`."
     )
-    instance(model, "model", AbstractCorrelation, "Take `Static` or `LaminarFlow`.")
+    check_model(model)
     scaling = PerAngle() if scaling is None else scaling
     check_picker(fixed)
     held = _held(model, fixed)
