@@ -1,3 +1,4 @@
+import inspect
 import re
 
 import jax.numpy as jnp
@@ -51,13 +52,6 @@ def test_rates_of_diffusion_follow_the_square_of_the_wavevector():
     assert np.allclose(law(jnp.asarray(Q)), found.rate, rtol=0.02)
 
 
-def test_power_law_refuses_what_has_no_logarithm():
-    with pytest.raises(ArgumentError, match="`rate` must be positive, but is -1"):
-        power_law(Q, -np.ones(3), np.ones(3))
-    with pytest.raises(ArgumentError, match="at least 3 wavevectors .* but has 2"):
-        power_law(Q[:2], np.ones(2), np.ones(2))
-
-
 def test_numbers_of_each_curve_are_printed_with_their_errors():
     lines = str(fit_g2(curves([Simple(1.0), Simple(2.0), Simple(3.0)]))).splitlines()
     assert len(lines) == 3
@@ -67,3 +61,72 @@ def test_numbers_of_each_curve_are_printed_with_their_errors():
         r"chi-square [01]\.\d+",
         lines[0],
     )
+
+
+def stretched():
+    return curves([Stretched(tau, 0.7) for tau in 1e-5 / Q**2])
+
+
+def test_what_is_known_is_held():
+    free, held = fit_g2(stretched()), fit_g2(stretched(), offset_bounds=(1.0, 1.0))
+    assert np.all(held.offset == 1)
+    errors = [[float(r.linear_errors[0]) for r in f.results] for f in (free, held)]
+    assert np.all(np.array(errors[1]) < np.array(errors[0]))
+    known = fit_g2(stretched(), Stretched(gamma=0.7), fixed=lambda d: d.gamma)
+    assert [r.names for r in known.results] == [("tau",)] * 3
+    assert all(d.gamma == 0.7 for d in known.decays)
+    assert np.all(known.tau_error < free.tau_error)
+    # A time that is given and held is not replaced by where a curve has fallen.
+    times = fit_g2(stretched(), Stretched(0.2, 0.7), fixed=lambda d: d.tau)
+    assert all(d.tau == 0.2 for d in times.decays)
+
+
+def test_bounds_hold_and_times_start_within_them():
+    low, high = Stretched(0.3, 0.5), Stretched(0.6, 0.65)
+    found = fit_g2(
+        stretched(),
+        Stretched(gamma=0.6),
+        bounds=(low, high),
+        contrast_bounds=(None, 0.19),
+    )
+    # They are 1.11 s, 0.4 s and 0.16 s.
+    assert found.tau[0] == 0.6
+    assert 0.3 < found.tau[1] < 0.6
+    assert found.tau[2] == 0.3
+    assert all(0.5 <= d.gamma <= 0.65 for d in found.decays)
+    assert np.all(found.contrast <= 0.19)
+    # The half time of this curve is the default of `tau`, which was not given either.
+    one = OneTime(LAGS, [1 + 0.2 * np.exp(-2 * LAGS / LAGS[40])], NOISE, Q[:1])
+    above = fit_g2(one, Simple(LAGS[40]), bounds=(Simple(2 * LAGS[40]), None))
+    assert np.isclose(above.tau[0], 2 * LAGS[40], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"contrast_bounds": 0.3},
+            "`contrast_bounds` must be a lower and a higher number, .* but is 0.3",
+        ),
+        (
+            {"offset_bounds": (1.2, 0.9)},
+            "`offset_bounds` must be .* but are 1.2 and 0.9. Give the lower one first",
+        ),
+        ({"offset_bounds": (None, np.nan)}, "`offset_bounds` must be .* nan"),
+        ({"bounds": (Simple(), None)}, "`bounds` must be a `Stretched`, but is a Sim"),
+        (
+            {"bounds": (None, Stretched(1.0, 0.5))},
+            "`start` must lie within `bounds`, but gamma is 1",
+        ),
+        ({"fixed": "gamma"}, "`fixed` must be a function"),
+    ],
+)
+def test_limits_that_cannot_be_kept_are_refused(given, message):
+    with pytest.raises(ArgumentError, match=message):
+        inspect.unwrap(fit_g2)(stretched(), **given)
+
+
+def test_a_held_time_is_no_relaxation_time():
+    found = fit_g2(stretched(), Stretched(0.2, 0.7), fixed=lambda d: d.tau)
+    with pytest.raises(ArgumentError, match=r"`fast` that is fitted .*gamma"):
+        _ = found.tau

@@ -313,9 +313,7 @@ def projected_cost(
     return jnp.sum((values - matmul(columns, found)) ** 2)
 
 
-def linear_limits(
-    bounds, names: int, width: int, arguments: Sequence[str] = ("linear_bounds",)
-):
+def linear_limits(bounds, names: int, width: int):
     """Spreads bounds of linear coefficients over all of them."""
     limits = []
     for bound, empty in zip(bounds, (-np.inf, np.inf), strict=True):
@@ -326,10 +324,9 @@ def linear_limits(
     low, high = limits
     if np.any(low > high):
         worst = int(np.argmax(low - high))
-        name = arguments[worst // width % len(arguments)]
         raise ArgumentError(
-            f"`{name}` must be a lower and a higher one, but are {low[worst]:g} and "
-            f"{high[worst]:g}."
+            f"`linear_bounds` must be a lower and a higher one, but are {low[worst]:g} "
+            f"and {high[worst]:g}."
         )
     with at_once(()):
         return jnp.asarray(low), jnp.asarray(high)

@@ -1,15 +1,20 @@
 """Fits of one-time correlations: relaxation times over the wavevector."""
 
+from collections.abc import Callable
+from typing import Any
+
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, instance
+from .._checks import ArgumentError, check_picker, instance
 from ..fit import FitResult, LeastSquares, Separable, least_squares
 from ..fit._fit_result import with_error
 from ._decays import AbstractDecay, Double, Stretched
 from ._one_time import OneTime
+from ._scaling import Limits, linear_bounds
 
 
 class G2Fit(eqx.Module):
@@ -83,8 +88,8 @@ def _time_index(result: FitResult) -> int:
     names = [name.split(".")[-1] for name in result.names]
     if not {"fast", "tau"} & set(names):
         raise ArgumentError(
-            "`decay` must have a time named `tau` or `fast` for relaxation times, but "
-            f"its numbers are {names}."
+            "`decay` must have a time named `tau` or `fast` that is fitted for "
+            f"relaxation times, but its fitted numbers are {names}."
         )
     return names.index("fast" if "fast" in names else "tau")
 
@@ -93,7 +98,15 @@ def _squared(decay, lags):
     return decay(lags)[..., None] ** 2
 
 
-def fit_g2(data: OneTime, decay: AbstractDecay | None = None) -> G2Fit:
+def fit_g2(
+    data: OneTime,
+    decay: AbstractDecay | None = None,
+    *,
+    bounds: tuple[Any, Any] = (None, None),
+    fixed: Callable | None = None,
+    contrast_bounds: Limits = (None, None),
+    offset_bounds: Limits = (None, None),
+) -> G2Fit:
     r"""Fits $g_2(\tau) = o + b\,g_1(\tau)^2$ to each curve.
 
     Contrast and offset enter linearly and need no start; the time scale starts where a
@@ -102,30 +115,44 @@ def fit_g2(data: OneTime, decay: AbstractDecay | None = None) -> G2Fit:
     Args:
         data: The curves.
         decay: The shape, whose other numbers are starts; by default `Stretched()`.
+        bounds: Lower and upper ones, each a decay like `decay` or None: positive times,
+            `gamma` from 0.05 to 5, `fraction` from 0 to 1.
+        fixed: Picks numbers of `decay` that stay: `lambda d: d.gamma`.
+        contrast_bounds: Lower and upper bound of the contrasts.
+        offset_bounds: Likewise of the offsets; `(1.0, 1.0)` holds them.
 
     Returns:
         Relaxation times, contrasts and offsets with their errors.
 
     Raises:
-        ArgumentError: If there are fewer lags than parameters.
+        ArgumentError: If there are fewer lags than parameters, bounds are crossed, or
+            what starts or stays is outside them.
         PrecisionError: If the data are float64 while JAX has it off.
     """
     instance(data, "data", OneTime)
     decay = Stretched() if decay is None else decay
     instance(decay, "decay", AbstractDecay, "Take `Simple()`, `Stretched()`.")
+    check_picker(fixed)
+    for bound in bounds:
+        if bound is not None:
+            instance(bound, "bounds", type(decay), "Give both like `decay`.")
+    linear = linear_bounds(contrast_bounds, offset_bounds)
+    limits = _limits(decay, bounds)
     sigma = jnp.broadcast_to(data.sigma, data.g2.shape)
     results = []
     for curve, error in zip(data.g2, sigma, strict=True):
-        start = decay.scaled(_half_time(data.lags, curve))
+        time = _half_time(data.lags, curve)
         problem = Separable(
             _squared,
-            start,
+            _start(decay, time, bounds, fixed),
             data.lags,
             curve,
             functions=["contrast"],
             offset=True,
+            linear_bounds=linear,
             sigma=error,
-            bounds=_limits(start),
+            bounds=limits,
+            fixed=fixed,
             absolute_sigma=True,
         )
         results.append(least_squares(problem))
@@ -146,14 +173,36 @@ def _half_time(lags: Float[Array, " lags"], curve: Float[Array, " lags"]):
     return lags[place]
 
 
-def _limits(start: AbstractDecay):
+def _start(
+    given: AbstractDecay,
+    time: Float[Array, ""],
+    bounds: tuple[Any, Any],
+    fixed: Callable | None,
+) -> AbstractDecay:
+    """Returns where to start: times that were not given are brought within bounds."""
+    start, twice = given.scaled(time), given.scaled(2 * time)
+    for bound, nearer in zip(bounds, (jnp.maximum, jnp.minimum), strict=True):
+        if bound is not None:
+            start = jax.tree.map(
+                lambda x, other, limit, nearer=nearer: jnp.where(
+                    x == other, x, nearer(x, limit)
+                ),
+                start,
+                twice,
+                bound,
+            )
+    return start if fixed is None else eqx.tree_at(fixed, start, fixed(given))
+
+
+def _limits(decay: AbstractDecay, given: tuple[Any, Any]) -> tuple[Any, Any]:
     """Keeps times positive, and what else has natural limits within them."""
-    low = jnp.finfo(float).tiny
-    if isinstance(start, Stretched):
-        return _tree(start, low, 0.05), _tree(start, jnp.inf, 5.0)
-    if isinstance(start, Double):
-        return _tree(start, low, 0.0), _tree(start, jnp.inf, 1.0)
-    return low, None
+    low, high = jnp.finfo(float).tiny, None
+    if isinstance(decay, Stretched):
+        low, high = _tree(decay, low, 0.05), _tree(decay, jnp.inf, 5.0)
+    if isinstance(decay, Double):
+        low, high = _tree(decay, low, 0.0), _tree(decay, jnp.inf, 1.0)
+    lower, upper = given
+    return low if lower is None else lower, high if upper is None else upper
 
 
 def _tree(start, time, other):
@@ -207,7 +256,7 @@ def power_law(
     Args:
         q: Wavevectors in 1/angstrom.
         rate: Rates in 1/s, positive.
-        error: Their standard errors.
+        error: Their standard errors, taken as known.
 
     Returns:
         The power law.
@@ -227,9 +276,13 @@ def power_law(
             f"`q` must have at least 3 wavevectors for a power law, but has {count}."
         )
     log_q, log_rate = np.log(known["q"]), np.log(known["rate"])
-    data = (log_q - log_q.mean(), log_rate, known["error"] / known["rate"])
+    relative = known["error"] / known["rate"]
+    # In the type that JAX has on: three numbers a curve need no more.
+    data = tuple(
+        jnp.asarray(x, float) for x in (log_q - log_q.mean(), log_rate, relative)
+    )
     start = {"log_scale": float(log_rate.mean()), "exponent": 2.0}
-    found = least_squares(LeastSquares(_deviation, start, data))
+    found = least_squares(LeastSquares(_deviation, start, data, absolute_sigma=True))
     return PowerLaw(
         jnp.exp(found.parameters["log_scale"]),
         found.parameters["exponent"],

@@ -23,7 +23,7 @@ from ..runtime import Checkpointing, Progress
 from ._correlation import AbstractCorrelation, LaminarFlow
 from ._evaluate import two_time
 from ._known import known
-from ._scaling import AbstractScaling
+from ._scaling import AbstractScaling, Limits
 from ._two_time import TwoTime
 from ._two_time_problem import TwoTimeProblem, two_time_problem
 
@@ -69,8 +69,8 @@ def fit_two_time(
     bounds: tuple[Any, Any] = (None, None),
     fixed: Callable | None = None,
     ties: Tie | Sequence[Tie] = (),
-    contrast_bounds: tuple[float | None, float | None] = (None, None),
-    offset_bounds: tuple[float | None, float | None] = (None, None),
+    contrast_bounds: Limits = (None, None),
+    offset_bounds: Limits = (None, None),
     absolute_sigma: bool = True,
     method: TrustRegion | None = None,
     plan: Plan | None = None,

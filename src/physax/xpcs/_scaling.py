@@ -1,14 +1,50 @@
 """Contrast and offset: how maps share them."""
 
+import math
 from abc import abstractmethod
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, numeric
+from .._checks import ArgumentError, numeric, real, single
 from ..fit import Mixing, separate, shared
+
+
+Limits = tuple[float | None, float | None]
+"""A lower and an upper bound, each perhaps none."""
+
+
+def linear_bounds(contrast: Any, offset: Any) -> tuple[Limits, Limits]:
+    """Returns lower bounds of contrasts and offsets, and upper ones.
+
+    Args:
+        contrast: `Limits` of the contrasts.
+        offset: `Limits` of the offsets.
+
+    Raises:
+        ArgumentError: If they are no pairs of numbers, or crossed.
+    """
+    given = {"contrast_bounds": contrast, "offset_bounds": offset}
+    for name, pair in given.items():
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise ArgumentError(
+                f"`{name}` must be a lower and a higher number, `None` for no bound, "
+                f"but is {pair!r}."
+            )
+        low, high = (
+            empty if x is None else float(single(real(x, name), name))
+            for x, empty in zip(pair, (-math.inf, math.inf), strict=True)
+        )
+        if not low <= high:
+            raise ArgumentError(
+                f"`{name}` must be a lower and a higher number, but are {low:g} and "
+                f"{high:g}. Give the lower one first."
+            )
+    lows, highs = zip(contrast, offset, strict=True)
+    return lows, highs
 
 
 class AbstractScaling(eqx.Module):

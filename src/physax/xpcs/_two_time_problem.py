@@ -25,7 +25,13 @@ from ..fit import (
 )
 from ._correlation import AbstractCorrelation, LaminarFlow, check_model
 from ._known import known, on_host
-from ._scaling import AbstractScaling, Constant, PerAngle
+from ._scaling import (
+    AbstractScaling,
+    Constant,
+    Limits,
+    PerAngle,
+    linear_bounds,
+)
 from ._tiles import Tiles, at_pairs, is_pair
 from ._transport import Diffusion, Shear
 from ._two_time import TwoTime
@@ -143,8 +149,8 @@ def two_time_problem(
     bounds: tuple[Any, Any] = (None, None),
     fixed: Callable | None = None,
     ties: Tie | Sequence[Tie] = (),
-    contrast_bounds: tuple[float | None, float | None] = (None, None),
-    offset_bounds: tuple[float | None, float | None] = (None, None),
+    contrast_bounds: Limits = (None, None),
+    offset_bounds: Limits = (None, None),
     absolute_sigma: bool = True,
 ) -> TwoTimeProblem:
     """Sets up the problem that `fit_two_time` solves.
@@ -190,12 +196,7 @@ def two_time_problem(
     mask = None if data.mask is None else tiles.cut(data.mask)
     each = 1 / (jnp.ones(()) if whole else data.sigma)
     width = mixing.rows.shape[1]
-    low, high = linear_limits(
-        tuple(zip(contrast_bounds, offset_bounds, strict=True)),
-        2,
-        width,
-        ("contrast_bounds", "offset_bounds"),
-    )
+    low, high = linear_limits(linear_bounds(contrast_bounds, offset_bounds), 2, width)
     given = None
     if isinstance(scaling, Constant):
         # Held between equal bounds: they are no parameters, and have no error.
