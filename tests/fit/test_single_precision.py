@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physax.fit import least_squares
+from physax.fit import Parameters, least_squares
 from physax.runtime import PrecisionError
 from tests.fit.decays import TRUE, X, Y, problem
 
@@ -28,3 +28,13 @@ def test_a_fit_converges_to_what_it_can_resolve():
 def test_double_data_are_refused_rather_than_rounded():
     with pytest.raises(PrecisionError, match="`data`"):
         least_squares(problem(data=(X, Y)))
+
+
+@pytest.mark.parametrize("bounds", [(0.1, None), (None, 0.1), (0.3, 1.0), (0.0, 0.3)])
+def test_a_start_on_a_bound_lies_within_it(bounds):
+    """0.1 rounds up in single precision, 0.3 too: bounds round as they do."""
+    start = 0.3 if 0.3 in bounds else 0.1
+    parameters = Parameters({"rate": start}, bounds)
+    assert parameters.names == ("rate",)
+    assert parameters.low <= parameters.vector <= parameters.high
+    assert parameters.low.dtype == jnp.float32

@@ -25,11 +25,11 @@ class Decay(eqx.Module):
 
     Attributes:
         threshold: Fraction of the largest energy seen.
-        check_every: Steps between looks.
+        check_every: Steps between looks; a pulse that passes between two is not seen.
     """
 
     threshold: float = eqx.field(static=True, default=1e-8)
-    check_every: int = eqx.field(static=True, default=500)
+    check_every: int = eqx.field(static=True, default=200)
 
     def __check_init__(self):
         if not 0 < self.threshold < 1:

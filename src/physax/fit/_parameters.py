@@ -78,8 +78,8 @@ class Parameters(eqx.Module):
         moving = [i for i in range(len(lows)) if i not in held and lows[i] < highs[i]]
         self.free = tuple(moving)
         with at_once(()):
-            self.low = jnp.asarray(lows[moving])
-            self.high = jnp.asarray(highs[moving])
+            self.low = jnp.asarray(lows[moving], float)
+            self.high = jnp.asarray(highs[moving], float)
         self.names = tuple(names[i] for i in moving)
 
     def with_free(self) -> "Parameters":
@@ -204,7 +204,9 @@ def _bound_vector(bound, tree: PyTree, name: str, empty: float) -> np.ndarray:
             f"{name} one does not fit: {error}"
         ) from error
     leaves = [np.ravel(leaf) for leaf in jax.tree.leaves(full)]
-    return np.concatenate(leaves)
+    # As parameters are: a start on a bound lies within it in their precision.
+    with np.errstate(over="ignore"):
+        return np.concatenate(leaves).astype(to_vector(tree).dtype)
 
 
 def _check_bounds(flat, lows, highs, names) -> None:
