@@ -13,6 +13,7 @@ from ._axis import Axis, Stencil, as_periods, make_axis
 from ._fields import AbstractField, Look
 from ._instants import Instants, Leave, check_outside, check_place, make_instants
 from ._numbers import unmasked
+from ._state import code
 from ._status import ParticleStatus
 
 
@@ -137,7 +138,7 @@ class CGridField(AbstractField):
             axis.stencil(at, _LINEAR) for axis, at in zip(self.edges, x, strict=True)
         ]
         inside = jnp.stack([s.inside for s in stencils]).all()
-        values, status = [], jnp.asarray(int(ParticleStatus.ALIVE), jnp.int32)
+        values, status = [], code(ParticleStatus.ALIVE)
         for number, samples in enumerate(self.components):
             # A cell has the number of its lower face.
             cell = [s.indices[0] for s in stencils]
@@ -145,7 +146,7 @@ class CGridField(AbstractField):
             value, status = self.instants.blend(t, look)
             values.append(value)
         if not isinstance(self.outside, Clamp):
-            left = jnp.asarray(int(ParticleStatus.LEFT_DATA), jnp.int32)
+            left = code(ParticleStatus.LEFT_DATA)
             status = jnp.where(inside, status, left)
         return Look(jnp.stack(values), memory, status)
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, Num, PyTree
 
 from .._checks import ArgumentError, as_array, forgotten, written_for_jax
+from ._state import code
 from ._status import ParticleStatus
 
 
@@ -93,7 +94,7 @@ class Everywhere(AbstractField):
             value = jnp.asarray(self.function(t, x))
         if not jnp.iscomplexobj(value):
             value = value.astype(x.dtype)
-        return Look(value, memory, jnp.asarray(int(ParticleStatus.ALIVE)))
+        return Look(value, memory, code(ParticleStatus.ALIVE))
 
     def span(self):
         return always()
@@ -246,7 +247,7 @@ class Masked(AbstractField):
         factor = jnp.asarray(self.factor(t, x))
         off = factor == 0
         value = jnp.where(off, 0, factor * seen.value)
-        status = jnp.where(off, int(ParticleStatus.ALIVE), seen.status)
+        status = jnp.where(off, code(ParticleStatus.ALIVE), seen.status)
         return Look(value, seen.memory, status)
 
     def span(self):

@@ -17,11 +17,11 @@ from ._axis import Axis, Stencil, as_periods, make_axis
 from ._fields import AbstractField, Components, Look
 from ._instants import Instants, Leave, check_method, check_outside, make_instants
 from ._numbers import unmasked
+from ._state import code
 from ._status import ParticleStatus
 
 
 _LINEAR = Linear()
-_ALIVE = int(ParticleStatus.ALIVE)
 
 
 class GriddedField(AbstractField):
@@ -144,9 +144,9 @@ class GriddedField(AbstractField):
             x: The position.
         """
         found = [axis.stencil(at, method) for axis, at, method in self._along(t, x)]
-        status = jnp.asarray(_ALIVE, jnp.int32)
+        status = code(ParticleStatus.ALIVE)
         if self.outside is None or isinstance(self.outside, Leave):
-            left = jnp.asarray(int(ParticleStatus.LEFT_DATA), jnp.int32)
+            left = code(ParticleStatus.LEFT_DATA)
             for stencil in found[-len(self.axes) :]:
                 status = jnp.where(stencil.inside, status, left)
         if self.instants.axis is not None:

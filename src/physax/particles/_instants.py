@@ -21,6 +21,7 @@ from ..grid import (
 from ._axis import Axis, Stencil, make_axis
 from ._fields import always
 from ._instances import check_instance
+from ._state import code
 from ._status import ParticleStatus
 
 
@@ -99,7 +100,7 @@ class Instants(eqx.Module):
             look: Gives the value at one instant, from the index of the instant as a
                 tuple, which is empty for a steady field.
         """
-        status = jnp.asarray(int(ParticleStatus.ALIVE), jnp.int32)
+        status = code(ParticleStatus.ALIVE)
         if self.axis is None:
             return look(()), status
         stencil = self.axis.stencil(t, self.method)
@@ -129,7 +130,7 @@ class Instants(eqx.Module):
             stencil: The instants around the time.
         """
         if self.outside is None or isinstance(self.outside, Leave):
-            left = jnp.asarray(int(ParticleStatus.LEFT_TIME), status.dtype)
+            left = code(ParticleStatus.LEFT_TIME)
             return jnp.where(stencil.inside, status, left)
         return status
 
@@ -211,5 +212,5 @@ def left_where(outside: Bool[Array, ""], status: Int[Array, ""]) -> Int[Array, "
         outside: Whether the place is outside the data.
         status: The status of the time.
     """
-    left = jnp.asarray(int(ParticleStatus.LEFT_DATA), status.dtype)
+    left = code(ParticleStatus.LEFT_DATA)
     return jnp.where(outside, left, status)
