@@ -109,6 +109,9 @@ def test_inputs_gain_precision_kind_and_never_lose_a_part():
     assert program(x=np.array([1, 2]))["negative"].dtype == jnp.complex64
     assert program(x=np.array([1.5, 2]))["negative"][0] == -1.5
     small = compile(op("negative"), {"x": jax.ShapeDtypeStruct((1,), jnp.int8)})
+    # The default type is shown, too, where only the types differ.
+    with pytest.raises(GraphError, match=r"\[1\] int8, but has \[1\] float32"):
+        small(x=np.ones(1, np.float32))
     with pytest.raises(GraphError, match=r"\[1\] int8, but has \[1\] int32"):
         small(x=np.array([300]))
     real = compile(op("negative"), {"x": (1,)})

@@ -170,8 +170,8 @@ def _checked(wire: str, value: Any, struct: Any, sizes: Sizes) -> Any:
     found = shape_of(value)
     if not agree(found, struct):
         raise GraphError(
-            f"The input `{wire}` must have shape {struct_text(struct)}, but has "
-            f"{struct_text(found)}."
+            f"The input `{wire}` must have shape {struct_text(struct, found)}, but "
+            f"has {struct_text(found, struct)}."
         )
     sizes.bind(wire, struct, found)
     return value

@@ -172,8 +172,14 @@ def agree(found: Any, wanted: Any) -> bool:
     )
 
 
-def struct_text(struct: Any) -> str:
-    """Shows a struct: `[b,64]`, with its dtype where that is not float32 or float64."""
+def struct_text(struct: Any, beside: Any = None) -> str:
+    """Shows a struct: `[b,64]`, with its dtype where that is not the default one.
+
+    Args:
+        struct: The struct, or None.
+        beside: Another one that it is compared with: the dtype is shown where theirs
+            differ, too.
+    """
     if struct is None:
         return "?"
     if not _has_shape(struct):
@@ -182,5 +188,6 @@ def struct_text(struct: Any) -> str:
         more = ", ..." if len(leaves) > 4 else ""
         return f"{type(struct).__name__}({shown}{more})"
     sizes = f"[{','.join(map(str, struct.shape))}]"
-    usual = struct.dtype == jnp.result_type(float)
+    other = beside.dtype if _has_shape(beside) else struct.dtype
+    usual = struct.dtype == jnp.result_type(float) == other
     return sizes if usual else f"{sizes} {struct.dtype}"

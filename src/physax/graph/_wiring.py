@@ -183,8 +183,8 @@ def check_agrees(wire: str, wanted: Any, found: Any, writer: str) -> None:
         return
     who = f"`{writer}` writes" if writer else "it gets"
     raise GraphError(
-        f"`{wire}` must have shape {struct_text(wanted)}, but {who} "
-        f"{struct_text(found)}."
+        f"`{wire}` must have shape {struct_text(wanted, found)}, but {who} "
+        f"{struct_text(found, wanted)}."
     )
 
 
