@@ -38,6 +38,11 @@ class Face(NamedTuple):
     high: bool
     node: int
 
+    @property
+    def outside(self) -> int:
+        """The cell just outside: before the low node, after the high one."""
+        return self.node if self.high else self.node - 1
+
 
 def _transverse(frame: Frame, term: CurlTerm, region: Box) -> list[tuple[int, int]]:
     """Returns the samples of the target inside the region, for each axis."""
@@ -76,15 +81,13 @@ def corrections(
             if term.axis != face.axis:
                 continue
             spans = _transverse(frame, term, region)
-            # The magnetic samples just outside: before the low node, after the high.
-            outside = face.node if face.high else face.node - 1
-            row = face.node if electric else outside
+            row = face.node if electric else face.outside
             spans[face.axis] = (row, row + 1)
             yield Correction(
                 term.target,
                 tuple(spans),
                 term.source,
-                outside if electric else face.node,
+                face.outside if electric else face.node,
                 face.axis,
                 term.sign if face.high else -term.sign,
             )

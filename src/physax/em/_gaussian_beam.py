@@ -105,7 +105,7 @@ class GaussianBeam(AbstractSource):
     def injections(self, place, setup):
         solid = isinstance(place, PlanePlace)
         box = place.plane.box if solid else place.box
-        waves = _waves(self, box, place.face.node, setup)
+        waves = _waves(self, box, place.face.outside, setup)
         sound = _one_medium(place, setup, "a Gaussian beam")
         quarter = 1 / (4 * self.pulse.frequency)
         parts: tuple[dict[str, Array], ...] = ({}, {})
@@ -145,8 +145,15 @@ class _Waves(NamedTuple):
     before: Float[Array, ""]
 
 
-def _waves(beam: GaussianBeam, box: Box, node: int, setup: Setup) -> _Waves:
-    """Makes the plane waves of a beam, on twice the length of the port."""
+def _waves(beam: GaussianBeam, box: Box, cell: int, setup: Setup) -> _Waves:
+    """Makes the plane waves of a beam, on twice the length of the port.
+
+    Args:
+        beam: The beam.
+        box: The port.
+        cell: Number of the one along the port between E and H of the source.
+        setup: The run.
+    """
     port, grid = beam.port, setup.grid
     across = tuple((port.axis + n) % 3 for n in (1, 2))
     across = tuple(axis for axis in across if axis < grid.ndim)
@@ -169,9 +176,9 @@ def _waves(beam: GaussianBeam, box: Box, node: int, setup: Setup) -> _Waves:
     steps = [jnp.zeros_like(total)] * 3
     mesh = jnp.meshgrid(*k, indexing="ij")
     for axis, values in zip(across, mesh, strict=True):
-        cell = grid.widths[axis] if grid.is_uniform(axis) else jnp.zeros(())
-        steps[axis] = values * jnp.sinc(values * cell / (2 * jnp.pi))
-    width = grid.cell_widths(port.axis)[node]
+        equal = grid.widths[axis] if grid.is_uniform(axis) else jnp.zeros(())
+        steps[axis] = values * jnp.sinc(values * equal / (2 * jnp.pi))
+    width = grid.cell_widths(port.axis)[cell]
     square = total**2 - sum(step**2 for step in steps)
     travels = square > 1e-4 * total**2
     along = jnp.sqrt(jnp.where(travels, square, total**2))

@@ -103,10 +103,10 @@ class ModeMonitor(AbstractSpectralMonitor):
         return tuple(reads)
 
     def _lag(self, index, node: int, setup: Setup) -> Float[Array, " freqs"]:
-        """Returns the cosine of the phase over half a cell; 1 if left out."""
+        """Returns the cosine of the phase over half the cell of H; 1 if left out."""
         if not self.port.compensate:
             return jnp.ones_like(index)
-        turn = phase_per_cell(self.port, index, node, setup, self.frequencies)
+        turn = phase_per_cell(self.port, index, node - 1, setup, self.frequencies)
         return jnp.cos(turn / 2)
 
     def finish(self, total, reads, setup):
@@ -127,15 +127,16 @@ class ModeMonitor(AbstractSpectralMonitor):
         other = 1 - axis
         half = stagger(out, 2)[other]
         widths = setup.sample_widths(other, half)[slice(*line[other])]
-        u = jnp.sum(fields[out] * values[partner] * widths, axis=-1)
-        v = jnp.sum(fields[partner] * values[out] * widths, axis=-1)
-        norm = jnp.sum(fields[out] * fields[partner] * widths, axis=-1)
+        e, h = (out, partner) if out == "Ez" else (partner, out)
+        u = jnp.sum(fields[e] * values[h] * widths, axis=-1)
+        v = jnp.sum(values[e] * fields[h] * widths, axis=-1)
+        norm = jnp.sum(fields[e] * fields[h] * widths, axis=-1)
         # In this sum the sign of e h is that of the flux; the amplitudes need its root.
         sign = jnp.sign(norm)
         scale = jnp.sqrt(8 * jnp.abs(norm) * ETA_0 / lag)
         scale = scale + 0 * self._loss(tuple(line), setup)
         incoming, outgoing = sign * (u + v) / scale, sign * (v - u) / scale
-        power = fields[out] * fields[partner] * widths
+        power = fields[e] * fields[h] * widths
         ends = open_ends(port, tuple(line), setup)
         return ModeAmplitudes(
             self.frequencies,

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float
 from .._checks import ArgumentError
 from ..grid import Box
 from ..units import ETA_0, SPEED_OF_LIGHT
-from ._boundaries import PEC, PMC, Bloch, Periodic
+from ._boundaries import PEC, PMC, Periodic
 from ._components import AXES, stagger
 from ._cross_section_layers import build_section
 from ._cross_section_operator import areas, power_density
@@ -19,7 +19,7 @@ from ._faces import Correction, Face, corrections, metric_at
 from ._frame import Frame, check_point
 from ._injection import Injection
 from ._medium import at_component
-from ._ports import Port, node_of, rim_share, seen_frequency
+from ._ports import Port, node_of, refuse_bloch, rim_share, seen_frequency
 from ._pulses import AbstractPulse
 from ._setup import Setup
 
@@ -119,12 +119,7 @@ def port_plane(port: Port, frame: Frame, what: str, along: float = 0.0) -> PortP
                 f"`width` of {what} must hold at least 3 cells along {AXES[a]}, but "
                 f"{lengths[a]:g} m holds {stop - start}."
             )
-        reached = start == 0, stop == len(frame.nodes[a]) - 1
-        if any(reached) and Bloch in frame.faces[a]:
-            raise ArgumentError(
-                f"`width` of {what} must end before the `Bloch` faces along {AXES[a]}. "
-                "Make it smaller, or use `Periodic` faces."
-            )
+        refuse_bloch(frame, a, (start, stop), what)
     return plane
 
 

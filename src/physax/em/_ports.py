@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from .._checks import ArgumentError, check
 from ..grid import Box
 from ..units import EPSILON_0, SPEED_OF_LIGHT
-from ._boundaries import PEC, PMC, Periodic
+from ._boundaries import PEC, PMC, Bloch, Periodic
 from ._components import AXES
 from ._frame import Frame, Point, as_point, check_point
 from ._medium import Medium, Property, at_component
@@ -127,7 +127,8 @@ def port_line(port: Port, frame: Frame, what: str, along: float = 0.0) -> Box:
         A box for the component out of the plane, one node thick.
 
     Raises:
-        ArgumentError: If the simulation is not 2-D or the port leaves the grid.
+        ArgumentError: If the simulation is not 2-D, or the port leaves the grid or
+            reaches a `Bloch` face.
     """
     if frame.components.m is not None:
         raise ArgumentError(
@@ -153,7 +154,25 @@ def port_line(port: Port, frame: Frame, what: str, along: float = 0.0) -> Box:
     if not half and frame.faces[other][0] is PEC:
         low = max(low, 1)  # on the wall itself E is zero
     spans[other] = (low, high)
+    refuse_bloch(frame, other, (low, high), what)
     return tuple(spans)
+
+
+def refuse_bloch(frame: Frame, axis: int, cells: tuple[int, int], what: str) -> None:
+    """Refuses a port that reaches `Bloch` faces, whose phase a mode does not know.
+
+    Args:
+        frame: The frame of the simulation.
+        axis: One across the port.
+        cells: Of the port along it, the first and one past the last.
+        what: How messages name the port.
+    """
+    reached = cells[0] == 0, cells[1] >= len(frame.nodes[axis]) - 1
+    if any(reached) and Bloch in frame.faces[axis]:
+        raise ArgumentError(
+            f"`width` of {what} must end before the `Bloch` faces along {AXES[axis]}. "
+            "Make it smaller, or use `Periodic` faces."
+        )
 
 
 def _in_box(value: Property, component: str, box: Box) -> Array:
@@ -358,17 +377,16 @@ def mode_fields(port: Port, mode: SlabMode, setup: Setup) -> dict[str, Array]:
     out = "Ez" if "Ez" in parts.names else "Hz"
     terms = parts.magnetic_terms if out == "Ez" else parts.electric_terms
     term = next(t for t in terms if t.axis == port.axis and t.source == out)
-    flip = -term.sign * port.sign
-    own, other = mode.electric, mode.magnetic
-    if out == "Hz":
-        own, other = other, own
-    return {out: own, term.target: flip * other}
+    # E is the same both ways, H turns round.
+    names = (out, term.target) if out == "Ez" else (term.target, out)
+    magnetic = -term.sign * port.sign * mode.magnetic
+    return dict(zip(names, (mode.electric, magnetic), strict=True))
 
 
 def phase_per_cell(
     port: Port,
     index: Float[Array, "*freqs"],
-    node: int,
+    cell: int,
     setup: Setup,
     frequency: Float[Array, "*freqs"],
 ) -> Float[Array, "*freqs"]:
@@ -377,11 +395,11 @@ def phase_per_cell(
     Args:
         port: The port.
         index: Of the mode, as the equations of the grid have it.
-        node: Number of the cell along the port.
+        cell: Number of the cell along the port.
         setup: The run.
         frequency: In Hz.
     """
-    width = setup.grid.cell_widths(port.axis)[node]
+    width = setup.grid.cell_widths(port.axis)[cell]
     seen = seen_frequency(frequency, setup)
     k0 = 2 * jnp.pi * seen / SPEED_OF_LIGHT
     return 2 * jnp.arcsin(jnp.clip(index * k0 * width / 2, -1.0, 1.0))

@@ -298,8 +298,8 @@ class ModeSource(AbstractSource):
         else:
             mode = port_mode(self.port, place.box, setup, frequency)
             fields = mode_fields(self.port, mode, setup)
-        node, index = place.face.node, mode.effective_index
-        turn = phase_per_cell(self.port, index, node, setup, frequency)
+        cell, index = place.face.outside, mode.effective_index
+        turn = phase_per_cell(self.port, index, cell, setup, frequency)
         # E and H of a mode are half a cell apart: the flux, which averages H to the
         # plane of E, is their product times the cosine.
         scale = jnp.sqrt(self.power / jnp.cos(turn / 2))
