@@ -45,12 +45,14 @@ class Face(NamedTuple):
 
 
 def _transverse(frame: Frame, term: CurlTerm, region: Box) -> list[tuple[int, int]]:
-    """Returns the samples of the target inside the region, for each axis."""
+    """Returns the samples of the target inside the region, for each axis.
+
+    Nodes behind the last that is stored, where E is zero, are none.
+    """
     spans = []
     for axis, half in enumerate(stagger(term.target, frame.ndim)):
         low, high = region[axis]
-        whole = (low, high) == (0, frame.stored[axis])
-        spans.append((low, high if half or whole else high + 1))
+        spans.append((low, high if half else min(high + 1, frame.stored[axis])))
     return spans
 
 

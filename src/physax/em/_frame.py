@@ -58,6 +58,11 @@ class Frame(NamedTuple):
             raise self._outside(axis, what, f"is at {x:g} m", remedy)
         return int(np.argmin(np.abs(self.positions(axis, half) - x)))
 
+    def node(self, axis: int, x: float, what: str) -> int:
+        """Returns the node nearest to a position, also a last one that is a wall."""
+        self.nearest(axis, x, 0.0, what)
+        return int(np.argmin(np.abs(self.nodes[axis] - x)))
+
     def _outside(
         self, axis: int, what: str, where: str, remedy: str = _MOVE
     ) -> ArgumentError:

@@ -11,12 +11,12 @@ from jaxtyping import Array, Float
 from .._checks import ArgumentError, finite, positive
 from ..grid import Block, Box, Grid
 from ..units import SPEED_OF_LIGHT
-from ._boundaries import Bloch, Boundaries
+from ._boundaries import PEC, PMC, Bloch, Boundaries
 from ._clock import Clock
 from ._components import AXES
 from ._cpml import CPML
 from ._faces import Correction, Face, corrections, metric_at
-from ._frame import Point, as_point, check_point, check_size
+from ._frame import Frame, Point, as_point, check_point, check_size
 from ._injection import Injection, inject, read_row
 from ._layers import Axis, build_axis
 from ._medium import Medium
@@ -65,7 +65,8 @@ class PlaneWave(AbstractSource):
         centre: Middle of the box in metres.
         size: Lengths of the box in metres, finite along `direction`; `inf` has no
             faces: along a periodic axis, or between `PEC` faces normal to E or `PMC`
-            faces normal to H.
+            faces normal to H. At one such face a finite box may end, too, as half of a
+            mirrored one.
         pulse: The time dependence of the electric field at the entry face, apart from
             a delay.
         amplitude: Peak of `component` in V/m, exact at the frequency of the pulse,
@@ -129,14 +130,9 @@ class PlaneWave(AbstractSource):
                 region.append((0, frame.stored[a]))
                 continue
             ends = (centre[a] - size[a] / 2, centre[a] + size[a] / 2)
-            low, high = (frame.nearest(a, x, 0.0, what) for x in ends)
-            if not 1 <= low < high:
-                raise ArgumentError(
-                    f"`size` of {what} must span at least one cell inside the grid "
-                    f"along {AXES[a]}, but spans the nodes {low} to {high}."
-                )
+            low, high = (frame.node(a, x, what) for x in ends)
             region.append((low, high))
-            faces += [Face(a, False, low), Face(a, True, high)]
+            faces += self._ends(frame, a, (low, high), what)
         if not self.exit:
             far = self.direction[0] == "+"
             faces = [f for f in faces if f.axis != axis or f.high != far]
@@ -155,6 +151,40 @@ class PlaneWave(AbstractSource):
         start, cells = low - _MARGIN, high - low + 2 * _MARGIN
         source = _MARGIN - 2 if self.direction[0] == "+" else cells - _MARGIN + 2
         return WavePlace(both, start, cells, source)
+
+    def _ends(
+        self, frame: Frame, axis: int, nodes: tuple[int, int], what: str
+    ) -> list[Face]:
+        """Returns the faces along an axis; a mirror that the wave fits takes one away.
+
+        Args:
+            frame: The frame of the simulation.
+            axis: The axis, along which the box is finite.
+            nodes: The first and last node of the box.
+            what: How messages name the wave.
+        """
+        low, high = nodes
+        if low >= high:
+            raise ArgumentError(
+                f"`size` of {what} must span at least one cell along {AXES[axis]}, but "
+                f"spans the nodes {low} to {high}."
+            )
+        # About a mirror E is even, along its normal odd.
+        mirror = PEC if self.component[1] == AXES[axis] else PMC
+        border = 0, len(frame.nodes[axis]) - 1
+        out = []
+        for end, node in enumerate(nodes):
+            if node != border[end]:
+                out.append(Face(axis, bool(end), node))
+            elif axis == self.axis or frame.faces[axis][end] is not mirror:
+                fits = (
+                    "" if axis == self.axis else f", or at a `{mirror.__name__}` face"
+                )
+                raise ArgumentError(
+                    f"`size` of {what} must end inside the grid along {AXES[axis]}"
+                    f"{fits}, but spans the nodes {low} to {high} of {border[1]}."
+                )
+        return out
 
     def injections(self, place, setup):
         return []

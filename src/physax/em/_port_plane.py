@@ -243,19 +243,11 @@ def place_plane(port: Port, frame: Frame, what: str) -> PlanePlace:
     for axis, span in zip(plane.others, plane.cells, strict=True):
         region[axis] = span
     face = Face(plane.axis, port.sign < 0, plane.node)
-    both = []
-    for electric in (True, False):
-        terms = corrections(frame, tuple(region), [face], electric=electric)
-        both.append(tuple(_inside(term, frame.stored) for term in terms))
-    return PlanePlace(plane, face, (both[0], both[1]))
-
-
-def _inside(term: Correction, stored: tuple[int, ...]) -> Correction:
-    """Leaves out nodes behind the last that is stored, where E is zero."""
-    box = tuple(
-        (low, min(high, n)) for (low, high), n in zip(term.box, stored, strict=True)
+    electric, magnetic = (
+        tuple(corrections(frame, tuple(region), [face], electric=half))
+        for half in (True, False)
     )
-    return term._replace(box=box)
+    return PlanePlace(plane, face, (electric, magnetic))
 
 
 def launch_plane(
