@@ -83,18 +83,18 @@ def test_half_space_reflects_and_transmits_as_fresnel_says(polarisation):
     degrees = np.array([0.0, 20.0, 40.0, 60.0])
     angles = np.radians(degrees)
     (rough_back, rough_on), (back, on) = (
-        powers(angles, polarisation, cells) for cells in (40, 80)
+        powers(angles, polarisation, cells) for cells in (60, 120)
     )
     r, t = fresnel(angles, polarisation)
     # The error is of second order in the cells: of p waves of 60 degrees, next to
-    # Brewster's angle, where 2e-3 are reflected, 7.7 % and 1.9 %.
+    # Brewster's angle, where 2e-3 are reflected, 3.4 % and 0.9 %.
     best_back, best_on = (4 * back - rough_back) / 3, (4 * on - rough_on) / 3
     print(
         polarisation, "dR/R", best_back / r - 1, "dT/T", best_on / t - 1, back / r - 1
     )
     assert best_back == pytest.approx(r, rel=1e-3)
     assert best_on == pytest.approx(t, rel=5e-5)
-    assert back == pytest.approx(r, rel=0.02)
+    assert back == pytest.approx(r, rel=0.01)
     assert on == pytest.approx(t, rel=0.001)
     # What has not left by the end of the run is missing: 1.4e-5 at 60 degrees.
     assert back + on == pytest.approx(np.ones(4), abs=3e-5)
