@@ -7,7 +7,7 @@ import pytest
 
 from physax import ArgumentError, em
 from physax.grid import Grid
-from physax.units import MICRO, SPEED_OF_LIGHT
+from physax.units import ETA_0, MICRO, SPEED_OF_LIGHT
 
 
 # Waves along the layers are slow to leave: those of other orders, close to their onset.
@@ -251,6 +251,39 @@ def test_fresnel(ndim, polarisation, component, name):
         # The other order of the same plane tells nothing of the wave's direction.
         assert np.asarray(sent.directions).ravel() == pytest.approx([0, 0, 1])
         assert np.asarray(back.directions).ravel() == pytest.approx([0, 0, -1])
+
+
+@pytest.mark.parametrize(("component", "name"), [("Ex", "p"), ("Ey", "s")])
+def test_amplitudes_of_oblique_waves_in_3d_are_those_of_the_field(component, name):
+    width, angle = MICRO / 20, np.radians(35)
+    along = 2 * np.pi / MICRO * np.sin(angle)
+    wave = em.PlaneWave(
+        "+z", component, (0, 0, 20 * width), (FREE, FREE, 6 * width), PULSE, exit=False
+    )
+    at, plane = (0, 0, 35 * width), (FREE, FREE, 0)
+    sim = em.Simulation(
+        Grid.uniform((4, 4, 60), width),
+        em.Medium(),
+        em.Boundaries(x=em.Bloch(along), y=em.Periodic(), z=em.CPML(16)),
+        sources={"wave": wave},
+        monitors={
+            "far": em.NearFieldMonitor(at, plane, FREQUENCY, "+z"),
+            "near": em.FieldMonitor(("Ex", "Ey", "Ez"), at, (0, 0, 0), FREQUENCY),
+        },
+        steps=2500,
+    )
+    found = em.simulate(sim).monitors
+    order = em.diffraction_orders(found["far"], orders=(0, 0))
+    squares = [abs(complex(v.ravel()[0])) ** 2 for v in found["near"].values.values()]
+    field = np.sqrt(sum(squares))
+    other = {"p": "s", "s": "p"}[name]
+    assert abs(complex(order.values[name].ravel()[0])) == pytest.approx(field, rel=1e-3)
+    assert abs(complex(order.values[other].ravel()[0])) < 1e-6 * field
+    # Spectra are in V s/m; a wave carries E^2 / 2 eta0 through its own cross-section.
+    flow = field**2 / (2 * ETA_0) * np.cos(angle) * (4 * width) ** 2
+    assert float(order.power.ravel()[0]) == pytest.approx(flow, rel=2e-3)
+    wanted = [np.sin(angle), 0, np.cos(angle)]
+    assert np.asarray(order.directions).ravel() == pytest.approx(wanted, abs=2e-5)
 
 
 def test_orders_under_jit_and_what_is_refused():
