@@ -399,7 +399,16 @@ def test_frames_that_are_dark_are_left_out(tmp_path, name, layout):
         (True,): "integer of at least 1, but is True",
         (0,): "integer of at least 1, but is 0",
         ("5",): "integer of at least 1, but is '5'",
+        b"5": "numbers of frames, as",
     }.items():
+        with pytest.raises(ArgumentError, match=f"`without` must be .*{message}"):
+            inspect.unwrap(read_two_time)(path, without=given)
+    for given, message in (
+        (np.array(5), "numbers of frames, as"),
+        (jnp.array(5), "numbers of frames, as"),
+        (np.array([5.0]), r"array of float64. Take `astype\(int\)`"),
+        (np.zeros(12, bool), r"array of bool. Take `np.flatnonzero\(without\) \+ 1`"),
+    ):
         with pytest.raises(ArgumentError, match=f"`without` must be .*{message}"):
             inspect.unwrap(read_two_time)(path, without=given)
     with pytest.raises(ArgumentError, match="`mask` must be known .* Fill it: `mask."):
@@ -408,3 +417,32 @@ def test_frames_that_are_dark_are_left_out(tmp_path, name, layout):
         read_two_time(path, without=[13])
     with pytest.raises(ArgumentError, match=r"`mask` .* shape \(5, 5\), but has shape"):
         read_two_time(path, mask=mask, frames=(4, 8))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"frames": 20}, "`frames` must be the numbers of the first and the last"),
+        ({"frames": slice(5, 20)}, "`frames` must be the numbers of the first and the"),
+        ({"frames": (1.0, 8.0)}, "`frames` must be the numbers of .* is \\(1.0, 8.0\\)"),
+        (
+            {"phi_ranges": (-0.1, 0.1)},
+            r"`phi_ranges` must be pairs .* is \(-0.1, 0.1\)",
+        ),
+        ({"phi_ranges": [(1, 2), (3,)]}, "`phi_ranges` must be pairs of angles"),
+        ({"phi_ranges": "all"}, "`phi_ranges` must be pairs of angles .* is 'all'"),
+        ({"q": "0.0054"}, "`q` must be a number"),
+        ({"q": np.array([0.0054, 0.006])}, r"`q` must be one number, .* once for each"),
+        ({"q": np.inf}, "`q` must be positive and finite, but is inf"),
+        ({"dt": 0.0}, "`dt` must be positive"),
+        ({"mask": np.full((12, 12), np.nan)}, "`mask` must hold truth values"),
+        ({"mask": [[True], [True, False]]}, "`mask` must hold truth values"),
+        ({"mask": 2 * np.ones((12, 12))}, "`mask` must hold .* `mask == 1`"),
+    ],
+)
+def test_what_is_asked_for_is_checked_before_the_file_is_opened(
+    tmp_path, given, message
+):
+    """A file that is fine is not called damaged for what is asked of it."""
+    with pytest.raises(ArgumentError, match=message):
+        inspect.unwrap(read_two_time)(tmp_path / "none.hdf", **given)

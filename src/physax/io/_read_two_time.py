@@ -3,18 +3,18 @@
 import os
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import h5py
-import jax
 import numpy as np
 from jaxtyping import ArrayLike, Bool, Int, Num
 
-from .._checks import ArgumentError, refuse_masked, whole
+from .._checks import ArgumentError
 from ..runtime import check_memory
 from ..xpcs import TwoTime
 from ._errors import PhysaxFileError
 from ._hdf5 import dataset, find, listing, open_hdf5
+from ._two_time_asked import Asked, asked_for
 from ._two_time_contents import (
     TwoTimeContents,
     chosen_frames,
@@ -85,17 +85,12 @@ def read_two_time(
     Raises:
         PhysaxFileError: If the file is damaged, lacks something, or holds values that
             cannot be; or nothing in it is what was asked for.
-        ArgumentError: If `q`, `dt` or `q_tolerance` is not positive.
+        ArgumentError: If `q`, `dt` or `q_tolerance` is not positive, or what else is
+            asked for is of another kind.
         MemoryLimitError: If the maps do not fit into memory.
         FileNotFoundError: If there is no such file.
     """
-    for name, value in {"q": q, "dt": dt, "q_tolerance": q_tolerance}.items():
-        if value is not None and not 0 < value < np.inf:
-            raise ArgumentError(f"`{name}` must be positive, but is {value:g}.")
-    if mask is not None:
-        refuse_masked(mask, "mask", "Fill it: `mask.filled(False)`.")
-        mask = np.asarray(mask, bool)
-    asked = _Asked(q, phi_ranges, frames, mask, _numbers(without), dt, q_tolerance)
+    asked = asked_for(q, phi_ranges, frames, mask, without, dt, q_tolerance)
     if is_npz(path):
         _check_kind(path, layout, NPZLayout)
         with open_npz(path) as archive:
@@ -145,16 +140,6 @@ def scan_two_time(
     with open_hdf5(path) as file:
         known = _hdf5_layout(file, layout)
         return contents_of(path, known, known.index(file))
-
-
-class _Asked(NamedTuple):
-    q: float | int | None
-    phi_ranges: Sequence[tuple[float | int, float | int]] | None
-    frames: tuple[int, int] | None
-    mask: np.ndarray | None
-    without: list[int]
-    dt: float | int | None
-    q_tolerance: float | int
 
 
 class _Part(NamedTuple):
@@ -209,7 +194,7 @@ def _hdf5_layout(
 
 
 def _read(
-    path, index: Index, layout: AbstractTwoTimeLayout, asked: _Asked, reader: _Reader
+    path, index: Index, layout: AbstractTwoTimeLayout, asked: Asked, reader: _Reader
 ) -> _Part:
     maps = chosen_maps(
         path,
@@ -245,18 +230,8 @@ def _read(
     )
 
 
-def _numbers(without: Any) -> list[int]:
-    """Returns numbers of frames as a list."""
-    if isinstance(without, str) or not isinstance(without, Iterable):
-        raise ArgumentError(
-            f"`without` must be numbers of frames, as `[17]`, but is {without!r}."
-        )
-    given = np.asarray(without) if isinstance(without, jax.Array) else without
-    return [whole(one, "without") for one in given]
-
-
 def _mask(
-    stored: np.ndarray | None, asked: _Asked, part: slice, frames: int
+    stored: np.ndarray | None, asked: Asked, part: slice, frames: int
 ) -> np.ndarray | None:
     """Returns which pairs of frames count, or `None` for all."""
     size = part.stop - part.start

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import pi
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -58,20 +59,38 @@ def in_ranges(
         phi_ranges: Pairs of angles in radians.
 
     Raises:
-        ArgumentError: If an end is not finite, or beyond two pi.
+        ArgumentError: If they are no pairs, an end is not finite, or beyond two pi.
     """
     inside = np.zeros(phi.shape, bool)
-    for low, high in phi_ranges:
-        if not np.all(np.abs([low, high]) <= 2 * pi + 1e-3):
-            raise ArgumentError(
-                "`phi_ranges` must hold angles in radians, from -2 pi to 2 pi (use "
-                f"`math.radians`), but has ({low:g}, {high:g})."
-            )
+    for low, high in check_ranges(phi_ranges):
         whole = high - low >= 2 * pi - _ROUNDING
         width = 2 * pi if whole else (high - low) % (2 * pi)
         beyond = (phi - low + _ROUNDING) % (2 * pi)
         inside |= beyond <= width + 2 * _ROUNDING
     return inside
+
+
+def check_ranges(phi_ranges: Any) -> list[tuple[float, float]]:
+    """Returns ranges of angles as pairs of numbers.
+
+    Raises:
+        ArgumentError: If they are no pairs, or not in radians.
+    """
+    text = "`phi_ranges` must be pairs of angles in radians, as `[(-0.1, 0.1)]`, but "
+    try:
+        ranges = np.asarray(phi_ranges, float)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{text}is {phi_ranges!r}.") from error
+    if ranges.size and (ranges.ndim != 2 or ranges.shape[1] != 2):
+        raise ArgumentError(f"{text}is {phi_ranges!r}.")
+    pairs = [(float(low), float(high)) for low, high in ranges]
+    for low, high in pairs:
+        if not max(abs(low), abs(high)) <= 2 * pi + 1e-3:
+            raise ArgumentError(
+                "`phi_ranges` must hold angles in radians, from -2 pi to 2 pi (use "
+                f"`math.radians`), but has ({low:g}, {high:g})."
+            )
+    return pairs
 
 
 def frame_range(data: TwoTime, start: int, end: int) -> TwoTime:
