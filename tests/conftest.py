@@ -18,12 +18,31 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from physax.runtime import compile_quickly
 
 
 DEVICES = 8
+
+_approx = pytest.approx
+
+
+def _relative(expected, rel=None, abs=None, nan_ok=False):
+    """Like pytest's `approx`, without its least tolerance of 1e-12 for small numbers.
+
+    In SI units all that is here may be below it, and would be equal to anything.
+    """
+    if abs is None:
+        values = list(expected.values()) if isinstance(expected, dict) else expected
+        size = np.max(np.abs(np.asarray(values, complex)), initial=0.0)
+        rel = 1e-6 if rel is None else rel
+        abs = 0.0 if 0 < size < 1e-12 / rel else 1e-12
+    return _approx(expected, rel=rel, abs=abs, nan_ok=nan_ok)
+
+
+pytest.approx = _relative
 
 # Compiling takes nearly all of the time of the tests. Where the second precision would
 # tell nothing new, tests without a mark run in one: orders, limits and balances show

@@ -424,7 +424,10 @@ def test_frames_that_are_dark_are_left_out(tmp_path, name, layout):
     [
         ({"frames": 20}, "`frames` must be the numbers of the first and the last"),
         ({"frames": slice(5, 20)}, "`frames` must be the numbers of the first and the"),
-        ({"frames": (1.0, 8.0)}, "`frames` must be the numbers of .* is \\(1.0, 8.0\\)"),
+        (
+            {"frames": (1.0, 8.0)},
+            "`frames` must be the numbers of .* is \\(1.0, 8.0\\)",
+        ),
         (
             {"phi_ranges": (-0.1, 0.1)},
             r"`phi_ranges` must be pairs .* is \(-0.1, 0.1\)",
