@@ -84,7 +84,7 @@ def test_a_file_gives_what_the_same_scene_gives(tmp_path, capsys):
     flux = found["box"].flux
     assert np.allclose(flux["-x"], -np.asarray(expected), rtol=1e-3)
     assert found["box"].outflow.shape == (3,)
-    # What the light loses in momentum: twice that of the reflected part, 1.7 % of it. At
+    # What the light loses in momentum: twice that of the reflected 1.7 %. At
     # 1 um, half a wavelength in the plate, nothing comes back but rounding.
     recoil = 2 * np.abs(expected[0]) / SPEED_OF_LIGHT
     assert found["push"].force["x"] == pytest.approx(recoil, rel=3e-3)

@@ -197,8 +197,11 @@ def test_depths(tmp_path):
             read_velocity(path, select={"depth": depth})
     for depth in (-5.0, 55.0):
         read_velocity(path, select={"depth": depth})
-    with pytest.raises(ArgumentError, match=r"number along 'depth', but is \[1.0\]"):
-        _nearest(DEPTH, [1.0], "depth")
+    for none in ([1.0], "1", True, None):
+        with pytest.raises(ArgumentError, match="number along 'depth', but is"):
+            _nearest(DEPTH, none, "depth")
+    for one in (np.array(12.0), jnp.array(12.0), data.depth[1], np.float32(12), 12):
+        assert _nearest(DEPTH, one, "depth") == 1
     falling = save(data.isel(depth=slice(None, None, -1)), tmp_path / "d.nc")
     assert np.allclose(
         at(metres(read_velocity(falling, select={"depth": 12.0})), 0.0, 30.0),

@@ -1,7 +1,6 @@
 """One variable of a flow, through all files that hold parts of it in time."""
 
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -174,10 +173,13 @@ def _coordinate(data: StoredData, array: StoredArray, dim: str) -> tuple[str, An
 
 def _nearest(places: np.ndarray, wanted: Any, name: str) -> int:
     """Returns the number of the place next to the one that is wanted."""
-    if not isinstance(wanted, Real):
+    # Also a number of xarray, NumPy or JAX without axes.
+    number = None if isinstance(wanted, str) else np.asarray(wanted)
+    if number is None or number.shape or number.dtype.kind not in "iuf":
         raise ArgumentError(
             f"`select` must be a number along {name!r}, but is {wanted!r}."
         )
+    wanted = float(number)
     order = np.sort(places)
     if order.size > 1:
         # Half a cell, and what float32 rounds.
