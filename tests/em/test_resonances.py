@@ -222,8 +222,28 @@ def test_the_table_says_what_was_found():
     assert head == "2 resonances"
     assert "frequency (THz)" in names
     assert first.split()[0] == "200"
-    assert first.split()[2:] == ["1498.9623", "1000", "0.62832", "1"]
+    assert first.split()[2:4] == ["1498.9623", "1000"]
+    assert first.split()[5:] == ["0.62832", "1"]
     assert second.split()[3] == "500"
+
+
+def test_a_loss_below_its_error_gives_a_bound_of_the_quality_factor():
+    """A hundred periods of a loss that takes a million, in noise."""
+    lines = [(200.0, 3e6, 1.0), (220.0, 500.0, 1.0)]
+    record = ringing(lines, 3_000, 1e-3)
+    found = em.resonances(record, BAND, dt=DT)
+    assert found.quality_error / np.abs(found.quality) == pytest.approx(
+        2 * np.pi * found.error / np.abs(found.decay), rel=1e-9
+    )
+    long, short = str(found).splitlines()[2:]
+    quality, error = (float(x) for x in short.split()[3:5])
+    assert abs(quality - 500) < 4 * error < 4
+    assert long.split()[3] == ">"
+    assert 1e5 < float(long.split()[4]) < 3e6
+    # Ten times as long it is known, with its error.
+    found = em.resonances(ringing(lines, 30_000, 1e-3), BAND, dt=DT)
+    assert abs(found.quality[0] - 3e6) < 4 * found.quality_error[0] < 6e5
+    assert ">" not in str(found)
 
 
 RECORD = ringing([(200.0, 1_000.0, 1.0)], 2_000)

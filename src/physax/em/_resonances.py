@@ -54,6 +54,16 @@ class Resonances(eqx.Module):
             return np.pi * np.abs(self.frequency) / self.decay
 
     @property
+    def quality_error(self) -> Float[np.ndarray, " modes"]:
+        r"""Standard deviation of $Q$, $2 Q^2 / |f|$ times that of $f$.
+
+        Where it is not well below $Q$, the record is too short to tell the loss: `str`
+        shows what $Q$ is probably above.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return 2 * self.quality**2 * self.error / np.abs(self.frequency)
+
+    @property
     def phase(self) -> Float[np.ndarray, "modes probes"]:
         """The phase of the amplitude in radians."""
         return np.angle(self.amplitude)
@@ -63,19 +73,26 @@ class Resonances(eqx.Module):
             f"{len(self.frequency)} "
             f"{'resonance' if len(self.frequency) == 1 else 'resonances'}",
             f"{'frequency (THz)':>18} {'error':>8} {'wavelength (nm)':>16} {'Q':>10} "
-            f"{'decay (1/ps)':>12} {'amplitude':>10}",
+            f"{'error':>8} {'decay (1/ps)':>12} {'amplitude':>10}",
         ]
-        for f, error, quality, decay, factors in zip(
+        for f, error, quality, spread, decay, factors in zip(
             self.frequency,
             self.error,
             self.quality,
+            self.quality_error,
             self.decay,
             self.amplitude,
             strict=True,
         ):
+            shown = f"{quality:10.5g} {spread:8.1e}"
+            # Two standard deviations of the decay.
+            sure = 4 * np.pi * error
+            if abs(decay) <= sure:
+                above = np.pi * abs(f) / (max(decay, 0.0) + sure)
+                shown = f"{f'> {above:.2g}':>10} {'':8}"
             lines.append(
                 f"{f / TERA:18.10g} {error / TERA:8.1e} "
-                f"{SPEED_OF_LIGHT / f / NANO:16.8g} {quality:10.5g} "
+                f"{SPEED_OF_LIGHT / f / NANO:16.8g} {shown} "
                 f"{decay / TERA:12.5g} {np.max(np.abs(factors)):10.3g}"
             )
         return "\n".join(lines)
