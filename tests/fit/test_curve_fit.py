@@ -66,3 +66,14 @@ def test_masked_points_are_refused():
 def test_both_orders_of_bytes_are_read():
     found, _ = curve_fit(decay, X.astype(">f8"), Y.astype(">f8"))
     assert np.array_equal(found, curve_fit(decay, X, Y)[0])
+
+
+def test_several_independent_variables_are_a_tuple():
+    x = np.linspace(0, 1, 30)
+    both, y = np.stack([x, x**2]), 2 * x - 3 * x**2
+    plane = lambda x, a, b: a * x[0] + b * x[1]  # noqa: E731
+    message = r"`xdata` must have a first axis of 30 .* \(2, 30\)\..*`tuple\(xdata\)`"
+    with pytest.raises(ArgumentError, match=message):
+        curve_fit(plane, both, y)
+    found, _ = curve_fit(plane, tuple(both), y)
+    assert np.allclose(found, [2, -3])

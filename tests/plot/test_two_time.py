@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from physax import ArgumentError
 from physax.plot import angle_cuts, g2, quality, two_time, two_time_fit
-from physax.xpcs import OneTime, TwoTime, check_quality
+from physax.xpcs import G2Fit, OneTime, TwoTime, check_quality
 
 
 FRAMES = 20
@@ -128,6 +128,8 @@ CURVES = OneTime(
 
 
 def test_one_time_curves_have_errors_and_a_logarithmic_lag():
+    fit = G2Fit(CURVES.q, (), CURVES.q, CURVES.q, CURVES.g2, ())
+    assert len(g2(CURVES, fit).get_lines()) == len(g2(CURVES, CURVES.g2).get_lines())
     axes = g2(CURVES, CURVES.g2)
     assert axes.get_xscale() == "log"
     assert len(axes.containers) == 2

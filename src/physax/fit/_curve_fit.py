@@ -116,11 +116,21 @@ def curve_fit(
             f"`loss` must be a loss such as `fit.SoftL1(scale)`, but is {loss!r}."
         )
     if isinstance(method, str):
-        raise ArgumentError(f"`method` must be a `fit.TrustRegion`, but is {method!r}.")
+        raise ArgumentError(
+            f"`method` must be a `fit.TrustRegion`, but is {method!r}. There is one "
+            "method, with and without bounds: leave it out."
+        )
     ydata = _checked(ydata, "ydata", check_finite)
     if isinstance(xdata, Sequence) and all(np.ndim(x) == 0 for x in xdata):
         xdata = np.asarray(xdata)
     xdata = jax.tree.map(lambda x: _checked(x, "xdata", check_finite), xdata)
+    for x in jax.tree.leaves(xdata):
+        if ydata.ndim and x.shape[:1] != ydata.shape[:1]:
+            raise ArgumentError(
+                f"`xdata` must have a first axis of {len(ydata)} points, as `ydata` "
+                f"has, but has shape {x.shape}. Of several independent variables give "
+                "a tuple: `tuple(xdata)`."
+            )
     if len(bounds) != 2:
         raise ArgumentError(
             "`bounds` must be a pair, the lower and the upper ones, but is "

@@ -5,14 +5,14 @@ from jaxtyping import ArrayLike, Num
 from matplotlib.axes import Axes
 
 from .._checks import ArgumentError
-from ..xpcs import OneTime
+from ..xpcs import G2Fit, OneTime
 from ._canvas import new_axes
 from ._curves import style_grid
 
 
 def g2(
     data: OneTime,
-    fitted: Num[ArrayLike, "..."] | None = None,
+    fitted: G2Fit | Num[ArrayLike, "..."] | None = None,
     *,
     axes: Axes | None = None,
 ) -> Axes:
@@ -20,7 +20,7 @@ def g2(
 
     Args:
         data: The curves.
-        fitted: Fitted curves at the same lags, drawn as lines.
+        fitted: What `fit_g2` found, or curves at the same lags, drawn as lines.
         axes: Where to draw; a new figure if `None`.
 
     Returns:
@@ -29,6 +29,7 @@ def g2(
     Raises:
         ArgumentError: If `fitted` has another shape than the curves.
     """
+    fitted = fitted.values if isinstance(fitted, G2Fit) else fitted
     if fitted is not None and np.shape(fitted) != data.g2.shape:
         raise ArgumentError(
             f"`fitted` must have the shape {data.g2.shape} of the curves, but has "
