@@ -358,10 +358,10 @@ structures:
         one.shape for one in read_settings(settings(tmp_path, text))[0].structures
     )
     low, high = mesh.bounds()
-    assert np.allclose(high - low, [0.6 * MICRO, 0.6 * MICRO, 0.2 * MICRO])
+    assert np.allclose(high - low, [0.6 * MICRO, 0.6 * MICRO, 0.2 * MICRO], atol=0)
     low, high = chip.bounds()
-    assert np.allclose(low, [-MICRO, -0.5 * MICRO, 0])
-    assert np.allclose(high, [MICRO, 0.5 * MICRO, 0.22 * MICRO])
+    assert np.allclose(low, [-MICRO, -0.5 * MICRO, 0], atol=1e-6 * MICRO)
+    assert np.allclose(high, [MICRO, 0.5 * MICRO, 0.22 * MICRO], atol=0)
     gone = settings(tmp_path, text.replace("layer: [3", "layer: [4"))
     with pytest.raises(PhysaxFileError, match="line 7: .*has no polygon on layer"):
         read_settings(gone)

@@ -59,8 +59,9 @@ def test_a_plane_wave_pushes_by_extinction_cross_section(index, permittivity):
     absorbed = 4 * area * size * np.imag(contrast)
     intensity = index * EPSILON_0 * SPEED_OF_LIGHT * amplitude**2 / 2
     expected = index / SPEED_OF_LIGHT * (scattered + absorbed) * intensity
-    # The corrections are of the order (k a)^3.
-    assert np.allclose(pushed[2], expected, rtol=2 * size**3)
+    # The corrections are of the order (k a)^3, times the polarizability at a resonance.
+    slack = 2 * size**3 * max(1, abs(contrast))
+    assert np.allclose(pushed[2], expected, rtol=slack, atol=0)
     assert np.all(np.abs(pushed[:2]) < 1e-6 * pushed[2])
 
 
@@ -69,7 +70,7 @@ def test_light_that_is_not_absorbed_is_all_scattered():
     alpha = complex(sphere_polarizability(40 * NANO, 2.5, WAVELENGTH, 1.77))
     k = 2 * np.pi * np.sqrt(1.77) / WAVELENGTH
     assert np.allclose(
-        alpha.imag, k**3 * abs(alpha) ** 2 / (6 * np.pi * 1.77), rtol=TIGHT
+        alpha.imag, k**3 * abs(alpha) ** 2 / (6 * np.pi * 1.77), rtol=TIGHT, atol=0
     )
     small = sphere_polarizability(1 * NANO, 2.5, WAVELENGTH)
     assert small.real > 0
@@ -152,7 +153,7 @@ def test_a_single_component_and_a_real_one_need_no_axis():
     force = OpticalForce.of(squares, [axis], 1e-20)
     # |E|^2 = 1e12 (1 + x): a constant force, but for the interpolation.
     expected = 1e-20 * EPSILON_0 * 1e12 / 4
-    assert np.allclose(force_at(force, [0.5]), expected, rtol=1e-3)
+    assert np.allclose(force_at(force, [0.5]), expected, rtol=1e-3, atol=0)
     inside = force_at(OpticalForce.of(squares, [axis], 1e-20, outside=Fill(0.0)), [1.5])
     assert inside[0] == 0
     assert np.isnan(force_at(force, [1.5]))[0]

@@ -37,10 +37,10 @@ def test_steps_join_and_end_on_the_recorded_times(times, dt, steps, expected):
     plan = plan_steps(times, dt, steps)
     starts, ends = ends_of(plan)
     assert plan.steps == expected
-    assert np.allclose(starts[1:], ends[:-1], rtol=RTOL)
+    assert np.allclose(starts[1:], ends[:-1], rtol=RTOL, atol=0)
     records = np.arange(plan.every, plan.steps + 1, plan.every)
     rows = records if plan.rows is None else records[list(plan.rows)]
-    assert np.allclose(ends[rows - 1], times[1:], rtol=RTOL)
+    assert np.allclose(ends[rows - 1], times[1:], rtol=RTOL, atol=0)
     assert starts[0] == np.float32(times[0])
 
 
