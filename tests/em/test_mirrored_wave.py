@@ -98,9 +98,14 @@ def test_a_mirror_may_be_at_the_upper_end(component):
 @pytest.mark.parametrize(
     ("component", "walls", "centre", "message"),
     [
-        ("Ez", {"y": (em.PEC(), em.CPML(8))}, (20, 5), "grid along y, or at a `PMC`"),
-        ("Ez", {"y": em.CPML(8)}, (20, 35), "or at a `PMC` face, .* 30 to 40 of 40"),
-        ("Ey", {"y": (em.PMC(), em.CPML(8))}, (20, 5), "grid along y, or at a `PEC`"),
+        ("Ez", {"y": (em.PEC(), em.CPML(8))}, (20, 5), "grid along y, at a `PMC`"),
+        (
+            "Ez",
+            {"y": em.CPML(8)},
+            (20, 35),
+            "at a `PMC` face, or be `inf`, .* 30 to 40 of 40",
+        ),
+        ("Ey", {"y": (em.PMC(), em.CPML(8))}, (20, 5), "grid along y, at a `PEC`"),
         ("Ez", {"x": em.PMC()}, (5, 20), "inside the grid along x, but spans"),
     ],
 )
@@ -119,3 +124,30 @@ def test_a_box_that_ends_at_another_border_is_refused(
             polarisation="Ez" if component == "Ez" else "Hz",
             steps=10,
         )
+
+
+@pytest.mark.parametrize(("direction", "centre"), [("+x", 30), ("-x", 10)])
+def test_a_wave_without_an_exit_may_end_at_the_border(direction, centre):
+    """There is no face there, wherever the box ends."""
+    fields = []
+    for reach in (20, 10):
+        middle = centre + (20 - reach) / 2 * (-1 if direction == "+x" else 1)
+        wave = em.PlaneWave(
+            direction,
+            "Ez",
+            (middle * CELL, 0),
+            (reach * CELL, float("inf")),
+            PULSE,
+            exit=False,
+        )
+        sim = em.Simulation(
+            Grid.uniform((40, 4), CELL),
+            em.Medium(),
+            em.Boundaries(x=em.CPML(8), y=em.Periodic()),
+            sources={"wave": wave},
+            polarisation="Ez",
+            steps=60,
+        )
+        fields.append(em.simulate(sim).fields["Ez"])
+    assert jnp.abs(fields[0]).max() > 0.05
+    assert jnp.allclose(*fields, rtol=0, atol=1e-12)

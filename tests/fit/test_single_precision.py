@@ -38,3 +38,7 @@ def test_a_start_on_a_bound_lies_within_it(bounds):
     assert parameters.names == ("rate",)
     assert parameters.low <= parameters.vector <= parameters.high
     assert parameters.low.dtype == jnp.float32
+    # Each number in its own precision.
+    half = {"rate": np.float16(start), "other": 1.0}
+    narrow = tuple(None if b is None else {"rate": b, "other": None} for b in bounds)
+    assert len(Parameters(half, narrow).names) == 2

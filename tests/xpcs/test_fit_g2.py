@@ -82,11 +82,10 @@ def test_what_is_known_is_held():
 
 
 def test_bounds_hold_and_times_start_within_them():
-    low, high = Stretched(0.3, 0.5), Stretched(0.6, 0.65)
     found = fit_g2(
         stretched(),
         Stretched(gamma=0.6),
-        bounds=(low, high),
+        bounds={"tau": (0.3, 0.6), "gamma": (0.5, 0.65)},
         contrast_bounds=(None, 0.19),
     )
     # They are 1.11 s, 0.4 s and 0.16 s.
@@ -97,8 +96,15 @@ def test_bounds_hold_and_times_start_within_them():
     assert np.all(found.contrast <= 0.19)
     # The half time of this curve is the default of `tau`, which was not given either.
     one = OneTime(LAGS, [1 + 0.2 * np.exp(-2 * LAGS / LAGS[40])], NOISE, Q[:1])
-    above = fit_g2(one, Simple(LAGS[40]), bounds=(Simple(2 * LAGS[40]), None))
+    above = fit_g2(one, Simple(LAGS[40]), bounds={"tau": (2 * LAGS[40], None)})
     assert np.isclose(above.tau[0], 2 * LAGS[40], rtol=1e-12, atol=0)
+
+
+def test_bounds_of_one_number_leave_the_others():
+    free = fit_g2(stretched())
+    for bounds in ({"gamma": (0.5, 1.5)}, {"gamma": (None, 1.5)}):
+        found = fit_g2(stretched(), bounds=bounds)
+        assert np.allclose(found.tau, free.tau, rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize(
@@ -113,9 +119,11 @@ def test_bounds_hold_and_times_start_within_them():
             "`offset_bounds` must be .* but are 1.2 and 0.9. Give the lower one first",
         ),
         ({"offset_bounds": (None, np.nan)}, "`offset_bounds` must be .* nan"),
-        ({"bounds": (Simple(), None)}, "`bounds` must be a `Stretched`, but is a Sim"),
+        ({"bounds": (Simple(), None)}, "`bounds` must name numbers of `decay`, such"),
+        ({"bounds": {"fast": (0, 1)}}, "of `decay`, tau, gamma, but has 'fast'"),
+        ({"bounds": {"gamma": 0.5}}, r"`bounds\['gamma'\]` must be a lower and a high"),
         (
-            {"bounds": (None, Stretched(1.0, 0.5))},
+            {"bounds": {"gamma": (None, 0.5)}},
             "`start` must lie within `bounds`, but gamma is 1",
         ),
         ({"fixed": "gamma"}, "`fixed` must be a function"),

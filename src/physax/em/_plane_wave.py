@@ -135,7 +135,6 @@ class PlaneWave(AbstractSource):
             faces += self._ends(frame, a, (low, high), what)
         if not self.exit:
             far = self.direction[0] == "+"
-            faces = [f for f in faces if f.axis != axis or f.high != far]
             low, high = region[axis]
             region[axis] = (low, frame.stored[axis]) if far else (0, high)
         for face in faces:
@@ -172,14 +171,19 @@ class PlaneWave(AbstractSource):
         # About a mirror E is even, along its normal odd.
         mirror = PEC if self.component[1] == AXES[axis] else PMC
         border = 0, len(frame.nodes[axis]) - 1
+        # Without an exit the total field goes on to that end of the grid.
+        left_out = None
+        if axis == self.axis and not self.exit:
+            left_out = self.direction[0] == "+"
         out = []
         for end, node in enumerate(nodes):
+            if left_out == bool(end):
+                continue
             if node != border[end]:
                 out.append(Face(axis, bool(end), node))
             elif axis == self.axis or frame.faces[axis][end] is not mirror:
-                fits = (
-                    "" if axis == self.axis else f", or at a `{mirror.__name__}` face"
-                )
+                fits = f", at a `{mirror.__name__}` face, or be `inf`"
+                fits = "" if axis == self.axis else fits
                 raise ArgumentError(
                     f"`size` of {what} must end inside the grid along {AXES[axis]}"
                     f"{fits}, but spans the nodes {low} to {high} of {border[1]}."

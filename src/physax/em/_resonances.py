@@ -87,7 +87,7 @@ class Resonances(eqx.Module):
             shown = f"{quality:10.5g} {spread:8.1e}"
             # Two standard deviations of the decay.
             sure = 4 * np.pi * error
-            if abs(decay) <= sure:
+            if abs(decay) <= sure and sure > 0:
                 above = np.pi * abs(f) / (max(decay, 0.0) + sure)
                 shown = f"{f'> {above:.2g}':>10} {'':8}"
             lines.append(

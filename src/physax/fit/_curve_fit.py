@@ -124,13 +124,6 @@ def curve_fit(
     if isinstance(xdata, Sequence) and all(np.ndim(x) == 0 for x in xdata):
         xdata = np.asarray(xdata)
     xdata = jax.tree.map(lambda x: _checked(x, "xdata", check_finite), xdata)
-    for x in jax.tree.leaves(xdata):
-        if ydata.ndim and x.shape[:1] != ydata.shape[:1]:
-            raise ArgumentError(
-                f"`xdata` must have a first axis of {len(ydata)} points, as `ydata` "
-                f"has, but has shape {x.shape}. Of several independent variables give "
-                "a tuple: `tuple(xdata)`."
-            )
     if len(bounds) != 2:
         raise ArgumentError(
             "`bounds` must be a pair, the lower and the upper ones, but is "
@@ -143,6 +136,15 @@ def curve_fit(
     data = (xdata, ydata, extra)
     if residual is _whitened:
         data = jax.tree.map(lambda x: x[None], data)
+    elif (
+        isinstance(xdata, np.ndarray | jax.Array)
+        and xdata.shape[1:] == ydata.shape != xdata.shape[:1]
+    ):
+        raise ArgumentError(
+            f"`xdata` must have a first axis of {len(ydata)} points, as `ydata` has, "
+            f"but has shape {xdata.shape}. Of several independent variables give a "
+            "tuple: `tuple(xdata)`."
+        )
     problem = LeastSquares(
         jax.tree_util.Partial(residual, f=f),
         start,

@@ -177,16 +177,15 @@ def _places(tree: PyTree, where: Callable) -> set[int]:
 
 
 def _bound_vector(bound, tree: PyTree, name: str, empty: float) -> np.ndarray:
-    """Spreads a bound, or a tree of bounds, over the flat vector."""
+    """Spreads a bound, or a tree of bounds, over the flat vector.
+
+    Each in the precision of its parameter: a start on a bound lies within it.
+    """
 
     def spread(value, part):
         value = empty if value is None else value
         return jax.tree.map(
-            lambda x: (
-                np.broadcast_to(np.asarray(value, float), x.shape)
-                if eqx.is_inexact_array(x)
-                else None
-            ),
+            lambda x: _rounded(value, x) if eqx.is_inexact_array(x) else None,
             part,
         )
 
@@ -204,9 +203,14 @@ def _bound_vector(bound, tree: PyTree, name: str, empty: float) -> np.ndarray:
             f"{name} one does not fit: {error}"
         ) from error
     leaves = [np.ravel(leaf) for leaf in jax.tree.leaves(full)]
-    # As parameters are: a start on a bound lies within it in their precision.
+    return np.concatenate(leaves)
+
+
+def _rounded(value: Any, like: Array) -> np.ndarray:
+    """Returns a bound in the precision and shape of a parameter."""
     with np.errstate(over="ignore"):
-        return np.concatenate(leaves).astype(to_vector(tree).dtype)
+        rounded = np.asarray(value, float).astype(like.dtype)
+    return np.broadcast_to(rounded, like.shape)
 
 
 def _check_bounds(flat, lows, highs, names) -> None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, refuse_masked
 from ._errors import PhysaxFileError
 from ._netcdf_axes import PlannedAxis, Role, T, X, Y, Z, plan_axis, role_of
 from ._netcdf_open import StoredArray, StoredData
@@ -173,6 +173,7 @@ def _coordinate(data: StoredData, array: StoredArray, dim: str) -> tuple[str, An
 
 def _nearest(places: np.ndarray, wanted: Any, name: str) -> int:
     """Returns the number of the place next to the one that is wanted."""
+    refuse_masked(wanted, "select", "Give a number.")
     # Also a number of xarray, NumPy or JAX without axes.
     number = None if isinstance(wanted, str) else np.asarray(wanted)
     if number is None or number.shape or number.dtype.kind not in "iuf":

@@ -1,6 +1,7 @@
 """Fits of one-time correlations: relaxation times over the wavevector."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
 import equinox as eqx
@@ -14,7 +15,7 @@ from ..fit import FitResult, LeastSquares, Separable, least_squares
 from ..fit._fit_result import with_error
 from ._decays import AbstractDecay, Double, Stretched
 from ._one_time import OneTime
-from ._scaling import Limits, linear_bounds
+from ._scaling import Limits, bound_pair, linear_bounds
 
 
 class G2Fit(eqx.Module):
@@ -102,7 +103,7 @@ def fit_g2(
     data: OneTime,
     decay: AbstractDecay | None = None,
     *,
-    bounds: tuple[Any, Any] = (None, None),
+    bounds: Mapping[str, Limits] | None = None,
     fixed: Callable | None = None,
     contrast_bounds: Limits = (None, None),
     offset_bounds: Limits = (None, None),
@@ -115,8 +116,9 @@ def fit_g2(
     Args:
         data: The curves.
         decay: The shape, whose other numbers are starts; by default `Stretched()`.
-        bounds: Lower and upper ones, each a decay like `decay` or None: positive times,
-            `gamma` from 0.05 to 5, `fraction` from 0 to 1.
+        bounds: A lower and an upper one of numbers of `decay` by name, as
+            `{"gamma": (0.5, 1.5)}`; those that are not named are positive, `gamma` is
+            from 0.05 to 5, `fraction` from 0 to 1.
         fixed: Picks numbers of `decay` that stay: `lambda d: d.gamma`.
         contrast_bounds: Lower and upper bound of the contrasts.
         offset_bounds: Likewise of the offsets; `(1.0, 1.0)` holds them.
@@ -133,9 +135,12 @@ def fit_g2(
     decay = Stretched() if decay is None else decay
     instance(decay, "decay", AbstractDecay, "Take `Simple()`, `Stretched()`.")
     check_picker(fixed)
-    for bound in bounds:
-        if bound is not None:
-            instance(bound, "bounds", type(decay), "Give both like `decay`.")
+    bounds = {} if bounds is None else bounds
+    if not isinstance(bounds, Mapping):
+        raise ArgumentError(
+            "`bounds` must name numbers of `decay`, such as `{'gamma': (0.5, 1.5)}`, "
+            f"but is {bounds!r}."
+        )
     linear = linear_bounds(contrast_bounds, offset_bounds)
     limits = _limits(decay, bounds)
     sigma = jnp.broadcast_to(data.sigma, data.g2.shape)
@@ -144,7 +149,7 @@ def fit_g2(
         time = _half_time(data.lags, curve)
         problem = Separable(
             _squared,
-            _start(decay, time, bounds, fixed),
+            _start(decay, time, limits, fixed),
             data.lags,
             curve,
             functions=["contrast"],
@@ -176,42 +181,41 @@ def _half_time(lags: Float[Array, " lags"], curve: Float[Array, " lags"]):
 def _start(
     given: AbstractDecay,
     time: Float[Array, ""],
-    bounds: tuple[Any, Any],
+    limits: tuple[Any, Any],
     fixed: Callable | None,
 ) -> AbstractDecay:
     """Returns where to start: times that were not given are brought within bounds."""
-    start, twice = given.scaled(time), given.scaled(2 * time)
-    for bound, nearer in zip(bounds, (jnp.maximum, jnp.minimum), strict=True):
-        if bound is not None:
-            start = jax.tree.map(
-                lambda x, other, limit, nearer=nearer: jnp.where(
-                    x == other, x, nearer(x, limit)
-                ),
-                start,
-                twice,
-                bound,
-            )
+    scaled = given.scaled(time)
+    start, twice = map(_numbers, (scaled, given.scaled(2 * time)))
+
+    def within(x, other, low, high):
+        return jnp.where(x == other, x, jnp.clip(x, low, high))
+
+    start = eqx.combine(jax.tree.map(within, start, twice, *limits), scaled)
     return start if fixed is None else eqx.tree_at(fixed, start, fixed(given))
 
 
-def _limits(decay: AbstractDecay, given: tuple[Any, Any]) -> tuple[Any, Any]:
+def _numbers(decay: AbstractDecay) -> AbstractDecay:
+    return eqx.filter(decay, eqx.is_inexact_array)
+
+
+def _limits(decay: AbstractDecay, bounds: Mapping[str, Any]) -> tuple[Any, Any]:
     """Keeps times positive, and what else has natural limits within them."""
-    low, high = jnp.finfo(float).tiny, None
-    if isinstance(decay, Stretched):
-        low, high = _tree(decay, low, 0.05), _tree(decay, jnp.inf, 5.0)
-    if isinstance(decay, Double):
-        low, high = _tree(decay, low, 0.0), _tree(decay, jnp.inf, 1.0)
-    lower, upper = given
-    return low if lower is None else lower, high if upper is None else upper
-
-
-def _tree(start, time, other):
-    """Returns a tree like a decay, with one value for times and one for the rest."""
-    if isinstance(start, Stretched):
-        return eqx.tree_at(lambda s: (s.tau, s.gamma), start, (time, other))
-    return eqx.tree_at(
-        lambda s: (s.fast, s.slow, s.fraction), start, (time, time, other)
-    )
+    natural = {Stretched: {"gamma": (0.05, 5.0)}, Double: {"fraction": (0.0, 1.0)}}
+    low = jax.tree.map(lambda _: jnp.finfo(float).tiny, _numbers(decay))
+    high = jax.tree.map(lambda _: jnp.inf, low)
+    names = [name for name, x in vars(decay).items() if eqx.is_inexact_array(x)]
+    for name, pair in {**natural.get(type(decay), {}), **bounds}.items():
+        if name not in names:
+            raise ArgumentError(
+                f"`bounds` must be of numbers of `decay`, {', '.join(names)}, but has "
+                f"{name!r}."
+            )
+        lowest, highest = (getattr(side, name) for side in (low, high))
+        start, end = bound_pair(pair, f"bounds[{name!r}]", (lowest, highest))
+        where = attrgetter(name)
+        low, high = eqx.tree_at(where, low, start), eqx.tree_at(where, high, end)
+    return low, high
 
 
 class PowerLaw(eqx.Module):

@@ -5,6 +5,7 @@ from abc import abstractmethod
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -27,24 +28,42 @@ def linear_bounds(contrast: Any, offset: Any) -> tuple[Limits, Limits]:
     Raises:
         ArgumentError: If they are no pairs of numbers, or crossed.
     """
-    given = {"contrast_bounds": contrast, "offset_bounds": offset}
-    for name, pair in given.items():
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise ArgumentError(
-                f"`{name}` must be a lower and a higher number, `None` for no bound, "
-                f"but is {pair!r}."
-            )
-        low, high = (
-            empty if x is None else float(single(real(x, name), name))
-            for x, empty in zip(pair, (-math.inf, math.inf), strict=True)
-        )
-        if not low <= high:
-            raise ArgumentError(
-                f"`{name}` must be a lower and a higher number, but are {low:g} and "
-                f"{high:g}. Give the lower one first."
-            )
-    lows, highs = zip(contrast, offset, strict=True)
+    pairs = [
+        bound_pair(contrast, "contrast_bounds"),
+        bound_pair(offset, "offset_bounds"),
+    ]
+    lows, highs = zip(*pairs, strict=True)
     return lows, highs
+
+
+def bound_pair(
+    pair: Any, name: str, empty: tuple[float, float] = (-math.inf, math.inf)
+) -> tuple[float, float]:
+    """Returns a lower and an upper bound as numbers.
+
+    Args:
+        pair: `Limits`.
+        name: What to call them in messages.
+        empty: What stands for `None`.
+
+    Raises:
+        ArgumentError: If it is no pair of numbers, or crossed.
+    """
+    if not isinstance(pair, tuple | list | np.ndarray | jax.Array) or len(pair) != 2:
+        raise ArgumentError(
+            f"`{name}` must be a lower and a higher number, `None` for no bound, but "
+            f"is {pair!r}."
+        )
+    low, high = (
+        none if x is None else float(single(real(x, name), name))
+        for x, none in zip(pair, empty, strict=True)
+    )
+    if not low <= high:
+        raise ArgumentError(
+            f"`{name}` must be a lower and a higher number, but are {low:g} and "
+            f"{high:g}. Give the lower one first."
+        )
+    return low, high
 
 
 class AbstractScaling(eqx.Module):

@@ -1,6 +1,6 @@
 """Parts of measured maps: angles, frames, and a diagonal to look at."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import pi
 from typing import Any
 
@@ -77,12 +77,15 @@ def check_ranges(phi_ranges: Any) -> list[tuple[float, float]]:
         ArgumentError: If they are no pairs, or not in radians.
     """
     text = "`phi_ranges` must be pairs of angles in radians, as `[(-0.1, 0.1)]`, but "
-    try:
-        ranges = np.asarray(phi_ranges, float)
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(f"{text}is {phi_ranges!r}.") from error
-    if ranges.size and (ranges.ndim != 2 or ranges.shape[1] != 2):
+    if isinstance(phi_ranges, str) or not isinstance(phi_ranges, Iterable):
         raise ArgumentError(f"{text}is {phi_ranges!r}.")
+    given = phi_ranges if isinstance(phi_ranges, tuple) else list(phi_ranges)
+    try:
+        ranges = np.asarray(given) if given else np.zeros((0, 2))
+    except ValueError as error:
+        raise ArgumentError(f"{text}is {given!r}.") from error
+    if ranges.dtype.kind not in "iuf" or ranges.ndim != 2 or ranges.shape[1] != 2:
+        raise ArgumentError(f"{text}is {given!r}.")
     pairs = [(float(low), float(high)) for low, high in ranges]
     for low, high in pairs:
         if not max(abs(low), abs(high)) <= 2 * pi + 1e-3:
