@@ -32,7 +32,7 @@ def faces(kind, last):
     return em.Boundaries(x=(em.CPML(12), last), **across)
 
 
-def channel(kind, shape, permittivity, last, grid=None, **options):
+def channel(kind, shape, permittivity, last, **options):
     """A strip or a duct along x in which plane waves travel."""
     solid = kind.startswith("3-D")
     grid = Grid.uniform((shape, 4, 4) if solid else (shape, 4), CELL)

@@ -7,6 +7,7 @@ import pytest
 
 from physax._checks import ArgumentError
 from physax.xpcs import Double, OneTime, Simple, Stretched, fit_g2, power_law
+from physax.xpcs._fit_g2 import _limits
 
 
 pytestmark = pytest.mark.x64
@@ -98,6 +99,13 @@ def test_bounds_hold_and_times_start_within_them():
     one = OneTime(LAGS, [1 + 0.2 * np.exp(-2 * LAGS / LAGS[40])], NOISE, Q[:1])
     above = fit_g2(one, Simple(LAGS[40]), bounds={"tau": (2 * LAGS[40], None)})
     assert np.isclose(above.tau[0], 2 * LAGS[40], rtol=1e-12, atol=0)
+
+
+def test_where_no_bound_is_given_the_natural_one_stays():
+    low, high = _limits(Stretched(), {"gamma": (None, 1.5)})
+    assert (low.gamma, high.gamma) == (0.05, 1.5)
+    assert low.tau > 0
+    assert high.tau == np.inf
 
 
 def test_bounds_of_one_number_leave_the_others():

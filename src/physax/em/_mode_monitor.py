@@ -127,7 +127,7 @@ class ModeMonitor(AbstractSpectralMonitor):
         other = 1 - axis
         half = stagger(out, 2)[other]
         widths = setup.sample_widths(other, half)[slice(*line[other])]
-        e, h = (out, partner) if out == "Ez" else (partner, out)
+        e, h = sorted((out, partner))
         u = jnp.sum(fields[e] * values[h] * widths, axis=-1)
         v = jnp.sum(values[e] * fields[h] * widths, axis=-1)
         norm = jnp.sum(fields[e] * fields[h] * widths, axis=-1)

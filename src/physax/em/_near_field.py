@@ -13,6 +13,7 @@ from ..grid import Box
 from ..units import ETA_0, FEMTO
 from ._boundaries import PEC, PMC, Bloch, Periodic
 from ._components import AXES, stagger
+from ._faces import Face
 from ._flux import poynting_pairs
 from ._frame import Frame, Point, as_point, check_point, check_size
 from ._monitors import AbstractSpectralMonitor, Read, as_frequencies, sample_coordinates
@@ -168,11 +169,10 @@ class NearFieldMonitor(AbstractSpectralMonitor):
         reads = []
         for face in faces:
             normal, high = AXES.index(face[1]), face[0] == "+"
-            node = spans[normal][1 if high else 0]
+            end = Face(normal, high, spans[normal][1 if high else 0])
             for electric, magnetic, _ in poynting_pairs(normal, frame.components.names):
                 for name in (electric, magnetic):
-                    outside = node if high else node - 1
-                    at = node if name[0] == "E" else outside
+                    at = end.node if name[0] == "E" else end.outside
                     box = _face_box(frame, name, spans, normal, at)
                     reads.append(Read(f"{name} {face}", name, box))
             frame.warn_in_layer(reads[-1].box, f"Face {face} of {what}", (normal,))

@@ -171,13 +171,11 @@ class PlaneWave(AbstractSource):
         # About a mirror E is even, along its normal odd.
         mirror = PEC if self.component[1] == AXES[axis] else PMC
         border = 0, len(frame.nodes[axis]) - 1
-        # Without an exit the total field goes on to that end of the grid.
-        left_out = None
-        if axis == self.axis and not self.exit:
-            left_out = self.direction[0] == "+"
+        far = self.direction[0] == "+"
         out = []
         for end, node in enumerate(nodes):
-            if left_out == bool(end):
+            if axis == self.axis and end == far and not self.exit:
+                # There the total field goes on to the end of the grid.
                 continue
             if node != border[end]:
                 out.append(Face(axis, bool(end), node))

@@ -378,9 +378,8 @@ def mode_fields(port: Port, mode: SlabMode, setup: Setup) -> dict[str, Array]:
     terms = parts.magnetic_terms if out == "Ez" else parts.electric_terms
     term = next(t for t in terms if t.axis == port.axis and t.source == out)
     # E is the same both ways, H turns round.
-    names = (out, term.target) if out == "Ez" else (term.target, out)
-    magnetic = -term.sign * port.sign * mode.magnetic
-    return dict(zip(names, (mode.electric, magnetic), strict=True))
+    e, h = sorted((out, term.target))
+    return {e: mode.electric, h: -term.sign * port.sign * mode.magnetic}
 
 
 def phase_per_cell(

@@ -136,15 +136,8 @@ def curve_fit(
     data = (xdata, ydata, extra)
     if residual is _whitened:
         data = jax.tree.map(lambda x: x[None], data)
-    elif (
-        isinstance(xdata, np.ndarray | jax.Array)
-        and xdata.shape[1:] == ydata.shape != xdata.shape[:1]
-    ):
-        raise ArgumentError(
-            f"`xdata` must have a first axis of {len(ydata)} points, as `ydata` has, "
-            f"but has shape {xdata.shape}. Of several independent variables give a "
-            "tuple: `tuple(xdata)`."
-        )
+    else:
+        _check_points(xdata, ydata)
     problem = LeastSquares(
         jax.tree_util.Partial(residual, f=f),
         start,
@@ -155,6 +148,17 @@ def curve_fit(
     )
     found = least_squares(problem, method, throw=True)
     return CurveFit(np.asarray(found.parameters), np.asarray(found.covariance), found)
+
+
+def _check_points(xdata, ydata) -> None:
+    """Refuses rows of independent variables, as SciPy takes them."""
+    rows = isinstance(xdata, np.ndarray | jax.Array)
+    if rows and xdata.shape[1:] == ydata.shape != xdata.shape[:1]:
+        raise ArgumentError(
+            f"`xdata` must have a first axis of {len(ydata)} points, as `ydata` has, "
+            f"but has shape {xdata.shape}. Of several independent variables give a "
+            "tuple: `tuple(xdata)`."
+        )
 
 
 def _checked(x, name: str, check_finite: bool):

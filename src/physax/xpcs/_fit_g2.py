@@ -117,8 +117,8 @@ def fit_g2(
         data: The curves.
         decay: The shape, whose other numbers are starts; by default `Stretched()`.
         bounds: A lower and an upper one of numbers of `decay` by name, as
-            `{"gamma": (0.5, 1.5)}`; those that are not named are positive, `gamma` is
-            from 0.05 to 5, `fraction` from 0 to 1.
+            `{"gamma": (0.5, 1.5)}`; where none is given numbers are positive, `gamma`
+            is from 0.05 to 5, `fraction` from 0 to 1.
         fixed: Picks numbers of `decay` that stay: `lambda d: d.gamma`.
         contrast_bounds: Lower and upper bound of the contrasts.
         offset_bounds: Likewise of the offsets; `(1.0, 1.0)` holds them.
@@ -201,20 +201,26 @@ def _numbers(decay: AbstractDecay) -> AbstractDecay:
 
 def _limits(decay: AbstractDecay, bounds: Mapping[str, Any]) -> tuple[Any, Any]:
     """Keeps times positive, and what else has natural limits within them."""
-    natural = {Stretched: {"gamma": (0.05, 5.0)}, Double: {"fraction": (0.0, 1.0)}}
+    natural = {}
+    if isinstance(decay, Stretched):
+        natural = {"gamma": (0.05, 5.0)}
+    if isinstance(decay, Double):
+        natural = {"fraction": (0.0, 1.0)}
     low = jax.tree.map(lambda _: jnp.finfo(float).tiny, _numbers(decay))
     high = jax.tree.map(lambda _: jnp.inf, low)
     names = [name for name, x in vars(decay).items() if eqx.is_inexact_array(x)]
-    for name, pair in {**natural.get(type(decay), {}), **bounds}.items():
+    for name, pair in (*natural.items(), *bounds.items()):
         if name not in names:
             raise ArgumentError(
                 f"`bounds` must be of numbers of `decay`, {', '.join(names)}, but has "
                 f"{name!r}."
             )
-        lowest, highest = (getattr(side, name) for side in (low, high))
-        start, end = bound_pair(pair, f"bounds[{name!r}]", (lowest, highest))
         where = attrgetter(name)
-        low, high = eqx.tree_at(where, low, start), eqx.tree_at(where, high, end)
+        limits = bound_pair(pair, f"bounds[{name!r}]", (where(low), where(high)))
+        low, high = (
+            eqx.tree_at(where, side, limit)
+            for side, limit in zip((low, high), limits, strict=True)
+        )
     return low, high
 
 

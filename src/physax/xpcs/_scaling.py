@@ -28,11 +28,11 @@ def linear_bounds(contrast: Any, offset: Any) -> tuple[Limits, Limits]:
     Raises:
         ArgumentError: If they are no pairs of numbers, or crossed.
     """
-    pairs = [
+    lows, highs = zip(
         bound_pair(contrast, "contrast_bounds"),
         bound_pair(offset, "offset_bounds"),
-    ]
-    lows, highs = zip(*pairs, strict=True)
+        strict=True,
+    )
     return lows, highs
 
 
