@@ -110,7 +110,16 @@ def test_each_key_takes_the_units_of_what_it_measures(tmp_path, capsys, old):
 PURE = {
     *("moment", "amplitude", "power", "strength", "rise", "mode", "every", "decay"),
     *("permittivity", "permeability", "conductivity", "magnetic_conductivity"),
-    *("chi2", "chi3", "cells", "order", "reflection", "kappa_max", "alpha_max"),
+    *(
+        "chi2",
+        "chi3",
+        "sigma3",
+        "cells",
+        "order",
+        "reflection",
+        "kappa_max",
+        "alpha_max",
+    ),
     *("wavevector", "segments", "outlines", "parts", "max_triangles", "layer"),
     *("steps", "checkpoint_every"),
 }

@@ -1,5 +1,6 @@
-"""Nonlinear media: harmonics, the Kerr index, derivatives, and what is refused."""
+"""Nonlinear media: harmonics, the Kerr index, losses, derivatives, and refusals."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 
 from physax import em
 from physax._checks import ArgumentError, PhysaxWarning
+from physax.em._program import build_program
+from physax.em._state import rest
 from physax.grid import Grid
 from physax.runtime import Precision
 from physax.units import EPSILON_0, SPEED_OF_LIGHT
@@ -23,11 +26,8 @@ WAVE = SPEED_OF_LIGHT / F0
 """In vacuum, at the first harmonic."""
 
 
-def through(chi2=0.0, chi3=0.0, moment=1.0):
-    """A steady wave through a slab as dense as what lies around it.
-
-    Returns the complex amplitudes of E behind it at the first three harmonics.
-    """
+def behind(moment=1.0, **powers):
+    """Returns E in the last four periods of a wave behind a slab of the same index."""
     cells, layer = 80, 20
     spacing = WAVE / INDEX / cells
     grid = Grid.uniform((3 * cells + 2 * layer,), spacing)
@@ -35,7 +35,7 @@ def through(chi2=0.0, chi3=0.0, moment=1.0):
         em.Box.from_corners(
             ((layer + 0.5 * cells) * spacing,), ((layer + 2.5 * cells) * spacing,)
         ),
-        em.Material(INDEX**2, chi2=chi2, chi3=chi3),
+        em.Material(INDEX**2, **powers),
     )
     sim = em.Simulation(
         grid,
@@ -58,7 +58,12 @@ def through(chi2=0.0, chi3=0.0, moment=1.0):
             )
         },
     )
-    found = np.ravel(em.simulate(sim).monitors["out"].values["Ez"])[-4 * PERIOD :]
+    return np.ravel(em.simulate(sim).monitors["out"].values["Ez"])[-4 * PERIOD :]
+
+
+def through(moment=1.0, **powers):
+    """Returns the complex amplitudes of `behind` at the first three harmonics."""
+    found = behind(moment, **powers)
     turns = np.arange(4 * PERIOD) / PERIOD
     orders = np.arange(1, 4)[:, None]
     return 2 * np.mean(found * np.exp(2j * np.pi * orders * turns), axis=1)
@@ -89,6 +94,118 @@ def test_second_harmonic_is_that_of_weak_waves():
     assert abs(second) == pytest.approx(want, rel=0.01)
 
 
+@pytest.mark.x64
+def test_two_photons_are_absorbed_as_by_theory():
+    plain, length = behind(), 2 * WAVE / INDEX
+    turn = np.exp(2j * np.pi * np.arange(plain.size) / PERIOD)
+    moment = 1e9 / abs(2 * np.mean(plain * turn))
+    plain = plain * moment
+    intensity = INDEX * EPSILON_0 * SPEED_OF_LIGHT / 2 * 1e18
+    for strength in (0.01, 0.3):
+        beta = strength / intensity / length
+        sigma3 = float(em.two_photon_conductivity(beta, INDEX))
+        found = behind(moment, sigma3=sigma3)
+        # Without dispersion each value decays for itself: dE/dz = -sigma3 eta E^3 / 2.
+        eta = 1 / (EPSILON_0 * SPEED_OF_LIGHT * INDEX)
+        want = plain / np.sqrt(1 + sigma3 * eta * plain**2 * length)
+        change = np.max(np.abs(want - plain))
+        np.testing.assert_allclose(found, want, rtol=0, atol=0.015 * change)
+        lost = 1 - abs(np.mean(found * turn) / np.mean(plain * turn)) ** 2
+        # dI/dz = -beta I^2 leaves out the third harmonic.
+        expected = strength / (1 + strength)
+        assert lost == pytest.approx(expected, rel=0.01 + 0.1 * strength)
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize(("strength", "error"), [(0.01, 1e-10), (0.1, 1e-5)])
+def test_circular_waves_of_any_strength_see_one_index(strength, error):
+    cells, steps, index2, chi3 = 40, 200, 2.0, 1e-18
+    box = ((0, 2), (0, 2), (0, cells))
+    sim = em.Simulation(
+        Grid.uniform((2, 2, cells), CELL),
+        em.Medium(index2, nonlinearities=em.Nonlinearity(box, chi3=chi3)),
+        em.Boundaries.all(em.Periodic()),
+        dt=0.5 * CELL / SPEED_OF_LIGHT,
+        steps=steps,
+    )
+    # |E| is the same everywhere and always: a wave of the grid with another index.
+    level, index = np.sqrt([strength * index2 / chi3, index2 * (1 + strength)])
+    ratio, k = SPEED_OF_LIGHT * float(sim.dt) / CELL, 2 * np.pi / cells
+    turn = 2 * np.arcsin(ratio * np.sin(k / 2) / index)
+    e = level * np.exp(1j * k * np.arange(cells))
+    # Half a cell and half a step away.
+    h = 1j * index * e * np.exp(1j * (k + turn) / 2)
+    state = rest(build_program(sim))
+    fields = {"Ex": e.real, "Ey": e.imag, "Hx": h.real, "Hy": h.imag}
+    whole = {
+        n: jnp.broadcast_to(jnp.asarray(f), (2, 2, cells)) for n, f in fields.items()
+    }
+    state = eqx.tree_at(lambda s: s.fields, state, state.fields | whole)
+    state = em.advance(sim, state, jnp.asarray(0), jnp.asarray(steps))
+    found = np.asarray(state.fields["Ex"] + 1j * state.fields["Ey"])
+    want = np.broadcast_to(e * np.exp(-1j * turn * steps), found.shape)
+    np.testing.assert_allclose(found, want, rtol=0, atol=error * level)
+
+
+@pytest.mark.x64
+def test_a_uniform_field_loses_what_its_equation_says_to_second_order():
+    start, sigma3, time = (0.6e9, -0.8e9), 1e-14, 4e-15
+    # |E|^2 = 1 / (1 + 2 sigma3 |E0|^2 t / epsilon) |E0|^2, along the field.
+    strength = 2 * sigma3 * 1e18 * time / (2.0 * EPSILON_0)
+    want = np.array(start) / np.sqrt(1 + strength)
+    assert strength > 3
+    errors = []
+    for steps in (512, 1024):
+        sim = em.Simulation(
+            Grid.uniform((4, 4), CELL),
+            em.Medium(
+                2.0, nonlinearities=em.Nonlinearity(((0, 4),) * 2, sigma3=sigma3)
+            ),
+            em.Boundaries.all(em.Periodic()),
+            dt=time / steps,
+            steps=steps,
+            polarisation="Hz",
+        )
+        state = rest(build_program(sim))
+        fields = dict(zip(("Ex", "Ey"), start, strict=True))
+        fields = {n: jnp.full_like(state.fields[n], v) for n, v in fields.items()}
+        state = eqx.tree_at(lambda s: s.fields, state, state.fields | fields)
+        state = em.advance(sim, state, jnp.asarray(0), jnp.asarray(steps))
+        found = np.array([np.mean(state.fields[n]) for n in fields])
+        errors.append(np.max(np.abs(found / want - 1)))
+    assert errors[1] < 2e-4
+    assert errors[0] / errors[1] == pytest.approx(4, rel=0.1)
+
+
+@pytest.mark.x64
+def test_no_step_of_two_photon_absorption_adds_energy():
+    shape, random = (12, 10), np.random.default_rng(3)
+    sigma3 = random.uniform(0, 1e-14, shape)
+    sim = em.Simulation(
+        Grid.uniform(shape, CELL),
+        em.Medium(
+            2.0, nonlinearities=em.Nonlinearity(((0, 12), (0, 10)), 0, 0, sigma3)
+        ),
+        em.Boundaries.all(em.Periodic()),
+        steps=1,
+        polarisation="Hz",
+    )
+    state = rest(build_program(sim))
+    fields = {n: 1e9 * random.normal(size=shape) for n in ("Ex", "Ey")}
+    state = eqx.tree_at(lambda s: s.fields, state, state.fields | fields)
+    energies = []
+    for n in range(60):
+        e, h = (
+            np.array([state.fields[k] for k in names])
+            for names in (("Ex", "Ey"), ("Hz",))
+        )
+        state = em.advance(sim, state, jnp.asarray(n), jnp.asarray(n + 1))
+        # That of magnetic fields is the product of those half a step before and after.
+        energies.append(np.sum(2 * e**2) + np.sum(h * np.asarray(state.fields["Hz"])))
+    assert np.all(np.diff(energies) < 0)
+    assert energies[-1] < 0.8 * energies[0]
+
+
 def block(polarisation="Hz", adjoint=None, *, chi3=2.0, layout=None, **options):
     """A strong answer in a part of a small grid; returns a function of chi3."""
     box = ((3, 11), (2, 9))
@@ -102,6 +219,7 @@ def block(polarisation="Hz", adjoint=None, *, chi3=2.0, layout=None, **options):
             box,
             chi2={n: 0.1 * chi3 * scale for n in names},
             chi3={n: chi3 * scale for n in names},
+            sigma3={n: 3e4 * chi3 * scale for n in names},
         )
         sim = em.Simulation(
             Grid.uniform((16, 12), CELL),
@@ -187,6 +305,14 @@ def test_what_does_not_go_with_nonlinear_media_is_refused():
         em.Nonlinearity(one.box, chi2=np.inf)
     with pytest.raises(ArgumentError, match="or have the shape"):
         em.Nonlinearity(one.box, chi2=np.zeros((2, 2)))
+    with pytest.raises(ArgumentError, match="`sigma3`.* at least 0, .*, but is -1e-20"):
+        em.Nonlinearity(one.box, sigma3=-1e-20)
+    with pytest.raises(ArgumentError, match="`sigma3` .* shape"):
+        em.Nonlinearity(one.box, sigma3=np.zeros((2, 2)))
+    with pytest.raises(ArgumentError, match="`sigma3` must be finite and at least 0"):
+        em.Material(2.0, sigma3=-1e-20)
+    traced = jax.jit(lambda x: em.Nonlinearity(one.box, sigma3=x).at("sigma3", "Ez"))
+    assert np.all(np.isnan(traced(-1e-20)))
     with pytest.raises(ArgumentError, match="`chi3` must be one number"):
         em.Material(2.0, chi3=[1.0, 2.0, 3.0])
 
@@ -194,10 +320,12 @@ def test_what_does_not_go_with_nonlinear_media_is_refused():
 def test_shapes_put_their_answer_where_they_are():
     grid = Grid.uniform((8, 6), CELL)
     rod = em.Structure(
-        em.Box(at(4, 3), (2 * CELL, 2.5 * CELL)), em.Material(2.0, chi3=4e-20)
+        em.Box(at(4, 3), (2 * CELL, 2.5 * CELL)),
+        em.Material(2.0, chi3=4e-20, sigma3=3e-14),
     )
     medium = em.rasterise([rod], grid, components=("Ez", "Hx", "Hy"))
     (one,) = medium.nonlinearities
     assert one.box == ((3, 6), (2, 5))
     assert float(np.sum(one.at("chi3", "Ez"))) == pytest.approx(4e-20 * 5, rel=1e-5)
+    assert float(np.sum(one.at("sigma3", "Ez"))) == pytest.approx(3e-14 * 5, rel=1e-5)
     assert em.rasterise([], grid, components=("Ez", "Hx", "Hy")).nonlinearities == ()

@@ -98,6 +98,7 @@ from ._near_field import (
 from ._nonlinear import (
     Nonlinearity as Nonlinearity,
     kerr_susceptibility as kerr_susceptibility,
+    two_photon_conductivity as two_photon_conductivity,
 )
 from ._off_diagonal import OffDiagonal as OffDiagonal
 from ._pade import PadeSpectra as PadeSpectra, pade as pade

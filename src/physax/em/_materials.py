@@ -95,7 +95,7 @@ def _conductive(name: str) -> Callable[[ArrayLike], Array]:
     return convert
 
 
-def _power(name: str) -> Callable[[ArrayLike], Array]:
+def _power(name: str, *, passive: bool = False) -> Callable[[ArrayLike], Array]:
     def convert(x):
         x = _values(x, name)
         if x.ndim:
@@ -103,6 +103,9 @@ def _power(name: str) -> Callable[[ArrayLike], Array]:
                 f"`{name}` must be one number, but has shape {x.shape}."
             )
         with jax.ensure_compile_time_eval():
+            if passive:
+                good = jnp.isfinite(x) & (x >= 0)
+                return check(x, good, f"`{name}` must be finite and at least 0")
             return check(x, jnp.isfinite(x), f"`{name}` must be finite")
 
     return convert
@@ -126,6 +129,8 @@ class Material(eqx.Module):
             is checked where all are known: traced ones may let fields grow.
         chi2: Susceptibility of second order in m/V; see `Nonlinearity`.
         chi3: Of third order in m^2/V^2; from a Kerr index by `kerr_susceptibility`.
+        sigma3: Conductivity of third order in S m/V^2, not negative; from a coefficient
+            of two-photon absorption by `two_photon_conductivity`.
         valid: Shortest and longest wavelength in vacuum, in metres, at which the
             numbers hold: those of `library` have it, and `scene` and `graded_grid`
             refuse others. `None` if unknown.
@@ -148,6 +153,9 @@ class Material(eqx.Module):
     poles: tuple[AbstractPole, ...] = eqx.field(converter=as_poles, default=())
     chi2: Float[Array, ""] = eqx.field(converter=_power("chi2"), default=0.0)
     chi3: Float[Array, ""] = eqx.field(converter=_power("chi3"), default=0.0)
+    sigma3: Float[Array, ""] = eqx.field(
+        converter=_power("sigma3", passive=True), default=0.0
+    )
     valid: tuple[float, float] | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):

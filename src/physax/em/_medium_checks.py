@@ -76,8 +76,8 @@ def _check_nonlinearities(medium: Medium, names: tuple[str, ...], shape) -> None
         what = f"nonlinearity {number}"
         check_inside(one.box, shape, what)
         for name in (n for n in names if n[0] == "E"):
-            one.at("chi2", name)
-            one.at("chi3", name)
+            for prop in one.given():
+                one.at(prop, name)
         for other in many[:number]:
             if meet(other.box, one.box):
                 raise ArgumentError(

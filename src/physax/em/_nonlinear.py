@@ -15,11 +15,14 @@ from ..units import EPSILON_0, SPEED_OF_LIGHT
 from ._boxes import as_box, size_of
 
 
-Susceptibility = Float[Array, "..."] | dict[str, Float[Array, "..."]]
+Coefficient = Float[Array, "..."] | dict[str, Float[Array, "..."]]
+
+COEFFICIENTS = "chi2", "chi3", "sigma3"
+"""The attributes of a `Nonlinearity` beside its box, and of a `Material`."""
 
 
-def _susceptibility(name: str) -> Callable[[Any], Susceptibility]:
-    """Makes a converter that refuses what is not real and finite."""
+def _coefficient(name: str, *, passive: bool = False) -> Callable[[Any], Coefficient]:
+    """Makes a converter that refuses what is not real and finite, or amplifies."""
 
     def one(value, where=""):
         value = as_array(value, name)
@@ -30,9 +33,17 @@ def _susceptibility(name: str) -> Callable[[Any], Susceptibility]:
             raise ArgumentError(
                 f"`{name}`{where} must be real, but has dtype {value.dtype}."
             )
-        known = not isinstance(value, jax.core.Tracer)
-        if known and not np.all(np.isfinite(np.asarray(value))):
+        if isinstance(value, jax.core.Tracer):
+            # A factor, so that the derivative is NaN, too.
+            return value * jnp.where(value >= 0, 1, jnp.nan) if passive else value
+        host = np.asarray(value)
+        if not np.all(np.isfinite(host)):
             raise ArgumentError(f"`{name}`{where} must be finite.")
+        if passive and np.any(host < 0):
+            raise ArgumentError(
+                f"`{name}`{where} must be at least 0, or the medium amplifies, but is "
+                f"{np.min(host):g}."
+            )
         return value
 
     def convert(value):
@@ -48,32 +59,42 @@ def _susceptibility(name: str) -> Callable[[Any], Susceptibility]:
     return convert
 
 
-class Nonlinearity(eqx.Module):
-    r"""What powers of the field add to its displacement in a box of cells.
+def _or_none(convert: Callable[[Any], Coefficient]):
+    return lambda value: None if value is None else convert(value)
 
-    $D_i = \epsilon_0 (\epsilon E_i + \chi_2 E_i^2 + \chi_3 |E|^2 E_i)$, without delay:
-    the equation is solved for E in each cell and step. Where $\chi_3$ is that of
-    $P = \epsilon_0 \chi^{(3)} E^3$ for one polarisation, a wave sees the Kerr index
-    $n_2 = 3 \chi_3 / (4 n^2 \epsilon_0 c)$. Reference: Boyd, *Nonlinear Optics*, 3rd
-    edition (2008), chapters 1 and 4.
+
+class Nonlinearity(eqx.Module):
+    r"""What powers of the field add to displacement and current in a box of cells.
+
+    $D_i = \epsilon_0 (\epsilon E_i + \chi_2 E_i^2 + \chi_3 |E|^2 E_i)$ and
+    $J_i = \sigma E_i + \sigma_3 |E|^2 E_i$, without delay: the equation is solved for E
+    in each cell and step. Where $\chi_3$ is that of $P = \epsilon_0 \chi^{(3)} E^3$ for
+    one polarisation, a wave sees the Kerr index
+    $n_2 = 3 \chi_3 / (4 n^2 \epsilon_0 c)$, and pairs of photons are absorbed with
+    $\beta = 3 \sigma_3 / (2 n^2 \epsilon_0^2 c^2)$. Reference: Boyd, *Nonlinear
+    Optics*, 3rd edition (2008), chapters 1, 4 and 12.
 
     Attributes:
         box: For each axis the first cell and one past the last.
         chi2: In m/V: one number, an array of the shape of the box, or one of these for
             each electric component.
         chi3: In m^2/V^2, likewise.
+        sigma3: In S m/V^2, likewise and not negative; `None` for none.
 
     Raises:
         ArgumentError: If a value is not real and finite, or not of the shape of the
-            box.
+            box, or `sigma3` is negative. One that is traced gives NaN.
     """
 
     box: Box = eqx.field(static=True, converter=as_box)
-    chi2: Susceptibility = eqx.field(converter=_susceptibility("chi2"), default=0.0)
-    chi3: Susceptibility = eqx.field(converter=_susceptibility("chi3"), default=0.0)
+    chi2: Coefficient = eqx.field(converter=_coefficient("chi2"), default=0.0)
+    chi3: Coefficient = eqx.field(converter=_coefficient("chi3"), default=0.0)
+    sigma3: Coefficient | None = eqx.field(
+        converter=_or_none(_coefficient("sigma3", passive=True)), default=None
+    )
 
     def __check_init__(self):
-        for name in ("chi2", "chi3"):
+        for name in self.given():
             given = getattr(self, name)
             for entry in given.values() if isinstance(given, dict) else (given,):
                 if entry.ndim and entry.shape != size_of(self.box):
@@ -82,9 +103,13 @@ class Nonlinearity(eqx.Module):
                         f"{size_of(self.box)} of its box, but has shape {entry.shape}."
                     )
 
+    def given(self) -> tuple[str, ...]:
+        """Returns the names of the coefficients that there are."""
+        return tuple(n for n in COEFFICIENTS if getattr(self, n) is not None)
+
     def at(self, prop: str, component: str) -> Float[Array, "*box"]:
-        """Returns a susceptibility at each sample of a component in the box."""
-        entry = getattr(self, prop)
+        """Returns a coefficient at each sample of a component in the box."""
+        entry = getattr(self, prop) if prop in self.given() else jnp.zeros(())
         if isinstance(entry, dict):
             if component not in entry:
                 raise ArgumentError(
@@ -109,3 +134,19 @@ def kerr_susceptibility(
     """
     scale = 4 / 3 * EPSILON_0 * SPEED_OF_LIGHT
     return scale * as_array(index, "index") ** 2 * as_array(n2, "n2")
+
+
+def two_photon_conductivity(
+    beta: Float[ArrayLike, "..."], index: Float[ArrayLike, "..."]
+) -> Float[Array, "..."]:
+    r"""Returns $\sigma_3 = \frac{2}{3} n^2 \epsilon_0^2 c^2 \beta$ in S m/V^2.
+
+    Args:
+        beta: Coefficient of two-photon absorption in m/W: $dI/dz = -\beta I^2$.
+        index: Linear index.
+
+    Returns:
+        The conductivity for a wave of one polarisation (Boyd, section 12.5).
+    """
+    scale = 2 / 3 * (EPSILON_0 * SPEED_OF_LIGHT) ** 2
+    return scale * as_array(index, "index") ** 2 * as_array(beta, "beta")

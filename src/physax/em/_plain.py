@@ -40,8 +40,8 @@ def blemishes(medium: Medium, boxes: Iterable[Box]) -> dict[str, list[Array]]:
             add("entries beside the diagonal", one.box, box, one.inverse)
         for one in medium.nonlinearities:
             if meet(one.box, box):
-                both = (one.chi2, one.chi3)
-                add("a nonlinear susceptibility", one.box, box, both)
+                all_of = [getattr(one, prop) for prop in one.given()]
+                add("a nonlinear susceptibility", one.box, box, all_of)
         for one in medium.dispersions:
             if meet(one.box, box):
                 add("poles", one.box, box, one.fraction)

@@ -1,13 +1,16 @@
 """How a run steps media that answer with powers of the field."""
 
+from functools import partial
+
 import equinox as eqx
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from ..grid import Block, Box
+from ..units import EPSILON_0
 from ._boxes import cells_of, in_block, over_cuts, to_wall
-from ._nonlinear import Nonlinearity
+from ._nonlinear import COEFFICIENTS, Nonlinearity
 from ._stepper import Arrays, Stepper
 from ._tilt import neighbour_mean
 
@@ -27,6 +30,8 @@ class Powers(eqx.Module):
         spans: For each axis whether the reach has all its cells.
         chi2: By component, in the cells of the box.
         chi3: Likewise.
+        loss: A quarter of what `sigma3` adds in a step for each cube of the field;
+            empty without.
     """
 
     box: Box = eqx.field(static=True)
@@ -34,6 +39,7 @@ class Powers(eqx.Module):
     spans: tuple[bool, ...] = eqx.field(static=True)
     chi2: Arrays
     chi3: Arrays
+    loss: Arrays
 
     def inner(self) -> tuple[slice, ...]:
         """Returns the cells of the box as an index of those of its reach."""
@@ -43,6 +49,7 @@ class Powers(eqx.Module):
 def build_powers(
     one: Nonlinearity,
     names: tuple[str, ...],
+    dt: Float[Array, ""],
     grid: tuple[int, ...],
     stored: tuple[int, ...],
     block: Block,
@@ -56,6 +63,7 @@ def build_powers(
         return {
             name: jnp.pad(jnp.pad(one.at(prop, name), more, mode="edge"), pad)
             for name in names
+            if prop in one.given()
         }
 
     reach = []
@@ -64,7 +72,10 @@ def build_powers(
         # The neighbour of a cell at the border may be at the other one.
         reach.append((0, n) if wraps and (low == 0 or high == n) else near)
     spans = tuple(span == (0, n) for span, n in zip(reach, whole, strict=True))
-    return Powers(box, tuple(reach), spans, padded("chi2"), padded("chi3"))
+    chi2, chi3, sigma3 = map(padded, COEFFICIENTS)
+    # In this order: a conductivity over `EPSILON_0` alone may leave float32.
+    loss = {name: value * (dt / EPSILON_0 / 4) for name, value in sigma3.items()}
+    return Powers(box, tuple(reach), spans, chi2, chi3, loss)
 
 
 def held(
@@ -84,8 +95,9 @@ def bent(
     r"""Corrects fields that a linear half step has given.
 
     With $a = m + s$ and $N(E) = \chi_2 E^2 + \chi_3 |E|^2 E$ the field solves
-    $a E + N(E) = a E' + N(E_0)$, with $E'$ of the linear step and $E_0$ from before it.
-    The squares of the other components are those of $E'$ and $E_0$, averaged.
+    $a E + N(E) + L = a E' + N(E_0)$, with $E'$ of the linear step and $E_0$ from before
+    it. $L = l (E + E_0) (|E|^2 + |E_0|^2)$ is what $\sigma_3$ adds: it takes energy in
+    every step. The squares of the other components are averaged from where they are.
 
     Args:
         many: The nonlinear cells.
@@ -101,43 +113,90 @@ def bent(
         where, reach = (in_block(box, block) for box in (one.box, one.reach))
         linear = {name: fields[name][cells_of(reach)] for name in before}
         linear = lax.optimization_barrier(linear)
-        inner = one.inner()
-        for name in linear:
-            start = linear[name][inner]
-            chi2, chi3 = one.chi2[name], one.chi3[name]
-
-            def power(e, others, chi2=chi2, chi3=chi3):
-                return (chi2 + chi3 * e) * e * e + chi3 * others * e
-
-            others, earlier = (
-                jnp.broadcast_to(_others(one, block, own, name), own[name].shape)[inner]
-                for own in (linear, before)
-            )
-            target = power(before[name][inner], earlier)
-            drive = stepper.rows[name].drive
-            e = start
-            for _ in range(_TURNS):
-                gap = e - start + drive(power(e, others) - target, where)
-                slope = (2 * chi2 + 3 * chi3 * e) * e + chi3 * others
-                change = gap / (1 + drive(slope, where))
-                e = e - change
-            # Where the answer of the medium outgrows its linear one by far.
-            e = jnp.where(jnp.abs(change) <= _LAST * jnp.max(jnp.abs(e)), e, jnp.nan)
-            place = tuple(
-                span if parts == 1 else None
-                for span, parts in zip(where, block.parts, strict=True)
-            )
+        place = tuple(
+            span if parts == 1 else None
+            for span, parts in zip(where, block.parts, strict=True)
+        )
+        for name, e in _solved(one, stepper, where, linear, before).items():
             fields[name] = block.put(fields[name], place, e)
     return fields
 
 
-def _others(one: Powers, block: Block, fields: Arrays, name: str) -> Array | float:
+def _solved(
+    one: Powers, stepper: Stepper, where: Box, linear: Arrays, before: Arrays
+) -> Arrays:
+    """Returns the fields that solve the equation of `bent` in one box.
+
+    Args:
+        one: Its cells.
+        stepper: The coefficients.
+        where: The box in cells of the block.
+        linear: The fields in its reach after the linear half step.
+        before: And before it.
+    """
+    inner = one.inner()
+    others = partial(_others, one, stepper.block)
+    squares, earlier = ({n: e * e for n, e in own.items()} for own in (linear, before))
+    found = {name: field[inner] for name, field in linear.items()}
+    known = {
+        name: (before[name][inner], others(earlier, name)[inner]) for name in found
+    }
+    starts, changes = dict(found), {}
+    for _ in range(_TURNS):
+        for name, e in found.items():
+            # Of the other components what is known of them so far.
+            now = e, others(squares, name)[inner], *known[name]
+            more, slope = _answer(one, name, *now)
+            drive = stepper.rows[name].drive
+            gap = e - starts[name] + drive(more, where)
+            changes[name] = gap / (1 + drive(slope, where))
+            found[name] = e = e - changes[name]
+            if len(found) > 1:
+                squares[name] = squares[name].at[inner].set(e * e)
+    # Where the answer of the medium outgrows its linear one by far.
+    return {
+        name: jnp.where(
+            jnp.abs(changes[name]) <= _LAST * jnp.max(jnp.abs(e)), e, jnp.nan
+        )
+        for name, e in found.items()
+    }
+
+
+def _answer(
+    one: Powers, name: str, e: Array, others: Array, first: Array, earlier: Array
+) -> tuple[Array, Array]:
+    """Returns what takes the field to `e` beside the linear step, and its derivative.
+
+    Args:
+        one: The cells.
+        name: The component.
+        e: It after the step.
+        others: The squares of the other components then.
+        first: The component before the step.
+        earlier: The squares of the others then.
+    """
+    chi2, chi3, loss = one.chi2[name], one.chi3[name], one.loss.get(name)
+
+    def power(e, others):
+        return (chi2 + chi3 * e) * e * e + chi3 * others * e
+
+    more = power(e, others) - power(first, earlier)
+    slope = (2 * chi2 + 3 * chi3 * e) * e + chi3 * others
+    if loss is None:
+        return more, slope
+    squares = e * e + others + first * first + earlier
+    return (
+        more + loss * (e + first) * squares,
+        slope + loss * (squares + 2 * e * (e + first)),
+    )
+
+
+def _others(one: Powers, block: Block, squares: Arrays, name: str) -> Array:
     """Returns the sum of squares of the other components where one is sampled."""
-    total = 0.0
-    for other, field in fields.items():
+    total = jnp.zeros_like(squares[name])
+    for other, square in squares.items():
         if other == name:
             continue
-        square = field * field
         for component, after in ((other, False), (name, True)):
             square = neighbour_mean(one.spans, block, square, component, after=after)
         total = total + square

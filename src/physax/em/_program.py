@@ -254,7 +254,8 @@ def _extras(sim: Simulation, stored: tuple[int, ...], block: Block) -> tuple:
         for one in medium.off_diagonals
     )
     powers = tuple(
-        build_powers(one, names, shape, stored, block) for one in medium.nonlinearities
+        build_powers(one, names, sim.dt, shape, stored, block)
+        for one in medium.nonlinearities
     )
     return responses, tilts, powers
 

@@ -26,7 +26,7 @@ from ._dispersion import Dispersion
 from ._materials import Material
 from ._medium import Medium, Property
 from ._metal import Metal, outside
-from ._nonlinear import Nonlinearity
+from ._nonlinear import COEFFICIENTS, Nonlinearity
 from ._overlap import control_volumes
 from ._poles import AbstractPole
 from ._shapes import AbstractShape, Structure, painted
@@ -201,7 +201,9 @@ def _check_around_metal(
         why = "a tensor among the materials"
     elif averaging != "volume":
         why = f"`averaging={averaging!r}`"
-    elif not all(_is_zero(m.chi2) and _is_zero(m.chi3) for m in materials):
+    elif not all(
+        _is_zero(getattr(m, prop)) for m in materials for prop in COEFFICIENTS
+    ):
         why = "a nonlinear material"
     if why is not None:
         raise ArgumentError(
@@ -285,9 +287,9 @@ class _Canvas(NamedTuple):
         return reduce(add, map(mul, parts, own))
 
     def powers(self, names: Sequence[str]) -> tuple[Nonlinearity, ...]:
-        """Returns nonlinear susceptibilities in the smallest box that holds them."""
+        """Returns nonlinear answers in the smallest box that holds them."""
         shape, whole = self.grid.shape, {}
-        for prop in ("chi2", "chi3"):
+        for prop in COEFFICIENTS:
             if not all(_is_zero(getattr(m, prop)) for m in self.materials):
                 whole[prop] = {
                     c: jnp.broadcast_to(self.painted(prop, c), shape) for c in names
