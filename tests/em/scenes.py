@@ -175,6 +175,26 @@ def cylindrical():
     )
 
 
+def absorbers():
+    """Absorbers with a random medium in them, beside a layer and a wall."""
+    eps = random_permittivity((36, 40))
+    return em.Simulation(
+        Grid.uniform(eps.shape, CELL),
+        em.Medium(eps, conductivity=1e3 * (eps - 1)),
+        em.Boundaries(
+            x=(em.PEC(), em.Absorber(20)), y=(em.CPML(8), em.Absorber(20, 2, 1e-2))
+        ),
+        polarisation="Hz",
+        steps=30,
+        sources={"dipole": em.Dipole("Ex", at(10.6, 14), PULSE, moment=1e-6)},
+        monitors={
+            "fields": em.FieldMonitor(("Ey",), at(10, 14), at(8, 8), FREQUENCIES),
+            "flux": em.FluxMonitor("y", at(8, 16), at(14, 0), FREQUENCIES),
+            "energy": em.EnergyMonitor(every=5),
+        },
+    )
+
+
 SCENES = {
     "1-D": one_dimensional,
     "Ez": partial(two_dimensional, "Ez"),
@@ -183,6 +203,7 @@ SCENES = {
     "bloch": bloch,
     "3-D": three_dimensional,
     "rz": cylindrical,
+    "absorbers": absorbers,
 }
 
 

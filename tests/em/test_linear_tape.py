@@ -95,7 +95,7 @@ def check(got, want, tolerance=1e-10):
 
 
 @pytest.mark.slow(after=1)
-@pytest.mark.parametrize("scene", ["1-D", "walls", "bloch", "rz"])
+@pytest.mark.parametrize("scene", ["1-D", "walls", "bloch", "rz", "absorbers"])
 def test_tape_agrees_with_the_loop_itself(scene):
     sim = linear(scene)
     want = gradient(sim, em.Direct())

@@ -33,6 +33,7 @@ MESHES = [
     pytest.param("Hz", (4, 2), marks=x64),
     pytest.param("walls", (2, 4), marks=x64),
     pytest.param("bloch", (4, 2), marks=x64),
+    pytest.param("absorbers", (4, 2), marks=x64),
     # A layer of 10 cells around the axis is thicker than a block of 8.
     pytest.param("rz", (4, 2), marks=x64),
     ("3-D", (1, 4, 1)),

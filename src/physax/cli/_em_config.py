@@ -43,8 +43,9 @@ structures:
   - shape: {type: Cylinder, centre_um: [0, 0], radius_um: 0.1}
     material: {permittivity: 2.09}
 
-# x, y, z: one face for both ends, or [low, high]. CPML {cells} (outside of size), PEC,
-# PMC, Periodic, Bloch {wavevector}. Left out: layers of half a wavelength.
+# x, y, z: one face for both ends, or [low, high]. CPML {cells} (outside of size),
+# Absorber {cells} (for metals that reach the end), PEC, PMC, Periodic, Bloch
+# {wavevector}. Left out: layers of half a wavelength.
 boundaries:
   x: {type: CPML, cells: 12}
   y: {type: CPML, cells: 12}

@@ -100,7 +100,8 @@ def check_cells(
     shape = [max(1, round(length / spacing)) for length in size]
     for axis in range(len(size)):
         layers = () if faces is None else faces.axis(axis)
-        shape[axis] += sum(one.cells for one in layers if isinstance(one, em.CPML))
+        found = [one for one in layers if isinstance(one, em.CPML | em.Absorber)]
+        shape[axis] += sum(one.cells for one in found)
     remedy = "Lengths are in metres where a key has no unit, as `size_um`."
     _extent.check_fields(shape, spacing, key, remedy)
 

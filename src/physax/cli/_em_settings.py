@@ -56,7 +56,7 @@ class AbstractFace(ABC):  # noqa: B024
     """A face of the grid, of those in `physax.em`."""
 
 
-FACES = (em.PEC, em.PMC, em.CPML, em.Periodic, em.Bloch)
+FACES = (em.PEC, em.PMC, em.CPML, em.Absorber, em.Periodic, em.Bloch)
 for _face in FACES:
     AbstractFace.register(_face)
 

@@ -1,5 +1,6 @@
 """Light: Maxwell's equations in the time domain (FDTD)."""
 
+from ._absorber import Absorber as Absorber
 from ._adjoint_bytes import adjoint_bytes as adjoint_bytes
 from ._adjoint_seconds import adjoint_seconds as adjoint_seconds
 from ._adjoints import (

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, finite, traced, warn
 from ..grid import Grid
+from ._absorber import Absorber
 from ._components import AXES, CYLINDRICAL_AXES
 from ._cpml import CPML
 
@@ -46,7 +47,9 @@ class Bloch(eqx.Module):
     wavevector: Float[Array, ""] = eqx.field(converter=finite("wavevector"))
 
 
-Face = PEC | PMC | CPML | Periodic | Bloch
+Layer = CPML | Absorber
+
+Face = PEC | PMC | Layer | Periodic | Bloch
 
 
 def _pair(value: Any) -> Any:
@@ -87,20 +90,19 @@ class Boundaries(eqx.Module):
     r: tuple[Face | None, Face] | None = eqx.field(converter=_outer, default=None)
 
     def __check_init__(self):
-        walls = (PEC, PMC, CPML)
+        walls = (PEC, PMC, Layer)
         if self.r is not None and not (
             len(self.r) == 2
             and isinstance(self.r[1], walls)
             and isinstance(self.r[0], (*walls, type(None)))
         ):
             raise ArgumentError(
-                "`r` must be the outer face, `PEC()`, `PMC()` or a `CPML`, or a pair "
+                "`r` must be the outer face, `PEC()`, `PMC()` or a layer, or a pair "
                 f"of inner and outer ones, but is {self.r!r}."
             )
         for axis in ("x", "y", "z"):
             pair = getattr(self, axis)
-            known = (PEC, PMC, CPML, Periodic, Bloch)
-            if len(pair) != 2 or not all(isinstance(face, known) for face in pair):
+            if len(pair) != 2 or not all(isinstance(face, Face) for face in pair):
                 raise ArgumentError(
                     f"`{axis}` must be a face, such as `CPML(10)`, or a pair "
                     f"of them, but is {pair!r}."
@@ -129,9 +131,8 @@ class Boundaries(eqx.Module):
         return AXES[:ndim] if self.r is None else CYLINDRICAL_AXES[:ndim]
 
 
-# At the default target, 10^(-0.6 cells), thinner layers send back some 1e-4 of the
-# amplitude.
-_FEW = 8
+# Thinner layers send back some 1e-4 of the amplitude or more.
+_FEW = {CPML: 8, Absorber: 20}
 
 
 def check_boundaries(
@@ -156,7 +157,7 @@ def check_boundaries(
         )
     _refuse_extra(boundaries, grid)
     for axis, name in enumerate(boundaries.names(grid.ndim)):
-        layers = [f for f in boundaries.axis(axis) if isinstance(f, CPML)]
+        layers = [f for f in boundaries.axis(axis) if isinstance(f, Layer)]
         total = sum(layer.cells for layer in layers)
         if total >= grid.shape[axis]:
             raise ArgumentError(
@@ -165,9 +166,10 @@ def check_boundaries(
                 "thinner layers or a larger grid."
             )
         for layer in layers:
-            if layer.cells < _FEW:
+            few = _FEW[type(layer)]
+            if layer.cells < few:
                 warn(
-                    f"`boundaries` along {name} should have layers of at least {_FEW} "
+                    f"`boundaries` along {name} should have layers of at least {few} "
                     f"cells, but one has {layer.cells}: it reflects visibly.",
                 )
 
@@ -194,10 +196,18 @@ def _alike(one: Face, other: Face | None) -> bool:
     return all(traced(pair) or bool(np.all(np.equal(*pair))) for pair in pairs)
 
 
-def layer_cells(boundaries: Boundaries, axis: int) -> tuple[int, int]:
-    """Returns the cells that the absorbing layers of an axis take, low and high."""
-    low, high = boundaries.axis(axis)
-    return (
-        low.cells if isinstance(low, CPML) else 0,
-        high.cells if isinstance(high, CPML) else 0,
+def layer_cells(
+    boundaries: Boundaries, axis: int, kind: Any = Layer
+) -> tuple[int, int]:
+    """Returns the cells that layers of a kind take of an axis, low and high."""
+    low, high = (
+        face.cells if isinstance(face, Layer) and isinstance(face, kind) else 0
+        for face in boundaries.axis(axis)
     )
+    return low, high
+
+
+def absorbing_axes(boundaries: Boundaries, ndim: int) -> list[int]:
+    """Returns the axes that have an `Absorber`."""
+    axes = range(ndim)
+    return [axis for axis in axes if any(layer_cells(boundaries, axis, Absorber))]

@@ -11,6 +11,7 @@ from jaxtyping import Array, Complex, Float
 from .._checks import ArgumentError
 from ..grid import Grid
 from ..units import EPSILON_0, ETA_0
+from ._absorber import Absorber
 from ._boundaries import PMC, Bloch, Boundaries, Periodic
 from ._components import AXES, stagger
 from ._cpml import CPML, cpml_coefficients
@@ -41,7 +42,7 @@ def section_ends(boundaries: Boundaries | None) -> tuple[Ends, Open]:
         Both.
 
     Raises:
-        ArgumentError: If a face is a `Bloch` face.
+        ArgumentError: If a face is a `Bloch` face or an `Absorber`.
     """
     if boundaries is None:
         closed, beyond = (False, False), (True, True)
@@ -57,6 +58,11 @@ def section_ends(boundaries: Boundaries | None) -> tuple[Ends, Open]:
         periodic = isinstance(faces[0], Periodic)
         low, high = (isinstance(face, PMC) for face in faces)
         ends.append(None if periodic else (low, high))
+        if any(isinstance(face, Absorber) for face in faces):
+            raise ArgumentError(
+                f"`boundaries` along {AXES[axis]} must not be an `Absorber` here: it "
+                "has no frequency domain. Use a `CPML`."
+            )
         low, high = (isinstance(face, CPML) for face in faces)
         open_.append((low, high))
     return tuple(ends), (open_[0], open_[1])

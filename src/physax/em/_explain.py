@@ -5,9 +5,9 @@ from ..runtime import MemoryLimitError
 from ._adjoint_bytes import adjoint_bytes, recorded_bytes
 from ._adjoint_seconds import adjoint_seconds, run_seconds
 from ._adjoints import AbstractAdjoint, Checkpointed, Direct
+from ._boundaries import absorbing_axes
 from ._frequency_domain import FrequencyDomain
 from ._linear_tape import LinearTape
-from ._medium import Medium
 from ._memory import state_bytes
 from ._reversible import LARGEST, Reversible, amplification
 from ._simulate import check_types
@@ -53,8 +53,9 @@ def _told(size: int) -> str:
     return f"{value:.3g} {units[0]}"
 
 
-def _refused(medium: Medium) -> dict[type, str]:
-    """Returns the adjoints that cannot serve a medium, and why."""
+def _refused(sim: Simulation) -> dict[type, str]:
+    """Returns the adjoints that cannot serve a simulation, and why."""
+    medium = sim.medium
     if medium.nonlinearities:
         kinds = (LinearTape, Reversible, FrequencyDomain)
         return dict.fromkeys(kinds, "the medium is nonlinear")
@@ -63,6 +64,8 @@ def _refused(medium: Medium) -> dict[type, str]:
         return dict.fromkeys((Reversible, FrequencyDomain), why)
     if medium.dispersions:
         return {Reversible: "it cannot undo poles"}
+    if absorbing_axes(sim.boundaries, sim.grid.ndim):
+        return {Reversible: "it cannot undo absorbers"}
     return {}
 
 
@@ -93,7 +96,7 @@ def explain(
         for one, time, serves in _CHOICES
         if adjoint is None or _alike(adjoint, one)
     ]
-    refused = _refused(sim.medium)
+    refused = _refused(sim)
     chosen = [row for row in chosen if not isinstance(row[0], tuple(refused))]
     plain, untimed = run_seconds(sim) if timed else 1.0, []
     for one, time, serves in chosen:

@@ -19,16 +19,16 @@ from ._boundaries import Bloch, Periodic
 from ._boxes import cells_of, to_wall
 from ._dispersion import Response, build_response
 from ._injection import Injection
-from ._layers import build_axis, stored_cells
+from ._layers import build_axis, build_decay, stored_cells
 from ._medium import PROPERTIES, REGIONAL, DesignRegion, Medium
 from ._metal import Metal
 from ._monitors import AbstractMonitor, AbstractSpectralMonitor, Read, Sampling
 from ._plane_wave import IncidentLine, PlaneWave
 from ._powers import Powers, build_powers
-from ._row import Row, build_row
+from ._row import Row, build_row, faded
 from ._setup import Setup
 from ._simulation import Simulation
-from ._stepper import Stepper
+from ._stepper import Stepper, along
 from ._tilt import Tilt, build_tilt, with_weights
 
 
@@ -162,12 +162,14 @@ def outline(
     )
     medium = cast(_padded(sim.medium, grid.shape, size))
     step_length = SPEED_OF_LIGHT * sim.dt
-    rows = {n: cast(build_row(medium, n, step_length)) for n in parts.names}
+    fades = {n: _fade(sim, n, size) for n in parts.names}
+    rows = {
+        n: cast(faded(build_row(medium, n, step_length), fade))
+        for n, fade in fades.items()
+    }
+    regions = [_to_wall(one, grid.shape, stored) for one in sim.medium.regions]
     patches = {
-        n: tuple(
-            cast(_patch(_to_wall(one, grid.shape, stored), n, step_length, medium))
-            for one in sim.medium.regions
-        )
+        n: tuple(cast(_patch(r, n, step_length, medium, fades[n])) for r in regions)
         for n in parts.electric
     }
     setup = Setup(
@@ -275,10 +277,33 @@ def _to_wall(
     return DesignRegion(box, *values)
 
 
+def _fade(sim: Simulation, name: str, size: tuple[int, ...]) -> Array | None:
+    """Returns what absorbers take of a component in half a step; `None` without."""
+    total = None
+    for axis, half in enumerate(sim.components.stagger(name)):
+        rate = build_decay(sim.grid, sim.boundaries, axis, half, size[axis])
+        if rate is not None:
+            row = along(rate * sim.dt / 2, axis, len(size))
+            total = row if total is None else total + row
+    return None if total is None else jnp.broadcast_to(total, size)
+
+
 def _patch(
-    region: DesignRegion, name: str, step_length: Array, medium: Medium
+    region: DesignRegion,
+    name: str,
+    step_length: Array,
+    medium: Medium,
+    fade: Array | None,
 ) -> Patch:
-    """Returns the entries of a row that a design region gives."""
+    """Returns the entries of a row that a design region gives.
+
+    Args:
+        region: The region.
+        name: The component.
+        step_length: `c dt` in metres.
+        medium: The medium.
+        fade: From `_fade`.
+    """
     metal = medium.metal
     row = build_row(
         Medium(
@@ -290,6 +315,8 @@ def _patch(
         step_length,
     )
     inertia = None if region.permittivity is None else row.inertia
+    if row.loss is not None:
+        row = faded(row, None if fade is None else fade[cells_of(region.box)])
     return Patch(region.box, inertia, row.loss)
 
 

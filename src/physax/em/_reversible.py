@@ -15,6 +15,7 @@ from .._recorded import Tape, rewind
 from ..grid import AXES, Layout
 from ..units import SPEED_OF_LIGHT
 from ._adjoints import AbstractAdjoint, refuse_powers
+from ._boundaries import absorbing_axes
 from ._cotangents import start_back
 from ._course import AbstractCourse, everywhere
 from ._march import Decay, each_device, on_devices, own_all, summed
@@ -73,6 +74,12 @@ class Reversible(AbstractAdjoint):
             raise ArgumentError(
                 "`adjoint=Reversible()` cannot undo the poles of a dispersive medium, "
                 "but the simulation has one. Take `adjoint=LinearTape()`."
+            )
+        for axis in absorbing_axes(sim.boundaries, sim.grid.ndim):
+            raise ArgumentError(
+                "`adjoint=Reversible()` cannot undo what an `Absorber` takes, but "
+                f"`boundaries` have one along {sim.components.axes[axis]}. Take "
+                "`adjoint=LinearTape()`, or a `CPML`."
             )
         if sim.medium.off_diagonals:
             raise ArgumentError(

@@ -89,3 +89,16 @@ def build_row(medium: Medium, component: str, step_length: Num[Array, ""]) -> Ro
         m = medium.metal.inertia(m, component)
         s = None if s is None else medium.metal.loss(s, component)
     return Row(m, s)
+
+
+def faded(row: Row, fade: Array | None) -> Row:
+    """Returns a row with the loss of absorbers, which keep the impedance of the medium.
+
+    Args:
+        row: The row.
+        fade: What half a step takes of the field, in each cell; `None` without them.
+    """
+    if fade is None:
+        return row
+    loss = row.inertia * fade
+    return Row(row.inertia, loss if row.loss is None else row.loss + loss)

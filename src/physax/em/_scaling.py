@@ -17,6 +17,7 @@ from ..runtime import (
 )
 from ._boundaries import Bloch, Periodic, layer_cells
 from ._components import Components
+from ._cpml import CPML
 from ._layers import stored_cells
 from ._march import watch_every
 from ._medium import REGIONAL
@@ -223,7 +224,7 @@ def _slabs(
     """Returns the thickness of the layers in each block, low and high, by axis."""
     found = []
     for axis, size in enumerate(local):
-        low, high = layer_cells(sim.boundaries, axis)
+        low, high = layer_cells(sim.boundaries, axis, CPML)
         padding = size * counts[axis] - shape[axis]
         found.append((min(low, size), min(high + padding, size) if high else 0))
     return found

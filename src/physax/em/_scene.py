@@ -13,7 +13,7 @@ from jaxtyping import ArrayLike, Float
 from .._checks import ArgumentError, by_name, instance, refuse_text, traced
 from ..grid import Grid
 from ..units import SPEED_OF_LIGHT
-from ._boundaries import PEC, Boundaries
+from ._boundaries import PEC, Boundaries, Layer, layer_cells
 from ._boxes import size_of
 from ._components import components
 from ._cpml import CPML
@@ -175,7 +175,7 @@ def _grid(
     """Returns the cells of a scene and of the layers around it."""
     shape, origin = [], []
     for axis, (length, x) in enumerate(zip(size, middle, strict=True)):
-        low, high = (f.cells if isinstance(f, CPML) else 0 for f in faces.axis(axis))
+        low, high = layer_cells(faces, axis)
         if length < spacing / 2:
             raise ArgumentError(
                 f"`size` must be at least a cell of {spacing:g} m, but is {length:g} "
@@ -269,9 +269,10 @@ def describe(sim: Simulation) -> str:
         lines.append(f"nonlinear     in {cells} cells")
     for axis, name in enumerate(parts.axes):
         kinds = [
-            f"CPML of {f.cells} cells" if isinstance(f, CPML) else type(f).__name__
+            f"{kind} of {f.cells} cells" if isinstance(f, Layer) else kind
             for f in sim.boundaries.axis(axis)
             if f is not None
+            for kind in [type(f).__name__]
         ]
         both = " and ".join(dict.fromkeys(kinds))
         lines.append(f"faces {name}       {both}")

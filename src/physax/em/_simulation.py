@@ -18,6 +18,7 @@ from ..runtime import Precision
 from ._apodised import check_windows
 from ._boundaries import PEC, Bloch, Boundaries, check_boundaries, layer_cells
 from ._components import Components, components
+from ._cpml import CPML
 from ._cylindrical import Cylindrical, check_cylindrical
 from ._dispersion import metallic
 from ._emission import check_excitation
@@ -340,14 +341,14 @@ def _warn_of_metal_in_layers(
             continue
         inside = True
         for axis, (low, high) in enumerate(one.box):
-            first, last = layer_cells(boundaries, axis)
+            first, last = layer_cells(boundaries, axis, CPML)
             inside &= low >= first and high <= grid.shape[axis] - last
         if not inside and metallic(one):
             warn(
                 f"Dispersion {number} should end before the absorbing layers, because "
                 "its permittivity is negative at some frequency: layers amplify waves "
                 "whose power runs against their phase, as surface plasmons may do, and "
-                "the fields may grow. Leave a gap, or let plenty of loss end them. A "
+                "the fields may grow. Leave a gap, or take an `Absorber` there. A "
                 "glass may be given by its index in the band alone.",
             )
 

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from .._checks import ArgumentError, instance
-from ..em import CPML, PEC, PMC, Simulation
+from ..em import CPML, PEC, PMC, Absorber, Simulation
 from ..grid import AXES
 from ._canvas import Unit, add_colour_bar, new_axes, readable_unit
 from ._marks import Mark, grid_bounds, monitor_marks, source_marks
@@ -145,9 +145,9 @@ def _layer_bounds(sim: Simulation) -> Iterator[tuple[int, float, float]]:
     for axis in range(sim.grid.ndim):
         edges = np.asarray(sim.grid.edges(axis))
         low, high = sim.boundaries.axis(axis)
-        if isinstance(low, CPML):
+        if isinstance(low, CPML | Absorber):
             yield axis, edges[0], edges[low.cells]
-        if isinstance(high, CPML):
+        if isinstance(high, CPML | Absorber):
             yield axis, edges[-1 - high.cells], edges[-1]
 
 
