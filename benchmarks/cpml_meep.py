@@ -4,7 +4,8 @@
 (which defines the measurement), the amplitude that each reflects: ours in float64,
 Meep's with its own target `R_asymptotic = 1e-15`, and Meep's best over the targets of
 `peers/meep_pml.py`, a choice made afresh for every case with the answer known ("meep
-tuned"; our figure has one setting for all cases).
+tuned"; our figure has one setting for all cases). Our `Absorber`, which is for media
+that such layers amplify, is measured alike, several times as thick.
 """
 
 import argparse
@@ -12,6 +13,8 @@ import json
 from collections.abc import Sequence
 
 import jax
+
+from physax import em
 
 from ._cpml_cases import CASES, LAYERS, reflection
 from ._physax_cpml import physax_trace
@@ -24,9 +27,13 @@ MEEP, TUNED = "meep", "meep tuned"
 DEFAULT_TARGET = 1e-15
 
 
-def name(case: str, cells: int) -> str:
+ABSORBERS = (40, 60, 80)
+"""Cells of absorbers."""
+
+
+def name(case: str, cells: int, kind: str = "CPML") -> str:
     """Returns the name of a row."""
-    return f"CPML, {case}, {cells} cells"
+    return f"{kind}, {case}, {cells} cells"
 
 
 def meep_rows() -> list[Row]:
@@ -75,13 +82,25 @@ def physax_rows() -> list[Row]:
     return rows
 
 
+def absorber_rows() -> list[Row]:
+    """Measures our absorber."""
+    ours, rows = ours_version(), []
+    for case in CASES:
+        for cells in ABSORBERS:
+            layer, title = em.Absorber(cells), name(case.name, cells, "Absorber")
+            both = (physax_trace(case, cells, n, layer) for n in (0, case.far))
+            rows.append(Row(title, OURS, ours, reflection(*both), UNIT, runs=1))
+    return rows
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", help="where to write the rows")
     options = parser.parse_args(arguments)
     jax.config.update("jax_enable_x64", True)  # the claim is one of float64
-    rows = sorted(ranked(physax_rows() + meep_rows()), key=lambda r: r.case)
+    rows = ranked(physax_rows() + absorber_rows() + meep_rows())
+    rows = sorted(rows, key=lambda r: r.case)
     report(rows, "absorbing layers, 20 cells per wavelength", options.json)
 
 

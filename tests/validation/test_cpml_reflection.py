@@ -7,6 +7,8 @@ import pytest
 
 from benchmarks._cpml_cases import CASES, LAYERS, reflection
 from benchmarks._physax_cpml import physax_trace
+from benchmarks.cpml_meep import ABSORBERS, name
+from physax import em
 
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "cpml_meep.json"
@@ -14,6 +16,11 @@ MEEP = {
     r["case"]: r["value"]
     for r in json.loads(RESULTS.read_text())
     if r["tool"] == "meep"
+}
+ABSORBED = {
+    r["case"]: r["value"]
+    for r in json.loads(RESULTS.read_text())
+    if r["case"].startswith("Absorber")
 }
 # Measured with the defaults of `CPML`: in the docs to these digits.
 OURS = {
@@ -32,6 +39,18 @@ ALL = [
     for case in CASES
     for cells in LAYERS
 ]
+
+
+@pytest.mark.slow(after=1)
+@pytest.mark.x64
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_absorbers_reflect_what_the_docs_say(case):
+    cells, layer = ABSORBERS[0], em.Absorber(ABSORBERS[0])
+    short = physax_trace(case, cells, 0, layer)
+    found = reflection(short, physax_trace(case, cells, case.far, layer))
+    recorded = [ABSORBED[name(case.name, n, "Absorber")] for n in ABSORBERS]
+    assert found == pytest.approx(recorded[0], rel=0.01)
+    assert recorded == sorted(recorded, reverse=True)
 
 
 @pytest.mark.slow(after=1)
