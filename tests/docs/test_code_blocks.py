@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
-QUICK = ["README.md", "docs/particles.md", "docs/xpcs-data.md"]
+QUICK = ["README.md", "docs/absorbers.md", "docs/particles.md", "docs/xpcs-data.md"]
 SLOW = [
     "docs/clusters.md",
     "docs/coming-from-beamz.md",
