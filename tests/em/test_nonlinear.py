@@ -173,7 +173,7 @@ def test_a_uniform_field_loses_what_its_equation_says_to_second_order():
         state = em.advance(sim, state, jnp.asarray(0), jnp.asarray(steps))
         found = np.array([np.mean(state.fields[n]) for n in fields])
         errors.append(np.max(np.abs(found / want - 1)))
-    assert errors[1] < 2e-4
+    assert errors[1] < 1e-6
     assert errors[0] / errors[1] == pytest.approx(4, rel=0.1)
 
 
