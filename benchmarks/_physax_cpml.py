@@ -18,7 +18,7 @@ _CELL = _WAVELENGTH / CELLS_PER_WAVELENGTH
 
 
 def physax_trace(
-    case: Case, cells: int, extra: int, layer: em.CPML | None = None
+    case: Case, cells: int, extra: int, layer: em.CPML | em.Absorber | None = None
 ) -> np.ndarray:
     """Returns Ez at the observed node after every step, in float64.
 
