@@ -3,12 +3,14 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks._cpml_cases import CASES, LAYERS, reflection
 from benchmarks._physax_cpml import physax_trace
 from benchmarks.cpml_meep import ABSORBERS, name
 from physax import em
+from physax.grid import Grid
 
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "cpml_meep.json"
@@ -51,6 +53,54 @@ def test_absorbers_reflect_what_the_docs_say(case):
     recorded = [ABSORBED[name(case.name, n, "Absorber")] for n in ABSORBERS]
     assert found == pytest.approx(recorded[0], rel=0.01)
     assert recorded == sorted(recorded, reverse=True)
+
+
+def plasmon_trace(frequency, cells, extra):
+    """Returns Hz on the surface of a lossless metal, and the time step."""
+    width, metal, above, layer = 10e-9, 40, 80, 12
+    source = cells + 40
+    count = source + 100 + extra + cells
+    box = ((0, count), (0, metal))
+    sim = em.Simulation(
+        Grid.uniform((count, metal + above + layer), width),
+        em.Medium(dispersions=em.Dispersion(box, em.Drude(2e15, 1e9))),
+        em.Boundaries(x=em.Absorber(cells), y=(em.PEC(), em.CPML(layer))),
+        polarisation="Hz",
+        steps=6000,
+        sources={
+            "in": em.Dipole(
+                "Ey",
+                (source * width, (metal + 0.5) * width),
+                em.GaussianPulse(frequency, frequency / 10),
+            )
+        },
+        monitors={
+            "at": em.TimeMonitor(
+                ("Hz",), ((source + 60) * width, metal * width), (0.0, 0.0), every=1
+            )
+        },
+    )
+    values = np.ravel(em.simulate(sim).monitors["at"].values["Hz"])
+    return values, float(sim.dt)
+
+
+@pytest.mark.slow
+@pytest.mark.x64
+@pytest.mark.filterwarnings("ignore:The fields had not decayed")
+@pytest.mark.parametrize(
+    ("frequency", "cells", "recorded"),
+    [
+        (9e14, 40, 9.0e-4),
+        (9e14, 80, 1.6e-4),
+        (1.1e15, 40, 4.4e-2),
+        (1.1e15, 80, 7.0e-3),
+    ],
+)
+def test_absorbers_send_back_plasmons_as_the_docs_say(frequency, cells, recorded):
+    (near, dt), (far, _) = (plasmon_trace(frequency, cells, n) for n in (0, 1200))
+    turn = np.exp(2j * np.pi * frequency * dt * np.arange(near.size))
+    found = abs(np.sum((near - far) * turn)) / abs(np.sum(far * turn))
+    assert found == pytest.approx(recorded, rel=0.05)
 
 
 @pytest.mark.slow(after=1)

@@ -42,8 +42,8 @@ def parity(name, axis, mirror):
 class Scene:
     """Random, symmetric fields and permittivity in a box of conductors."""
 
-    def __init__(self, ndim, polarisation, axis, mirror):
-        self.ndim, self.axis = ndim, axis
+    def __init__(self, ndim, polarisation, axis, mirror, powers):
+        self.ndim, self.axis, self.powers = ndim, axis, powers
         self.polarisation, self.mirror = polarisation, mirror
         self.names = components(ndim, polarisation).names
         shape = list(OTHERS[: ndim - 1])
@@ -77,9 +77,11 @@ class Scene:
         cut[self.axis] = part
         epsilon = {n: jnp.asarray(v[tuple(cut)]) for n, v in self.epsilon.items()}
         shape = next(iter(epsilon.values())).shape
+        box = tuple((0, n) for n in shape)
+        nonlinear = em.Nonlinearity(box, chi3=2e-3, sigma3=1.0)
         sim = em.Simulation(
             Grid.uniform(shape, WIDTH),
-            em.Medium(epsilon),
+            em.Medium(epsilon, nonlinearities=nonlinear if self.powers else ()),
             boundaries,
             polarisation=self.polarisation,
             steps=STEPS,
@@ -104,20 +106,23 @@ class Scene:
 @pytest.mark.slow(after=3)
 @pytest.mark.parametrize("mirror", ["PMC", "PEC"])
 @pytest.mark.parametrize(
-    ("ndim", "polarisation", "axis"),
+    ("ndim", "polarisation", "axis", "powers"),
     [
-        (3, None, 1),
-        (2, "Ez", 0),
-        (2, "Ez", 1),
-        (2, "Hz", 0),
-        (2, "Hz", 1),
-        (1, None, 0),
+        (3, None, 1, False),
+        (2, "Ez", 0, False),
+        (2, "Ez", 1, False),
+        (2, "Hz", 0, False),
+        (2, "Hz", 1, False),
+        (1, None, 0, False),
+        (3, None, 1, True),
+        (2, "Hz", 0, True),
+        (2, "Hz", 1, True),
     ],
 )
 def test_half_a_scene_behind_a_mirror_is_the_half_of_the_whole(
-    ndim, polarisation, axis, mirror
+    ndim, polarisation, axis, powers, mirror
 ):
-    scene = Scene(ndim, polarisation, axis, mirror)
+    scene = Scene(ndim, polarisation, axis, mirror, powers)
     wall = em.PMC() if mirror == "PMC" else em.PEC()
     whole = scene.run(slice(None), scene.boundaries(em.PEC(), em.PEC()))
     upper = scene.run(slice(HALF, None), scene.boundaries(wall, em.PEC()))

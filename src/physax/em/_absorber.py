@@ -14,10 +14,10 @@ class Absorber(eqx.Module):
     Fields decay at the rate $\gamma$, which grows as $d^m$ with depth $d$ from 0 at the
     inner edge to 1 at the outer edge: the electric conductivity is
     $\epsilon \epsilon_0 \gamma$, the magnetic one $\mu \mu_0 \gamma$, so that the
-    impedance of the medium stays. It only takes energy, whatever lies in it: metals,
-    guides of backward waves, waves that run along its border. What it sends back is
-    less the more slowly it sets in: it wants several times the cells of a `CPML`.
-    A `DesignRegion` in it leaves it as it is, unless it gives a conductivity.
+    impedance of the medium stays, but for what poles and entries of tensors beside the
+    diagonal do. It only takes energy, whatever lies in it: metals, guides of backward
+    waves, waves that run along its border. What it sends back is less the more slowly
+    it sets in: it wants several times the cells of a `CPML`.
     Reference: Oskooi et al., *The failure of perfectly matched layers, and towards
     their redemption by adiabatic absorbers*, Optics Express 16, 11376 (2008).
 
@@ -41,9 +41,17 @@ class Absorber(eqx.Module):
 
 
 def decay_rate(
-    layer: Absorber, depth: Float[Array, " cells"], spacing: Float[Array, ""]
+    layer: Absorber, depth: Float[Array, " cells"], length: Float[Array, ""]
 ) -> Float[Array, " cells"]:
-    """Returns the rate in 1/s at depths from 0 to 1, with cells of a spacing in m."""
-    length = layer.cells * spacing
+    """Returns at what rate fields decay.
+
+    Args:
+        layer: The layer.
+        depth: Places in it, from 0 to 1.
+        length: Its thickness in metres.
+
+    Returns:
+        The rate in 1/s at each place.
+    """
     most = -jnp.log(layer.reflection) * (layer.order + 1) * SPEED_OF_LIGHT
     return most / (2 * length) * depth**layer.order

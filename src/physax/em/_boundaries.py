@@ -1,5 +1,6 @@
 """What lies at the faces of the grid: walls, absorbing layers, or another period."""
 
+from types import UnionType
 from typing import Any
 
 import equinox as eqx
@@ -131,7 +132,7 @@ class Boundaries(eqx.Module):
         return AXES[:ndim] if self.r is None else CYLINDRICAL_AXES[:ndim]
 
 
-# Thinner layers send back some 1e-4 of the amplitude or more.
+# Thinner layers reflect visibly even at normal incidence.
 _FEW = {CPML: 8, Absorber: 20}
 
 
@@ -197,7 +198,7 @@ def _alike(one: Face, other: Face | None) -> bool:
 
 
 def layer_cells(
-    boundaries: Boundaries, axis: int, kind: Any = Layer
+    boundaries: Boundaries, axis: int, kind: type[Layer] | UnionType = Layer
 ) -> tuple[int, int]:
     """Returns the cells that layers of a kind take of an axis, low and high."""
     low, high = (

@@ -60,8 +60,8 @@ def section_ends(boundaries: Boundaries | None) -> tuple[Ends, Open]:
         ends.append(None if periodic else (low, high))
         if any(isinstance(face, Absorber) for face in faces):
             raise ArgumentError(
-                f"`boundaries` along {AXES[axis]} must not be an `Absorber` here: it "
-                "has no frequency domain. Use a `CPML`."
+                f"`boundaries` along {AXES[axis]} must not be an `Absorber` here. Use "
+                "a `CPML`, which takes fewer cells."
             )
         low, high = (isinstance(face, CPML) for face in faces)
         open_.append((low, high))

@@ -9,8 +9,7 @@ from jaxtyping import Array, Float
 
 from ..grid import Grid
 from ..units import SPEED_OF_LIGHT
-from ._absorber import Absorber, decay_rate
-from ._boundaries import PEC, PMC, Bloch, Boundaries, Layer, Periodic
+from ._boundaries import PEC, PMC, Bloch, Boundaries, Periodic
 from ._components import CurlTerm
 from ._cpml import CPML, cpml_coefficients, radial_coefficients
 from ._cylindrical import SAMPLES, Radial, build_radial
@@ -156,40 +155,6 @@ def build_axis(
     return Axis(electric, magnetic, *slabs, radial=radial)
 
 
-def _depth(face: Layer, cells: int, x: np.ndarray, *, high_end: bool) -> np.ndarray:
-    """Returns how deep places in cells lie in a layer, from 0 to 1."""
-    # The layers mirror each other: the low one ends half a cell before node 0, where
-    # the zero halo of H is a magnetic wall, the high one at node n, where E is zero.
-    depth = x - (cells - face.cells) if high_end else face.cells - 0.5 - x
-    return np.clip(depth / face.cells, 0.0, 1.0)
-
-
-def build_decay(
-    grid: Grid, boundaries: Boundaries, axis: int, half: float, size: int
-) -> Float[Array, " size"] | None:
-    """Returns the rate in 1/s at which absorbers of an axis let a component decay.
-
-    Args:
-        grid: The grid.
-        boundaries: The faces.
-        axis: The axis.
-        half: The stagger of the component along it.
-        size: Samples along it, padding included.
-
-    Returns:
-        One for each sample; `None` without absorbers.
-    """
-    found = None
-    for high_end, face in enumerate(boundaries.axis(axis)):
-        if isinstance(face, Absorber):
-            width = grid.cell_widths(axis)[-1 if high_end else 0]
-            x = np.arange(size) + half
-            depth = _depth(face, grid.shape[axis], x, high_end=bool(high_end))
-            rate = decay_rate(face, jnp.asarray(depth, width.dtype), width)
-            found = rate if found is None else found + rate
-    return found
-
-
 def _rows(
     face, grid, axis, dt, size, parts, thick, high_end, half, *, curved, way=0
 ) -> Rows:
@@ -199,9 +164,12 @@ def _rows(
     starts = ends - size // parts
     offset = np.arange(thick)
     index = (ends - thick + offset if high_end else starts + offset).ravel()
+    # The layers mirror each other: the low one ends half a cell before node 0, where
+    # the zero halo of H is a magnetic wall, the high one at node n, where E is zero.
     x = index + half
-    depth = _depth(face, cells, x, high_end=high_end)
+    depth = x - (cells - face.cells) if high_end else face.cells - 0.5 - x
     inside = (depth > 0) & (x <= cells)
+    depth = np.clip(depth / face.cells, 0.0, 1.0)
     width = grid.cell_widths(axis)[-1 if high_end else 0]
     depth = jnp.asarray(depth, width.dtype)
     if curved:

@@ -68,7 +68,7 @@ class Nonlinearity(eqx.Module):
 
     $D_i = \epsilon_0 (\epsilon E_i + \chi_2 E_i^2 + \chi_3 |E|^2 E_i)$ and
     $J_i = \sigma E_i + \sigma_3 |E|^2 E_i$, without delay: the equation is solved for E
-    in each cell and step. Where $\chi_3$ is that of $P = \epsilon_0 \chi^{(3)} E^3$ for
+    in each box and step. Where $\chi_3$ is that of $P = \epsilon_0 \chi^{(3)} E^3$ for
     one polarisation, a wave sees the Kerr index
     $n_2 = 3 \chi_3 / (4 n^2 \epsilon_0 c)$, and pairs of photons are absorbed with
     $\beta = 3 \sigma_3 / (2 n^2 \epsilon_0^2 c^2)$. Reference: Boyd, *Nonlinear

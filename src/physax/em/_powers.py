@@ -4,14 +4,17 @@ from functools import partial
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
-from ..grid import Block, Box
+from ..grid import AXES, Block, Box
 from ..units import EPSILON_0
-from ._boxes import cells_of, in_block, over_cuts, to_wall
+from ._boundaries import PMC
+from ._boxes import cells_of, in_block, over_cuts, size_of, to_wall
 from ._nonlinear import COEFFICIENTS, Nonlinearity
-from ._stepper import Arrays, Stepper
+from ._simulation import Simulation
+from ._stepper import Arrays, Stepper, along
 from ._tilt import neighbour_mean
 
 
@@ -32,6 +35,9 @@ class Powers(eqx.Module):
         chi3: Likewise.
         loss: A quarter of what `sigma3` adds in a step for each cube of the field;
             empty without.
+        mirrors: Where an axis ends at a magnetic wall, by its electric component what
+            means at the nodes are to be multiplied by: 2 on the wall, behind which the
+            same square lies once more.
     """
 
     box: Box = eqx.field(static=True)
@@ -40,6 +46,7 @@ class Powers(eqx.Module):
     chi2: Arrays
     chi3: Arrays
     loss: Arrays
+    mirrors: Arrays
 
     def inner(self) -> tuple[slice, ...]:
         """Returns the cells of the box as an index of those of its reach."""
@@ -47,14 +54,17 @@ class Powers(eqx.Module):
 
 
 def build_powers(
-    one: Nonlinearity,
-    names: tuple[str, ...],
-    dt: Float[Array, ""],
-    grid: tuple[int, ...],
-    stored: tuple[int, ...],
-    block: Block,
+    one: Nonlinearity, sim: Simulation, stored: tuple[int, ...], block: Block
 ) -> Powers:
-    """Makes the cells of a box ready to step."""
+    """Makes the cells of a box ready to step.
+
+    Args:
+        one: The box.
+        sim: The simulation.
+        stored: Cells of the grid with the nodes on magnetic walls.
+        block: How devices cut the grid.
+    """
+    names, grid = sim.components.electric, sim.grid.shape
     cells, more = to_wall(one.box, grid, stored)
     whole = tuple(n * p for n, p in zip(block.shape, block.parts, strict=True))
     box, pad = over_cuts(cells, block)
@@ -74,8 +84,17 @@ def build_powers(
     spans = tuple(span == (0, n) for span, n in zip(reach, whole, strict=True))
     chi2, chi3, sigma3 = map(padded, COEFFICIENTS)
     # In this order: a conductivity over `EPSILON_0` alone may leave float32.
-    loss = {name: value * (dt / EPSILON_0 / 4) for name, value in sigma3.items()}
-    return Powers(box, tuple(reach), spans, chi2, chi3, loss)
+    loss = {name: x * (sim.dt / EPSILON_0 / 4) for name, x in sigma3.items()}
+    mirrors = {}
+    for axis, (low, high) in enumerate(reach):
+        walls = [isinstance(face, PMC) for face in sim.boundaries.axis(axis)]
+        name = f"E{AXES[axis]}"
+        if any(walls) and name in names:
+            node = np.arange(low, high)
+            on = (walls[0] & (node == 0)) | (walls[1] & (node == grid[axis]))
+            factor = along(jnp.asarray(1.0 + on), axis, len(grid))
+            mirrors[name] = jnp.broadcast_to(factor, size_of(tuple(reach)))
+    return Powers(box, tuple(reach), spans, chi2, chi3, loss, mirrors)
 
 
 def held(
@@ -199,5 +218,7 @@ def _others(one: Powers, block: Block, squares: Arrays, name: str) -> Array:
             continue
         for component, after in ((other, False), (name, True)):
             square = neighbour_mean(one.spans, block, square, component, after=after)
+            if not after and component in one.mirrors:
+                square = one.mirrors[component] * square
         total = total + square
     return total

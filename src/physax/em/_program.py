@@ -18,17 +18,18 @@ from ..units import SPEED_OF_LIGHT
 from ._boundaries import Bloch, Periodic
 from ._boxes import cells_of, to_wall
 from ._dispersion import Response, build_response
+from ._fading import build_fade, reaches_absorber
 from ._injection import Injection
-from ._layers import build_axis, build_decay, stored_cells
+from ._layers import build_axis, stored_cells
 from ._medium import PROPERTIES, REGIONAL, DesignRegion, Medium
 from ._metal import Metal
 from ._monitors import AbstractMonitor, AbstractSpectralMonitor, Read, Sampling
 from ._plane_wave import IncidentLine, PlaneWave
 from ._powers import Powers, build_powers
-from ._row import Row, build_row, faded
+from ._row import Row, build_row, entries_in, faded
 from ._setup import Setup
 from ._simulation import Simulation
-from ._stepper import Stepper, along
+from ._stepper import Stepper
 from ._tilt import Tilt, build_tilt, with_weights
 from ._tilt_losses import eased
 
@@ -163,16 +164,23 @@ def outline(
     )
     medium = cast(_padded(sim.medium, grid.shape, size))
     step_length = SPEED_OF_LIGHT * sim.dt
-    fades = {n: _fade(sim, n, size) for n in parts.names}
-    rows = {
-        n: cast(faded(build_row(medium, n, step_length), fade))
-        for n, fade in fades.items()
-    }
+    fades = {n: build_fade(sim, n, size) for n in parts.names}
+    plain = {n: build_row(medium, n, step_length) for n in parts.names}
     regions = [_to_wall(one, grid.shape, stored) for one in sim.medium.regions]
+
+    def absorber(region: DesignRegion, name: str) -> tuple[Row, Array] | None:
+        fade = fades[name]
+        if fade is None or not reaches_absorber(region.box, sim):
+            return None
+        return plain[name], fade
+
     patches = {
-        n: tuple(cast(_patch(r, n, step_length, medium, fades[n])) for r in regions)
+        n: tuple(
+            cast(_patch(r, n, step_length, medium, absorber(r, n))) for r in regions
+        )
         for n in parts.electric
     }
+    rows = {n: cast(faded(row, fades[n])) for n, row in plain.items()}
     setup = Setup(
         grid,
         parts,
@@ -258,8 +266,7 @@ def _extras(sim: Simulation, stored: tuple[int, ...], block: Block) -> tuple:
         for one in medium.off_diagonals
     )
     powers = tuple(
-        build_powers(one, names, sim.dt, shape, stored, block)
-        for one in medium.nonlinearities
+        build_powers(one, sim, stored, block) for one in medium.nonlinearities
     )
     return responses, tilts, powers
 
@@ -279,23 +286,12 @@ def _to_wall(
     return DesignRegion(box, *values)
 
 
-def _fade(sim: Simulation, name: str, size: tuple[int, ...]) -> Array | None:
-    """Returns what absorbers take of a component in half a step; `None` without."""
-    total = None
-    for axis, half in enumerate(sim.components.stagger(name)):
-        rate = build_decay(sim.grid, sim.boundaries, axis, half, size[axis])
-        if rate is not None:
-            row = along(rate * sim.dt / 2, axis, len(size))
-            total = row if total is None else total + row
-    return None if total is None else jnp.broadcast_to(total, size)
-
-
 def _patch(
     region: DesignRegion,
     name: str,
     step_length: Array,
     medium: Medium,
-    fade: Array | None,
+    absorber: tuple[Row, Array] | None,
 ) -> Patch:
     """Returns the entries of a row that a design region gives.
 
@@ -304,7 +300,7 @@ def _patch(
         name: The component.
         step_length: `c dt` in metres.
         medium: The medium.
-        fade: From `_fade`.
+        absorber: If the region reaches one, the row of the medium, and `build_fade`.
     """
     metal = medium.metal
     row = build_row(
@@ -317,9 +313,16 @@ def _patch(
         step_length,
     )
     inertia = None if region.permittivity is None else row.inertia
-    if row.loss is not None:
-        row = faded(row, None if fade is None else fade[cells_of(region.box)])
-    return Patch(region.box, inertia, row.loss)
+    if absorber is None:
+        return Patch(region.box, inertia, row.loss)
+    # An absorber keeps the impedance of what it meets: the medium and the region.
+    base, fade = absorber
+    m = entries_in(base.inertia, region.box) if inertia is None else inertia
+    s = row.loss
+    if s is None and base.loss is not None:
+        s = entries_in(base.loss, region.box)
+    own = faded(Row(m, s), fade[cells_of(region.box)])
+    return Patch(region.box, inertia, own.loss)
 
 
 def _cast(tree, dtype):

@@ -15,7 +15,7 @@ from ..runtime import (
     predict_scaling as predict_any,
     step_seconds,
 )
-from ._boundaries import Bloch, Periodic, layer_cells
+from ._boundaries import Bloch, Periodic, absorbing_axes, layer_cells
 from ._components import Components
 from ._cpml import CPML
 from ._layers import stored_cells
@@ -211,6 +211,9 @@ def _properties(sim: Simulation, rows: dict[str, Row]) -> int:
             arrays = sum(x is not None and x.ndim > 0 for x in entries)
             apart = any(isinstance(value, dict) for value in values)
             apart = apart or sim.medium.metal is not None
+            # Losses of absorbers lie where each component is sampled.
+            absorbs = bool(absorbing_axes(sim.boundaries, sim.grid.ndim))
+            apart = apart or (absorbs and "conductivity" in prop)
             found += arrays if apart else min(arrays, 1)
     return found
 

@@ -346,9 +346,9 @@ def _warn_of_metal_in_layers(
         if not inside and metallic(one):
             warn(
                 f"Dispersion {number} should end before the absorbing layers, because "
-                "its permittivity is negative at some frequency: layers amplify waves "
-                "whose power runs against their phase, as surface plasmons may do, and "
-                "the fields may grow. Leave a gap, or take an `Absorber` there. A "
+                "its permittivity is negative at some frequency: a `CPML` amplifies "
+                "waves whose power runs against their phase, as surface plasmons may "
+                "do, and the fields may grow. Leave a gap, or take an `Absorber`. A "
                 "glass may be given by its index in the band alone.",
             )
 
