@@ -31,7 +31,6 @@ from ._setup import Setup
 from ._simulation import Simulation
 from ._stepper import Stepper
 from ._tilt import Tilt, build_tilt, with_weights
-from ._tilt_losses import eased
 
 
 class Patch(eqx.Module):
@@ -192,7 +191,6 @@ def outline(
         sim.boundaries,
     )
     responses, tilts, powers = cast(_extras(sim, stored, block))
-    tilts, rows = cast(eased(tilts, rows, responses, size))
     lines, currents = {}, []
     for name, source in sim.sources.items():
         if isinstance(source, PlaneWave):
