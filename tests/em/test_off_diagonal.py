@@ -1,5 +1,6 @@
 """Full tensors: what they keep, what their derivatives are, and what is refused."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -117,6 +118,89 @@ def test_tape_agrees_where_a_wave_meets_poles_and_tensors():
     names = {"amplitude", "strength 0", "fraction 1", "xy 0", "xy 1"}
     assert all(np.any(want[name]) for name in names)
     check(gradient(sim, em.LinearTape()), want)
+
+
+@pytest.mark.x64
+def test_losses_and_poles_of_a_turned_crystal_are_those_of_one_along_the_grid():
+    cells, steps, turn = 40, 400, 0.6
+    box, shape = ((0, 2), (0, 2), (0, cells)), (2, 2, cells)
+    c, s = np.cos(turn), np.sin(turn)
+    turned = np.array([[c, -s], [s, c]])
+    inverse = turned @ np.diag([1 / 2.0, 1 / 3.5]) @ turned.T
+    wave = np.sin(2 * np.pi * np.arange(cells) / cells)
+
+    def last(permittivity, start, tensor):
+        sim = em.Simulation(
+            Grid.uniform(shape, CELL),
+            em.Medium(
+                permittivity,
+                conductivity=5e3,
+                dispersions=em.Dispersion(box, em.Lorentz(0.8, 3e14, 2e13)),
+                off_diagonals=tensor,
+            ),
+            em.Boundaries.all(em.Periodic()),
+            dt=0.4 * CELL / SPEED_OF_LIGHT,
+            steps=steps,
+        )
+        state = rest(build_program(sim))
+        own = {
+            name: jnp.broadcast_to(jnp.asarray(x * wave), shape)
+            for name, x in zip(("Ex", "Ey"), start, strict=True)
+        }
+        state = eqx.tree_at(lambda s: s.fields, state, state.fields | own)
+        state = em.advance(sim, state, jnp.asarray(0), jnp.asarray(steps))
+        return np.array([state.fields["Ex"], state.fields["Ey"]])
+
+    want = last({"Ex": 2.0, "Ey": 3.5, "Ez": 2.0}, (1.0, 0.5), ())
+    found = last(
+        {"Ex": 1 / inverse[0, 0], "Ey": 1 / inverse[1, 1], "Ez": 2.0},
+        turned @ (1.0, 0.5),
+        em.OffDiagonal(box, {"xy": np.full(shape, inverse[0, 1])}),
+    )
+    back = np.tensordot(turned.T, found, 1)
+    scale = np.max(np.abs(want))
+    assert scale > 0.01
+    np.testing.assert_allclose(back, want, rtol=0, atol=1e-11 * scale)
+
+
+def tilted(entry, sigma):
+    """Entries and inertias that a run in 2-D steps, over those that are given."""
+    box = tuple((0, n) for n in entry.shape)
+    medium = em.Medium(
+        2.0,
+        conductivity={"Ex": sigma, "Ey": np.zeros_like(sigma)},
+        off_diagonals=em.OffDiagonal(box, {"xy": entry}),
+    )
+    grid = Grid.uniform(entry.shape, CELL)
+    sim = em.Simulation(grid, medium, polarisation="Hz", steps=1)
+    program = build_program(sim)
+    rows = program.stepper.rows
+    inertias = [np.broadcast_to(rows[n].inertia, entry.shape) for n in ("Ex", "Ey")]
+    return [np.asarray(program.tilts[0].entries["xy"]), *inertias]
+
+
+@pytest.mark.x64
+def test_losses_and_tensors_meet_where_they_lie_side_by_side():
+    here, nothing = (4, 5), np.zeros((8, 9))
+    entry, sigma = nothing.copy(), np.full(nothing.shape, 1e4)
+    entry[here] = 0.2
+    _, _, y = tilted(entry, sigma)
+    # Losses along x change what a node does to the samples beside it along y.
+    want = nothing.copy()
+    want[4, 4:6] = 1
+    np.testing.assert_allclose(y > 2 + 1e-6, want)
+    assert y[4, 4] == y[4, 5]
+    entry, sigma = np.full(nothing.shape, 0.2), nothing.copy()
+    entry[0], entry[:, 0] = 0, 0
+    sigma[here] = 1e4
+    found, *_ = tilted(entry, sigma)
+    # Nodes 4 and 5 lie beside sample 4, and share with the others what they change.
+    changed = np.abs(found - entry) > 1e-6
+    assert changed[4:6, 5].all()
+    assert not changed[:, :4].any()
+    assert not changed[:, 7:].any()
+    assert not changed[:4].any()
+    assert not changed[6:].any()
 
 
 @pytest.mark.x64

@@ -17,7 +17,7 @@ from ._program import Program
 from ._stepper import Arrays
 from ._tape import noted
 from ._tape_plan import Plan
-from ._tilt import start_sums
+from ._tilt import Tilt
 
 
 Before = Callable[[str, int], Array]
@@ -112,7 +112,21 @@ def start_back(
         {i: _float_zeros(program.magnetic[i]) for i in plan.magnetic},
         {name: _float_zeros(program.lines[name]) for name in plan.lines},
         strengths,
-        start_sums(program.tilts) if plan.tilts else (),
+        _start_sums(program.tilts) if plan.tilts else (),
+    )
+
+
+def _start_sums(tilts: tuple[Tilt, ...]) -> tuple[dict[str, Arrays], ...]:
+    """Returns sums of zero for the entries and the weights of tilts."""
+    return tuple(
+        {
+            "entries": {pair: jnp.zeros_like(x) for pair, x in one.entries.items()},
+            "weights": {
+                name: jnp.zeros_like(next(iter(one.entries.values())))
+                for name in one.names
+            },
+        }
+        for one in tilts
     )
 
 

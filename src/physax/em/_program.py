@@ -31,6 +31,7 @@ from ._setup import Setup
 from ._simulation import Simulation
 from ._stepper import Stepper
 from ._tilt import Tilt, build_tilt, with_weights
+from ._tilt_losses import eased
 
 
 class Patch(eqx.Module):
@@ -96,17 +97,17 @@ def one_by_one(program: Program) -> Program:
 
 def ready(program: Program) -> Program:
     """Returns the program with design regions and poles in its rows."""
-    rows = {}
+    rows, bare = {}, {}
     for name, row in program.stepper.rows.items():
         whole = row.inertia, row.loss
         for patch in program.patches.get(name, ()):
             new = patch.inertia, patch.loss
             whole = tuple(map(partial(_patched, program, patch.box), whole, new))
+        bare[name] = whole[0]
         for one in program.responses.get(name, ()):
             inertia = jnp.broadcast_to(whole[0], _whole_shape(program))
             whole = inertia.at[cells_of(one.box)].add(one.inertia()), whole[1]
         rows[name] = Row(*whole).quotients()  # pyright: ignore[reportArgumentType]
-    bare = {name: row.inertia for name, row in program.stepper.rows.items()}
     names = program.stepper.components.electric
     plain = not program.responses and all(rows[name].loss is None for name in names)
     tilts = tuple(with_weights(one, bare, plain=plain) for one in program.tilts)
@@ -191,6 +192,11 @@ def outline(
         sim.boundaries,
     )
     responses, tilts, powers = cast(_extras(sim, stored, block))
+    both = cast(eased(tilts, rows, responses, size))
+    tilts = tuple(one for one, _ in both)
+    for one, inertias in both:
+        for name, value in inertias.items():
+            patches[name] = (*patches[name], Patch(one.cells, value, None))
     lines, currents = {}, []
     for name, source in sim.sources.items():
         if isinstance(source, PlaneWave):

@@ -64,7 +64,16 @@ def scattered(
             )
     for one, found in zip(draft.tilts[: len(tilts)], tilts, strict=True):
         for name, more in found["weights"].items():
-            new_rows[name] = _with_weights(new_rows[name], one.box, more)
+            own = [patch.box == one.cells for patch in new_patches.get(name, ())]
+            if any(own):
+                new_patches[name] = tuple(
+                    _plus_weights(patch, more[cells_of(one.cells, one.box)])
+                    if here
+                    else patch
+                    for patch, here in zip(new_patches[name], own, strict=True)
+                )
+            else:
+                new_rows[name] = _with_weights(new_rows[name], one.box, more)
     electric, magnetic, waves = currents
     pick = partial(jax.tree.map, _like, is_leaf=lambda x: x is None)
     new_tilts = (
@@ -108,6 +117,13 @@ def _with_weights(row: Row, box: Box, more: Array) -> Row:
         else row.inertia + jnp.sum(more)
     )
     return eqx.tree_at(lambda r: r.inertia, row, total)
+
+
+def _plus_weights(patch: Patch, more: Array) -> Patch:
+    """Adds what a tilt gives to the cotangents of its own patch, if asked for."""
+    if patch.inertia is None:
+        return patch
+    return eqx.tree_at(lambda p: p.inertia, patch, patch.inertia + more)
 
 
 def _like(asked, found):

@@ -23,6 +23,7 @@ class Tilt(eqx.Module):
 
     Attributes:
         box: Cells of the whole grid; all of them along the axes that devices cut.
+        cells: Those of them that may have entries.
         spans: For each axis whether the box has all its cells.
         bounded: For each axis whether its first nodes have no entries at all.
         entries: By pair of axes, at the nodes of the box.
@@ -31,6 +32,7 @@ class Tilt(eqx.Module):
     """
 
     box: Box = eqx.field(static=True)
+    cells: Box = eqx.field(static=True)
     spans: tuple[bool, ...] = eqx.field(static=True)
     bounded: tuple[bool, ...] = eqx.field(static=True)
     entries: dict[str, Array]
@@ -89,7 +91,7 @@ def build_tilt(
         entries[pair] = jnp.pad(entry, pad)
     spans = tuple(span == (0, n) for span, n in zip(box, whole, strict=True))
     bounded = tuple(not coupled(a, along=True)[0] for a in range(len(grid)))
-    return Tilt(box, spans, bounded, entries)
+    return Tilt(box, cells, spans, bounded, entries)
 
 
 def _coupled(
@@ -384,17 +386,3 @@ def allowed(one: OffDiagonal, permittivities: Arrays) -> Array:
     positive = (1 - a * a - b * b - c * c + 2 * a * b * c > 0) & (largest < 1)
     rows = jnp.maximum(jnp.maximum(abs(a) + abs(b), abs(a) + abs(c)), abs(b) + abs(c))
     return jnp.where(positive, 1, 0.99 / jnp.where(positive, 1, rows))
-
-
-def start_sums(tilts: tuple[Tilt, ...]) -> tuple[dict[str, Arrays], ...]:
-    """Returns sums of zero for the entries and the weights of tilts."""
-    return tuple(
-        {
-            "entries": {pair: jnp.zeros_like(x) for pair, x in one.entries.items()},
-            "weights": {
-                name: jnp.zeros_like(next(iter(one.entries.values())))
-                for name in one.names
-            },
-        }
-        for one in tilts
-    )
