@@ -342,6 +342,11 @@ def positive(x: ArrayLike | Sequence, name: str) -> Num[Array, "..."]:
         return check(x, x > 0, f"`{name}` must be positive")
 
 
+def optional(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Makes a converter let `None` through."""
+    return lambda x: None if x is None else convert(x)
+
+
 def between(name: str, low: float, high: float) -> Callable[[ArrayLike], Array]:
     """Makes a field converter that checks for `low < x < high`."""
 

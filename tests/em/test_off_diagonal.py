@@ -1,6 +1,5 @@
 """Full tensors: what they keep, what their derivatives are, and what is refused."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +16,7 @@ from physax.grid import Grid
 from physax.units import SPEED_OF_LIGHT
 from tests.em.scenes import CELL, FREQUENCIES, PULSE, at, enclosed, skewed
 from tests.em.test_linear_tape import check, gradient
+from tests.validation.stepping import advance
 
 
 pytestmark = [
@@ -142,14 +142,12 @@ def test_losses_and_poles_of_a_turned_crystal_are_those_of_one_along_the_grid():
             dt=0.4 * CELL / SPEED_OF_LIGHT,
             steps=steps,
         )
-        state = rest(build_program(sim))
         own = {
             name: jnp.broadcast_to(jnp.asarray(x * wave), shape)
             for name, x in zip(("Ex", "Ey"), start, strict=True)
         }
-        state = eqx.tree_at(lambda s: s.fields, state, state.fields | own)
-        state = em.advance(sim, state, jnp.asarray(0), jnp.asarray(steps))
-        return np.array([state.fields["Ex"], state.fields["Ey"]])
+        fields = advance(sim, own, steps)
+        return np.array([fields["Ex"], fields["Ey"]])
 
     want = last({"Ex": 2.0, "Ey": 3.5, "Ez": 2.0}, (1.0, 0.5), ())
     found = last(

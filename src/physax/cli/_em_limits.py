@@ -7,6 +7,7 @@ import numpy as np
 from .. import em
 from .._checks import ArgumentError
 from ..em import _extent
+from ..em._boundaries import layer_cells
 from ..em._graded_grid import reaches
 
 
@@ -99,9 +100,7 @@ def check_cells(
     spacing = wavelength / _CELLS if spacing is None else spacing
     shape = [max(1, round(length / spacing)) for length in size]
     for axis in range(len(size)):
-        layers = () if faces is None else faces.axis(axis)
-        found = [one for one in layers if isinstance(one, em.CPML | em.Absorber)]
-        shape[axis] += sum(one.cells for one in found)
+        shape[axis] += 0 if faces is None else sum(layer_cells(faces, axis))
     remedy = "Lengths are in metres where a key has no unit, as `size_um`."
     _extent.check_fields(shape, spacing, key, remedy)
 

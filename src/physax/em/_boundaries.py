@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, finite, traced, warn
-from ..grid import Grid
+from ..grid import Box, Grid
 from ._absorber import Absorber
 from ._components import AXES, CYLINDRICAL_AXES
 from ._cpml import CPML
@@ -206,6 +206,27 @@ def layer_cells(
         for face in boundaries.axis(axis)
     )
     return low, high
+
+
+def reaches_layer(
+    boundaries: Boundaries,
+    box: Box,
+    shape: tuple[int, ...],
+    kind: type[Layer] | UnionType = Layer,
+) -> bool:
+    """Tells whether some cells of a box lie in layers of a kind.
+
+    Args:
+        boundaries: The faces.
+        box: For each axis the first cell and one past the last.
+        shape: Cells of the grid.
+        kind: Which layers count.
+    """
+    for axis, (low, high) in enumerate(box):
+        first, last = layer_cells(boundaries, axis, kind)
+        if low < first or high > shape[axis] - last:
+            return True
+    return False
 
 
 def absorbing_axes(boundaries: Boundaries, ndim: int) -> list[int]:

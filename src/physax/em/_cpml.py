@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import at_least, between, positive, whole
+from .._checks import at_least, between, optional, positive, whole
 from ..units import EPSILON_0, ETA_0
 
 
@@ -22,11 +22,6 @@ class CPMLCoefficients(eqx.Module):
     b: Float[Array, " cells"]
     c: Float[Array, " cells"]
     inv_kappa: Float[Array, " cells"]
-
-
-def _optional(convert):
-    """Makes a converter let `None` through."""
-    return lambda x: None if x is None else convert(x)
 
 
 # The defaults, chosen by the measurements in the docs. The conductivity per cell that
@@ -69,13 +64,13 @@ class CPML(eqx.Module):
         static=True, converter=lambda m: whole(m, "order"), default=4
     )
     reflection: Float[Array, ""] | None = eqx.field(
-        converter=_optional(between("reflection", 0.0, 1.0)), default=None
+        converter=optional(between("reflection", 0.0, 1.0)), default=None
     )
     kappa_max: Float[Array, ""] | None = eqx.field(
-        converter=_optional(at_least("kappa_max", 1.0)), default=None
+        converter=optional(at_least("kappa_max", 1.0)), default=None
     )
     alpha_max: Float[Array, ""] | None = eqx.field(
-        converter=_optional(at_least("alpha_max", 0.0)), default=None
+        converter=optional(at_least("alpha_max", 0.0)), default=None
     )
 
 

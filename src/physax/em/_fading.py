@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..grid import Box, Grid
+from ..grid import Grid
 from ._absorber import Absorber, decay_rate
 from ._boundaries import Boundaries, layer_cells
 from ._simulation import Simulation
@@ -32,15 +32,6 @@ def build_fade(
     return None if total is None else jnp.broadcast_to(total, size)
 
 
-def reaches_absorber(box: Box, sim: Simulation) -> bool:
-    """Tells whether some cells of a box lie in an absorber."""
-    for axis, (low, high) in enumerate(box):
-        first, last = layer_cells(sim.boundaries, axis, Absorber)
-        if low < first or high > sim.grid.shape[axis] - last:
-            return True
-    return False
-
-
 def _rates(
     grid: Grid, boundaries: Boundaries, axis: int, half: float, size: int
 ) -> Float[Array, " size"] | None:
@@ -53,6 +44,8 @@ def _rates(
         half: The stagger of the component along it.
         size: Samples along it, padding included.
     """
+    if not any(layer_cells(boundaries, axis, Absorber)):
+        return None
     found, cells, width = None, grid.shape[axis], grid.cell_widths(axis)
     nodes = jnp.concatenate([jnp.zeros(1, width.dtype), jnp.cumsum(width)])
     # Samples that only pad the grid are where its last node is.

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, as_array, optional
 from ..grid import Box
 from ..units import EPSILON_0, SPEED_OF_LIGHT
 from ._boxes import as_box, size_of
@@ -59,10 +59,6 @@ def _coefficient(name: str, *, passive: bool = False) -> Callable[[Any], Coeffic
     return convert
 
 
-def _or_none(convert: Callable[[Any], Coefficient]):
-    return lambda value: None if value is None else convert(value)
-
-
 class Nonlinearity(eqx.Module):
     r"""What powers of the field add to displacement and current in a box of cells.
 
@@ -90,7 +86,7 @@ class Nonlinearity(eqx.Module):
     chi2: Coefficient = eqx.field(converter=_coefficient("chi2"), default=0.0)
     chi3: Coefficient = eqx.field(converter=_coefficient("chi3"), default=0.0)
     sigma3: Coefficient | None = eqx.field(
-        converter=_or_none(_coefficient("sigma3", passive=True)), default=None
+        converter=optional(_coefficient("sigma3", passive=True)), default=None
     )
 
     def __check_init__(self):

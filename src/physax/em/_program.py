@@ -15,10 +15,11 @@ from .._loop import least
 from ..grid import Block, Box, Layout
 from ..runtime import default_platform
 from ..units import SPEED_OF_LIGHT
-from ._boundaries import Bloch, Periodic
+from ._absorber import Absorber
+from ._boundaries import Bloch, Periodic, reaches_layer
 from ._boxes import cells_of, to_wall
 from ._dispersion import Response, build_response
-from ._fading import build_fade, reaches_absorber
+from ._fading import build_fade
 from ._injection import Injection
 from ._layers import build_axis, stored_cells
 from ._medium import PROPERTIES, REGIONAL, DesignRegion, Medium
@@ -163,24 +164,7 @@ def outline(
         for axis, (cells, count) in enumerate(zip(size, block.parts, strict=True))
     )
     medium = cast(_padded(sim.medium, grid.shape, size))
-    step_length = SPEED_OF_LIGHT * sim.dt
-    fades = {n: build_fade(sim, n, size) for n in parts.names}
-    plain = {n: build_row(medium, n, step_length) for n in parts.names}
-    regions = [_to_wall(one, grid.shape, stored) for one in sim.medium.regions]
-
-    def absorber(region: DesignRegion, name: str) -> tuple[Row, Array] | None:
-        fade = fades[name]
-        if fade is None or not reaches_absorber(region.box, sim):
-            return None
-        return plain[name], fade
-
-    patches = {
-        n: tuple(
-            cast(_patch(r, n, step_length, medium, absorber(r, n))) for r in regions
-        )
-        for n in parts.electric
-    }
-    rows = {n: cast(faded(row, fades[n])) for n, row in plain.items()}
+    rows, patches = cast(_rows(sim, medium, stored, size))
     setup = Setup(
         grid,
         parts,
@@ -224,6 +208,33 @@ def outline(
         # On a GPU a loop of one turn or none costs more than is won.
         bool(sim.medium.dispersions) and default_platform() == "cpu",
     )
+
+
+def _rows(
+    sim: Simulation, medium: Medium, stored: tuple[int, ...], size: tuple[int, ...]
+) -> tuple[dict[str, Row], dict[str, tuple[Patch, ...]]]:
+    """Returns the rows of the medium, absorbers included, and those of its regions.
+
+    Args:
+        sim: The simulation.
+        medium: Its medium, padded.
+        stored: Cells of the grid with the nodes on magnetic walls.
+        size: The same, padded.
+    """
+    length, shape = SPEED_OF_LIGHT * sim.dt, sim.grid.shape
+    regions = [_to_wall(one, shape, stored) for one in sim.medium.regions]
+    rows, patches = {}, {}
+    for name in sim.components.names:
+        row, fade = build_row(medium, name, length), build_fade(sim, name, size)
+        rows[name] = faded(row, fade)
+        if name[0] == "E":
+            own = []
+            for region in regions:
+                meets = reaches_layer(sim.boundaries, region.box, stored, Absorber)
+                absorber = None if fade is None or not meets else (row, fade)
+                own.append(_patch(region, name, length, medium, absorber))
+            patches[name] = tuple(own)
+    return rows, patches
 
 
 def _build_block(

@@ -15,6 +15,7 @@ from ._dispersion import Response
 from ._program import Patch, Program
 from ._row import Row
 from ._tape_plan import Kept, Plan
+from ._tilt import Tilt
 
 
 def scattered(
@@ -64,14 +65,9 @@ def scattered(
             )
     for one, found in zip(draft.tilts[: len(tilts)], tilts, strict=True):
         for name, more in found["weights"].items():
-            own = [patch.box == one.cells for patch in new_patches.get(name, ())]
-            if any(own):
-                new_patches[name] = tuple(
-                    _plus_weights(patch, more[cells_of(one.cells, one.box)])
-                    if here
-                    else patch
-                    for patch, here in zip(new_patches[name], own, strict=True)
-                )
+            patches = new_patches.get(name, ())
+            if any(patch.box == one.cells for patch in patches):
+                new_patches[name] = tuple(_plus_weights(p, one, more) for p in patches)
             else:
                 new_rows[name] = _with_weights(new_rows[name], one.box, more)
     electric, magnetic, waves = currents
@@ -119,11 +115,12 @@ def _with_weights(row: Row, box: Box, more: Array) -> Row:
     return eqx.tree_at(lambda r: r.inertia, row, total)
 
 
-def _plus_weights(patch: Patch, more: Array) -> Patch:
+def _plus_weights(patch: Patch, tilt: Tilt, more: Array) -> Patch:
     """Adds what a tilt gives to the cotangents of its own patch, if asked for."""
-    if patch.inertia is None:
+    if patch.box != tilt.cells or patch.inertia is None:
         return patch
-    return eqx.tree_at(lambda p: p.inertia, patch, patch.inertia + more)
+    total = patch.inertia + more[cells_of(tilt.cells, tilt.box)]
+    return eqx.tree_at(lambda p: p.inertia, patch, total)
 
 
 def _like(asked, found):

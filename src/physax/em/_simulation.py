@@ -16,7 +16,7 @@ from .._checks import ArgumentError, by_name, instance, positive, traced, warn
 from ..grid import Grid
 from ..runtime import Precision
 from ._apodised import check_windows
-from ._boundaries import PEC, Bloch, Boundaries, check_boundaries, layer_cells
+from ._boundaries import PEC, Bloch, Boundaries, check_boundaries, reaches_layer
 from ._components import Components, components
 from ._cpml import CPML
 from ._cylindrical import Cylindrical, check_cylindrical
@@ -339,11 +339,7 @@ def _warn_of_metal_in_layers(
         # A traced shape has the box of the whole grid, wherever it lies.
         if traced(one.fraction):
             continue
-        inside = True
-        for axis, (low, high) in enumerate(one.box):
-            first, last = layer_cells(boundaries, axis, CPML)
-            inside &= low >= first and high <= grid.shape[axis] - last
-        if not inside and metallic(one):
+        if reaches_layer(boundaries, one.box, grid.shape, CPML) and metallic(one):
             warn(
                 f"Dispersion {number} should end before the absorbing layers, because "
                 "its permittivity is negative at some frequency: a `CPML` amplifies "

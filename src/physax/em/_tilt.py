@@ -339,6 +339,22 @@ def neighbour_mean(
     return (values + other) / 2
 
 
+def mean_before(name: str, values: Array) -> Array:
+    """Returns means at the nodes of a whole box, of samples of a component in it.
+
+    The first node has no entries, unless the box has all cells of a period. Along an
+    axis that the grid lacks all neighbours are alike.
+    """
+    axis = AXES.index(name[1])
+    return (values + jnp.roll(values, 1, axis)) / 2 if axis < values.ndim else values
+
+
+def mean_after(name: str, values: Array) -> Array:
+    """Returns means where a component is sampled, of values at the nodes."""
+    axis = AXES.index(name[1])
+    return (values + jnp.roll(values, -1, axis)) / 2 if axis < values.ndim else values
+
+
 def stiffest(one: OffDiagonal, permittivities: Arrays) -> Arrays:
     """Returns bounds of the inverse permittivity in the rows of a box, by component.
 
@@ -350,8 +366,7 @@ def stiffest(one: OffDiagonal, permittivities: Arrays) -> Arrays:
     for name, value in permittivities.items():
         near = [jnp.abs(v) for pair, v in one.inverse.items() if name[1] in pair]
         if near:
-            axis, here = AXES.index(name[1]), sum(near)
-            beside = (here + jnp.roll(here, -1, axis)) / 2
+            beside = mean_after(name, jnp.asarray(sum(near)))
             found[name] = 1 / entries_in(value, one.box) + beside
     return found
 
@@ -371,11 +386,8 @@ def allowed(one: OffDiagonal, permittivities: Arrays) -> Array:
     """
     means = {}
     for name, value in permittivities.items():
-        axis = AXES.index(name[1])
         here = jnp.broadcast_to(entries_in(value, one.box), size_of(one.box))
-        # Along an axis that the grid lacks all neighbours are alike.
-        before = jnp.roll(here, 1, axis) if axis < here.ndim else here
-        means[name[1]] = (here + before) / 2
+        means[name[1]] = mean_before(name, here)
     scaled = {
         pair: entry * jnp.sqrt(means[pair[0]] * means[pair[1]])
         for pair, entry in one.inverse.items()

@@ -10,7 +10,7 @@ from ._boxes import cells_of, size_of
 from ._dispersion import Response
 from ._row import Row, entries_in
 from ._stepper import Arrays
-from ._tilt import Tilt
+from ._tilt import Tilt, mean_after, mean_before
 
 
 def eased(
@@ -58,17 +58,17 @@ def _eased(
         n: jnp.zeros_like(m[n]) if drag is None else _in_box(tilt, drag)
         for n, drag in drags.items()
     }
-    mean = {n: _before(n, m[n]) for n in tilt.names}
+    mean = {n: mean_before(n, m[n]) for n in tilt.names}
     q, bound = {}, {}
     for n in tilt.names:
-        whole = mean[n] + _before(n, t[n])
-        q[n], bound[n] = mean[n] ** 2 / whole, mean[n] * (_before(n, t[n]) / whole)
+        whole = mean[n] + mean_before(n, t[n])
+        q[n], bound[n] = mean[n] ** 2 / whole, mean[n] * (mean_before(n, t[n]) / whole)
     x = _within_losses(tilt, bound)
     parts = {n: 1 + q[n] * x[2 * n[1]] for n in tilt.names}
     for n in tilt.names:
-        m[n] = m[n] + _after(n, -(mean[n] ** 2) * x[2 * n[1]] / parts[n])
+        m[n] = m[n] + mean_after(n, -(mean[n] ** 2) * x[2 * n[1]] / parts[n])
     # Of the means over both neighbours: with them the new tensor stays positive.
-    new = {n: _before(n, m[n] * (m[n] / (m[n] + t[n]))) for n in tilt.names}
+    new = {n: mean_before(n, m[n] * (m[n] / (m[n] + t[n]))) for n in tilt.names}
     scale = {n[1]: jnp.sqrt(q[n] / new[n] / parts[n]) for n in tilt.names}
     entries = {pair: x[pair] * scale[pair[0]] * scale[pair[1]] for pair in tilt.entries}
     own = cells_of(tilt.cells, tilt.box)
@@ -89,21 +89,6 @@ def _drag(
 
 def _in_box(tilt: Tilt, value: Array) -> Array:
     return jnp.broadcast_to(entries_in(value, tilt.box), size_of(tilt.box))
-
-
-def _before(name: str, values: Array) -> Array:
-    """Returns means at the nodes of samples along the axis of their component.
-
-    The first node of a box has no entries, unless the box has all cells of a period.
-    """
-    axis = AXES.index(name[1])
-    return (values + jnp.roll(values, 1, axis)) / 2 if axis < values.ndim else values
-
-
-def _after(name: str, values: Array) -> Array:
-    """Returns means where a component is sampled, of values at the nodes."""
-    axis = AXES.index(name[1])
-    return (values + jnp.roll(values, -1, axis)) / 2 if axis < values.ndim else values
 
 
 def _within_losses(tilt: Tilt, bound: Arrays) -> dict[str, Array]:

@@ -9,7 +9,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from .._checks import ArgumentError, instance
-from ..em import CPML, PEC, PMC, Absorber, Simulation
+from ..em import PEC, PMC, Simulation
+from ..em._boundaries import layer_cells
 from ..grid import AXES
 from ._canvas import Unit, add_colour_bar, new_axes, readable_unit
 from ._marks import Mark, grid_bounds, monitor_marks, source_marks
@@ -144,11 +145,11 @@ def _layer_bounds(sim: Simulation) -> Iterator[tuple[int, float, float]]:
     """Yields the axis and the extent in metres of each absorbing layer."""
     for axis in range(sim.grid.ndim):
         edges = np.asarray(sim.grid.edges(axis))
-        low, high = sim.boundaries.axis(axis)
-        if isinstance(low, CPML | Absorber):
-            yield axis, edges[0], edges[low.cells]
-        if isinstance(high, CPML | Absorber):
-            yield axis, edges[-1 - high.cells], edges[-1]
+        low, high = layer_cells(sim.boundaries, axis)
+        if low:
+            yield axis, edges[0], edges[low]
+        if high:
+            yield axis, edges[-1 - high], edges[-1]
 
 
 def _draw_layers(axes: Axes, sim: Simulation, shown: list[int], unit: Unit) -> bool:
