@@ -12,9 +12,9 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxtyping import Array
 
 from ..runtime import array_places, pack_state, unpack_state
-from ._boxes import size_of
 from ._dispersion import Response, each_response
 from ._layers import Slab
+from ._pole_blocks import stacked
 from ._program import Program
 from ._state import Poles, State, required_layout, rest, specs
 from ._stepper import bend_name, psi_name, slabs_of
@@ -64,14 +64,16 @@ def _of_responses(
     return each_response(each, program.responses, poles)
 
 
-def _own(one: Response) -> tuple[slice, ...]:
-    """Returns where the cells of a response lie in its arrays."""
+def _narrowed(one: Response, values: Array) -> Array:
     pairs = zip(one.cells, one.box, strict=True)
-    return tuple(slice(low - at, high - at) for (low, high), (at, _) in pairs)
+    own = tuple(slice(low - at, high - at) for (low, high), (at, _) in pairs)
+    return values[stacked(own, values.ndim, slice(None))]
 
 
 def _widened(one: Response, values: Array) -> Array:
-    return jnp.zeros(size_of(one.box), values.dtype).at[_own(one)].set(values)
+    pairs = zip(one.cells, one.box, strict=True)
+    more = tuple((low - at, to - high) for (low, high), (at, to) in pairs)
+    return jnp.pad(values, stacked(more, values.ndim, (0, 0)))
 
 
 def packing(program: Program, whole: State) -> dict[str, Any]:
@@ -90,7 +92,7 @@ def packing(program: Program, whole: State) -> dict[str, Any]:
 
     def narrow(state: State) -> State:
         psi = {k: jnp.take(v, slabs[k][1], slabs[k][0]) for k, v in state.psi.items()}
-        poles = _of_responses(program, state.poles, lambda one, x: x[_own(one)])
+        poles = _of_responses(program, state.poles, _narrowed)
         return eqx.tree_at(lambda s: (s.psi, s.poles), state, (psi, poles))
 
     def widen(state: State) -> State:
@@ -111,7 +113,9 @@ def packing(program: Program, whole: State) -> dict[str, Any]:
     # Nor need the box of a dispersive medium.
     block = program.stepper.block
     cuts = [None if n > 1 else a for n, a in zip(block.parts, block.names, strict=True)]
-    boxed = jax.tree.map(lambda _: PartitionSpec(*cuts), places.poles)
+    boxed = jax.tree.map(
+        lambda x: PartitionSpec(*stacked(tuple(cuts), x.ndim, None)), padded.poles
+    )
     narrow_places = eqx.tree_at(lambda s: (s.psi, s.poles), places, (thin, boxed))
     stored, spread = (
         jax.tree.map(lambda spec: NamedSharding(mesh, spec), tree)

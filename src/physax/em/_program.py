@@ -65,7 +65,7 @@ class Program(eqx.Module):
         layout: The devices, or `None`.
         dtype: Type of the fields.
         accumulate: Real type of what the monitors add up.
-        pairs: Whether poles are brought up to date in each second step alone.
+        blocks: Whether poles are brought up to date once in a block of steps.
     """
 
     stepper: Stepper
@@ -85,15 +85,15 @@ class Program(eqx.Module):
     layout: Layout | None = eqx.field(static=True)
     dtype: str = eqx.field(static=True)
     accumulate: str = eqx.field(static=True)
-    pairs: bool = eqx.field(static=True)
+    blocks: bool = eqx.field(static=True)
 
 
 def one_by_one(program: Program) -> Program:
     """Returns the program with poles brought up to date in each step.
 
-    Pairs are made by loops of a traced number of turns, which have no reverse mode.
+    Blocks are made by loops of a traced number of turns, which have no reverse mode.
     """
-    return dataclasses.replace(program, pairs=False)
+    return dataclasses.replace(program, blocks=False)
 
 
 def ready(program: Program) -> Program:

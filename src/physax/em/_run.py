@@ -29,6 +29,7 @@ from ._layouts import packing, place_state
 from ._march import Decay, fallen, on_devices, watch_every
 from ._memory import state_bytes
 from ._monitors import AbstractSpectralMonitor
+from ._pole_blocks import STEPS
 from ._program import build_program
 from ._simulate import Result, finish, warn_of
 from ._simulation import Simulation, with_steps
@@ -90,7 +91,7 @@ def advance(
         sim: The simulation; its number of steps matters to time monitors only.
         state: The state before step `start`; gone afterwards.
         start: Number of the first step. In a dispersive medium the state must be of it,
-            or of one an even number of steps away.
+            or of one a multiple of three steps away.
         stop: One past the number of the last step.
         layout: How the grid is cut over devices.
         watch: Steps between looks at the energy, as a stop rule needs them.
@@ -268,14 +269,14 @@ def run(
 
 
 def _check_start(start: int, state: State) -> None:
-    """Refuses a first step that pairs steps otherwise than the state does."""
+    """Refuses a first step that is elsewhere in a block than the state."""
     # On the host: an operation on a JAX array would be one more program to compile.
     done = int(state.done)
-    if (start - done) % 2:
+    if (start - done) % STEPS:
         raise ArgumentError(
             f"`start` must be {done}, the step that `state` is of, or differ from it "
-            "by an even number, as poles remember which of two steps comes next, but "
-            f"is {start}."
+            f"by a multiple of {STEPS}, as poles remember which of {STEPS} steps comes "
+            f"next, but is {start}."
         )
 
 

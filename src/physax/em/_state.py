@@ -21,7 +21,14 @@ from ._dispersion import Memory, Response, at_rest, each_response, respond
 from ._injection import inject
 from ._monitors import AbstractSpectralMonitor
 from ._plane_wave import LineState
-from ._pole_pairs import Late, late_at_rest, late_drive, respond_late
+from ._pole_blocks import (
+    STEPS,
+    Late,
+    late_at_rest,
+    late_drive,
+    respond_late,
+    stacked,
+)
 from ._powers import bent, held
 from ._program import Program
 from ._step import half_step
@@ -73,14 +80,14 @@ def rest(program: Program) -> State:
         monitors[name] = monitor.start(program.reads[name], program.setup, kind)
     peak = jnp.zeros((), wide)
     none = jnp.zeros((), jnp.int32)
-    start = late_at_rest if program.pairs else at_rest
+    start = late_at_rest if program.blocks else at_rest
     poles = each_response(partial(start, dtype=dtype), program.responses)
     psi = zero_psi(stepper, dtype)
     return State(fields, psi, poles, lines, monitors, peak, none)
 
 
 def without_poles(state: State) -> State:
-    """Returns a state that no step follows, alike for steps in pairs and singly."""
+    """Returns a state that no step follows, alike for steps in blocks and singly."""
     return eqx.tree_at(lambda s: s.poles, state, {})
 
 
@@ -203,7 +210,7 @@ def _move(
 
 def _drives(program: Program, poles: Poles, n: Int[Array, ""]) -> Drives:
     """Returns what poles add to the curls of step `n`."""
-    drive = partial(late_drive, second=n % 2) if program.pairs else _drive
+    drive = partial(late_drive, turn=n % STEPS) if program.blocks else _drive
     return each_response(drive, program.responses, poles)
 
 
@@ -224,8 +231,8 @@ def _responded(
             for name, many in responses.items()
         }
 
-    if program.pairs:
-        return respond_late(responses, poles, read, n % 2)
+    if program.blocks:
+        return respond_late(responses, poles, read, n % STEPS)
     return each_response(respond, responses, poles, read())
 
 
@@ -363,7 +370,9 @@ def specs(program: Program) -> tuple[Program, State]:
     blank = jax.tree.map(lambda _: everywhere, state)
     fields = {name: whole for name in state.fields}
     psi = {name: whole for name in state.psi}
-    poles = jax.tree.map(lambda _: whole, state.poles)
+    poles = jax.tree.map(
+        lambda x: PartitionSpec(*stacked(tuple(whole), x.ndim, None)), state.poles
+    )
     return copy, eqx.tree_at(
         lambda s: (s.fields, s.psi, s.poles), blank, (fields, psi, poles)
     )

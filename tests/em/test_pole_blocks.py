@@ -1,4 +1,4 @@
-"""Poles that are stepped once in two steps do what they do in each."""
+"""Poles that are stepped once in a block of steps do what they do in each."""
 
 import equinox as eqx
 import jax
@@ -134,19 +134,19 @@ def stronger(sim, factor):
         *(pytest.param(s, marks=pytest.mark.slow) for s in ("bloch", "3-D", "rz")),
     ],
 )
-def test_pairs_of_steps_agree_with_steps_one_by_one(scene, monkeypatch):
+def test_blocks_of_steps_agree_with_steps_one_by_one(scene, monkeypatch):
     monkeypatch.setattr("physax.em._program.default_platform", lambda: "cpu")
     sim = line() if scene == "line" else with_steps(dispersive(scene), 31)
-    assert build_program(sim).pairs
+    assert build_program(sim).blocks
     agree(answer(em.simulate(sim)), answer(singly(sim)))
 
 
-@pytest.mark.parametrize("pairs", [True, False])
-def test_a_mixture_of_poles_is_stepped_as_in_numpy(pairs, monkeypatch):
+@pytest.mark.parametrize("blocks", [True, False])
+def test_a_mixture_of_poles_is_stepped_as_in_numpy(blocks, monkeypatch):
     monkeypatch.setattr("physax.em._program.default_platform", lambda: "cpu")
     sim, start = mixture(), np.random.default_rng(1).normal(size=40)
     program = build_program(sim)
-    program = program if pairs else one_by_one(program)
+    program = program if blocks else one_by_one(program)
     state = rest(program)
     state = eqx.tree_at(lambda s: s.fields["Hy"], state, jnp.asarray(start))
     got = eqx.filter_jit(last)(program, state, sim.steps)
@@ -157,15 +157,15 @@ def test_where_a_run_is_divided_changes_no_bit():
     sim = eqx.tree_at(lambda s: s.monitors, line(), {})
     whole = em.run(sim, progress=False, chunk=31)
     begun = em.run(with_steps(sim, 13), progress=False, chunk=13)
-    parts = em.run(sim, state=begun.state, start=13, progress=False, chunk=3)
+    parts = em.run(sim, state=begun.state, start=13, progress=False, chunk=4)
     for got in (parts.result, em.simulate(sim)):
         agree(answer(got), answer(whole.result), 0)
     agree(parts.state, whole.state, 0)
 
 
-def test_a_state_from_within_a_pair_of_steps_is_refused_elsewhere():
-    begun = em.run(with_steps(line(), 13), progress=False)
-    with pytest.raises(ValueError, match=r"`start` must be 13, .* even .* but is 0"):
+def test_a_state_from_within_a_block_of_steps_is_refused_elsewhere():
+    begun = em.run(with_steps(line(), 14), progress=False)
+    with pytest.raises(ValueError, match=r"`start` must be 14, .* of 3, .* but is 0"):
         em.run(line(), state=begun.state, progress=False)
 
 
@@ -179,12 +179,12 @@ def test_gradients_are_those_of_steps_one_by_one():
 
     want = slope(em.Direct())
     assert want != 0
-    # The tape makes its steps again in chunks, of which some begin within a pair.
+    # The tape makes its steps again in chunks, of which some begin within a block.
     assert slope(em.LinearTape(every=7)) == pytest.approx(want, rel=1e-10, abs=0)
 
 
 @pytest.mark.slow
-def test_batches_of_pairs_are_those_of_each():
+def test_batches_of_blocks_are_those_of_each():
     sim = with_steps(dispersive("walls"), 9)
     rule = em.Decay(1e-30, check_every=3)
     factors = jnp.array([0.5, 2.0])

@@ -1,0 +1,280 @@
+r"""Poles whose states are read and written once in a block of steps of the fields.
+
+The states of poles are most of what a step in a dispersive medium reads and writes.
+With $v'$ and $D$ of `with_field`, a pole gives over minus amplitude and fraction $d_n$
+to the curl of the step after $E_n$:
+
+$$z_n = M z_{n-1} + v' E_n, \qquad d_n = w z_{n-1} + D E_n
+  = w M^{k-1} z_{n-k} + \sum_{i=1}^{k-1} w M^{i-1} v' E_{n-i} + D E_n$$
+
+What is computed is the sum over poles, minus amplitude included. Within a block of $K$
+steps the fields are kept. After it follow $z$ and what the poles give in each step of
+the next, but for what the fields of that will do. Known as block realisation: Burrus,
+*Block realization of digital filters*, IEEE Transactions on Audio and
+Electroacoustics 20, 230 (1972). Steps are put into blocks by their numbers, from 0: the
+bits do not depend on where a run is interrupted.
+
+Poles of as many states are one array, stacked along an axis behind the first of the
+grid: two loops over memory serve all, in which planes of a stack are used while the
+cache holds them. Three steps are the fastest block on most grids: fields kept in longer
+ones cost as much as states.
+"""
+
+from collections.abc import Callable
+from functools import partial, reduce
+from operator import add
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int, PyTree
+
+from .._products import einsum, matmul
+from ._boxes import size_of
+from ._dispersion import (
+    Response,
+    Responses,
+    as_field,
+    each_response,
+    factors_of,
+    nothing_of,
+    real_parts,
+    with_field,
+)
+
+
+STEPS = 3
+"""Steps of a block."""
+
+
+class Late(eqx.Module):
+    """What a response remembers in place of a `Memory`.
+
+    Attributes:
+        outputs: For each part of the field a stack of what the poles add, over the
+            fraction, to the curl of each step of the block, but for what the fields of
+            the block do.
+        between: The fields after its steps but the last, once they are made.
+        states: For each part of the field the states before the block: a stack of
+            complex numbers of the poles of two states, as for `States`, and of numbers
+            of those of one.
+    """
+
+    outputs: tuple[Array, ...]
+    between: tuple[Array, ...]
+    states: tuple[tuple[Array, ...], ...]
+
+
+class _Kind(eqx.Module):
+    """The poles of a response that have as many states, over a block.
+
+    Attributes:
+        matrix: What becomes of the states.
+        inflows: What each field of the block adds to them.
+        outflows: Factors of the states in what follows for each step of the next.
+    """
+
+    matrix: Float[Array, "states states poles"]
+    inflows: Float[Array, "fields states poles"]
+    outflows: Float[Array, "steps states poles"]
+
+
+class _Block(eqx.Module):
+    """The poles of a response over a block.
+
+    Attributes:
+        kinds: Those of two states, and of one.
+        echoes: What a field gives to the next step and to those after.
+    """
+
+    kinds: tuple[_Kind, ...]
+    echoes: Float[Array, " steps"]
+
+
+def stacked(axes: tuple, ndim: int, stack: Any) -> tuple:
+    """Puts in what belongs to the axis of a stack, if an array has one.
+
+    Args:
+        axes: What belongs to the axes of the grid.
+        ndim: Axes of an array that poles remember.
+        stack: What to put in.
+    """
+    if ndim == len(axes):
+        return axes
+    place = _place(len(axes))
+    return (*axes[:place], stack, *axes[place:])
+
+
+def _place(ndim: int) -> int:
+    """Returns the axis of a stack on a grid."""
+    return min(1, ndim - 1)
+
+
+def late_at_rest(response: Response, dtype) -> Late:
+    """Returns the memory of poles before the first step, of the whole grid."""
+    blank = jnp.zeros(size_of(response.box), dtype)
+    outputs, states = [], []
+    for part in real_parts(blank):
+        own = []
+        for kind in _block(response).kinds:
+            _, size, poles = kind.inflows.shape
+            values = _repeated(part, poles)
+            own.append(values if size == 1 else lax.complex(values, values))
+        outputs.append(_repeated(part, STEPS))
+        states.append(tuple(own))
+    return Late(tuple(outputs), (blank,) * (STEPS - 1), tuple(states))
+
+
+def late_drive(response: Response, late: Late, *, turn: Int[Array, ""]) -> Array:
+    """Returns what poles add to the curl of a step, over the fraction.
+
+    Args:
+        response: The poles.
+        late: What they remember.
+        turn: The number of the step in its block.
+    """
+    echoes, parts = _block(response).echoes, []
+    # Numbers that change from step to step: others XLA would keep for each cell.
+    factors = [
+        jnp.where(i < turn, echoes[jnp.maximum(turn - 1 - i, 0)], 0)
+        for i in range(STEPS - 1)
+    ]
+    fields = zip(*map(real_parts, late.between), strict=True)
+    for output, own in zip(late.outputs, fields, strict=True):
+        axis = _place(output.ndim - 1)
+        part = lax.dynamic_index_in_dim(output, turn, axis, keepdims=False)
+        for factor, field in zip(factors, own, strict=True):
+            part = part + factor * field
+        parts.append(part)
+    return as_field(tuple(parts))
+
+
+def respond_late(
+    responses: Responses,
+    memory: PyTree,
+    read: Callable[[], PyTree],
+    turn: Int[Array, ""],
+) -> PyTree:
+    """Keeps the fields after a step, or advances the poles by a whole block.
+
+    Args:
+        responses: All responses.
+        memory: What each remembers.
+        read: Returns the fields in the box of each after the step.
+        turn: The number of the step in its block.
+
+    Returns:
+        What they remember for the next step.
+    """
+    blocks = each_response(_block, responses)
+
+    # Loops of one turn or none: a condition of XLA would copy the states.
+    def keep(i: Array, memory: PyTree, *, at: int) -> PyTree:
+        return each_response(partial(_kept, at), responses, memory, read())
+
+    def advance(one: Array, memory: PyTree) -> PyTree:
+        # Times 1, which XLA does not know: others it would keep for each cell.
+        now = jax.tree.map(lambda x: one * x, blocks)
+        return each_response(_advanced, responses, now, memory, read())
+
+    for at in range(STEPS - 1):
+        here = (turn == at).astype(turn.dtype)
+        memory = lax.fori_loop(0, here, partial(keep, at=at), memory)
+    ends = (turn == STEPS - 1).astype(turn.dtype)
+    return lax.fori_loop(1, 1 + ends, advance, memory)
+
+
+def _block(response: Response) -> _Block:
+    outflows, direct = factors_of(response)
+    kinds, echoes = [], jnp.zeros(2 * STEPS - 2, direct.dtype)
+    for size in (2, 1):
+        both = zip(response.poles, outflows, strict=True)
+        own = [(one, w) for one, w in both if w.shape[0] == size]
+        if not own:
+            continue
+        matrix = jnp.stack([one.matrix for one, _ in own])
+        inflow = jnp.stack([with_field(one)[0] for one, _ in own])
+        outflow = jnp.stack([w for _, w in own])
+        inflows, outflows_later = [inflow], [outflow]
+        power = matrix
+        for i in range(1, 2 * STEPS - 1):
+            inflows.append(einsum("pij,pj->pi", matrix, inflows[-1]))
+            outflows_later.append(einsum("pj,pji->pi", outflows_later[-1], matrix))
+            power = matmul(power, matrix) if i < STEPS else power
+        echoes = echoes + jnp.stack(
+            [einsum("pi,pi->", outflow, flow) for flow in inflows[: 2 * STEPS - 2]]
+        )
+        kinds.append(
+            _Kind(
+                jnp.moveaxis(power, 0, -1),
+                jnp.stack([flow.T for flow in reversed(inflows[:STEPS])]),
+                jnp.stack([row.T for row in outflows_later[STEPS - 1 :]]),
+            )
+        )
+    return _Block(tuple(kinds), jnp.concatenate([direct[None], echoes]))
+
+
+def _kept(at: int, response: Response, late: Late, field: Array) -> Late:
+    del response
+    between = (*late.between[:at], field, *late.between[at + 1 :])
+    return Late(late.outputs, between, late.states)
+
+
+def _advanced(response: Response, block: _Block, late: Late, field: Array) -> Late:
+    del response
+    axis = _place(field.ndim)
+    fields = zip(*map(real_parts, (*late.between, field)), strict=True)
+    outputs, states = [], []
+    for stacks, own in zip(late.states, fields, strict=True):
+        inputs = [jnp.expand_dims(one, axis) for one in own]
+        # Else XLA computes it again in each user of `later`.
+        output = lax.optimization_barrier(_given(block, stacks, inputs))
+        later = nothing_of(output)
+        both = zip(block.kinds, stacks, strict=True)
+        outputs.append(output)
+        states.append(tuple(_next(*one, inputs, later) for one in both))
+    return Late(tuple(outputs), late.between, tuple(states))
+
+
+def _given(
+    block: _Block, stacks: tuple[Array, ...], inputs: list[Float[Array, "..."]]
+) -> Array:
+    """Returns the stack of what the poles give in each step of the next block."""
+    ndim = inputs[0].ndim
+    terms = [
+        _along(block.echoes[STEPS - 1 - i : 2 * STEPS - 1 - i], ndim) * field
+        for i, field in enumerate(inputs)
+    ]
+    for kind, stack in zip(block.kinds, stacks, strict=True):
+        for p in range(kind.outflows.shape[-1]):
+            one = lax.slice_in_dim(stack, p, p + 1, axis=_place(ndim - 1))
+            for i, state in enumerate(real_parts(one)):
+                terms.append(_along(kind.outflows[:, i, p], ndim) * state)
+    return reduce(add, terms)
+
+
+def _next(
+    kind: _Kind, stack: Array, inputs: list[Float[Array, "..."]], zero: Array
+) -> Array:
+    """Returns the states after a block, plus a zero."""
+    rows = []
+    for matrix, flows in zip(kind.matrix, kind.inflows.swapaxes(0, 1), strict=True):
+        factors, values = [*matrix, *flows], [*real_parts(stack), *inputs]
+        both = zip(factors, values, strict=True)
+        rows.append(reduce(add, (_along(x, stack.ndim) * value for x, value in both)))
+    return as_field((rows[0] + zero, *rows[1:]))
+
+
+def _along(values: Float[Array, " _"], ndim: int) -> Array:
+    """Returns numbers along the axis of a stack."""
+    axes = [1] * ndim
+    axes[_place(ndim - 1)] = -1
+    return values.reshape(axes)
+
+
+def _repeated(values: Array, count: int) -> Array:
+    """Returns a stack of arrays of as many values."""
+    axis = _place(values.ndim)
+    return jnp.repeat(jnp.expand_dims(values, axis), count, axis)
