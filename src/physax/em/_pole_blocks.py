@@ -137,16 +137,14 @@ def late_drive(response: Response, late: Late, *, turn: Int[Array, ""]) -> Array
     """
     echoes, parts = _block(response).echoes, []
     # Numbers that change from step to step: others XLA would keep for each cell.
-    factors = [
-        jnp.where(i < turn, echoes[jnp.maximum(turn - 1 - i, 0)], 0)
-        for i in range(STEPS - 1)
-    ]
+    factors = [echoes[jnp.maximum(turn - 1 - i, 0)] for i in range(STEPS - 1)]
     fields = zip(*map(real_parts, late.between), strict=True)
     for output, own in zip(late.outputs, fields, strict=True):
         axis = _place(output.ndim - 1)
         part = lax.dynamic_index_in_dim(output, turn, axis, keepdims=False)
-        for factor, field in zip(factors, own, strict=True):
-            part = part + factor * field
+        for i, (factor, field) in enumerate(zip(factors, own, strict=True)):
+            # Compilers lift this out of the loop over cells: what is 0 is not read.
+            part = part + jnp.where(i < turn, factor * field, 0)
         parts.append(part)
     return as_field(tuple(parts))
 
