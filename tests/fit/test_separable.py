@@ -25,6 +25,9 @@ def test_one_set_is_the_joint_fit():
     apart = least_squares(Separable(decay, {"b": 2.0}, X, Y, offset=True), throw=True)
     joint = least_squares(problem(), throw=True)
     assert apart.linear_names == ("amplitude", "offset")
+    rows = str(apart).splitlines()[-3:]
+    assert [row.split()[0] for row in rows] == ["b", "amplitude", "offset"]
+    assert all(" ± 0.00" in row and "bound" not in row for row in rows)
     np.testing.assert_allclose(apart.values, joint.values[1:2], rtol=1e-9)
     np.testing.assert_allclose(apart.linear, joint.values[jnp.array([0, 2])], rtol=1e-9)
     np.testing.assert_allclose(apart.chi2, joint.chi2, rtol=1e-10)

@@ -95,6 +95,9 @@ def test_bounds_hold_and_times_start_within_them():
     assert found.tau[2] == 0.3
     assert all(0.5 <= d.gamma <= 0.65 for d in found.decays)
     assert np.all(found.contrast <= 0.19)
+    lines = str(found).splitlines()
+    held = ["contrast 0.19 ± 0 (at a bound), offset" in line for line in lines]
+    assert held == [True, True, False]
     # The half time of this curve is the default of `tau`, which was not given either.
     one = OneTime(LAGS, [1 + 0.2 * np.exp(-2 * LAGS / LAGS[40])], NOISE, Q[:1])
     above = fit_g2(one, Simple(LAGS[40]), bounds={"tau": (2 * LAGS[40], None)})

@@ -138,15 +138,9 @@ class FitResult(eqx.Module):
 
     def __str__(self) -> str:
         """Lists parameters with errors, and how the fit ended."""
-        errors = np.asarray(self.standard_errors)
-        width = max((len(name) for name in self.names), default=0)
-        rows = [
-            f"  {name:{width}}  {with_error(float(value), float(error))}"
-            + ("  (at a bound)" if held else "")
-            for name, value, error, held in zip(
-                self.names, self.values, errors, self.active, strict=True
-            )
-        ]
+        numbers = listed(self)
+        width = max((len(name) for name, _ in numbers), default=0)
+        rows = [f"  {name:{width}}  {shown}" for name, shown in numbers]
         head = (
             f"{self.message}\n  chi-square {float(self.chi2):.6g}, "
             f"{int(self.degrees_of_freedom):,} degrees of freedom, reduced "
@@ -154,6 +148,22 @@ class FitResult(eqx.Module):
             f"{int(self.evaluations)} passes"
         )
         return "\n".join([head, *rows])
+
+
+def listed(result: FitResult) -> list[tuple[str, str]]:
+    """Returns the names of free and linear parameters, with their values in words."""
+    linear = len(result.linear_names)
+    numbers = zip(
+        (*result.names, *result.linear_names),
+        (*result.values, *result.linear),
+        (*result.standard_errors, *result.linear_errors),
+        (*result.held[linear:], *result.held[:linear]),
+        strict=True,
+    )
+    return [
+        (name, with_error(float(value), float(error)) + " (at a bound)" * bool(held))
+        for name, value, error, held in numbers
+    ]
 
 
 def with_error(value: float, error: float) -> str:

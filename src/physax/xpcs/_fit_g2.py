@@ -12,7 +12,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from .._checks import ArgumentError, check_picker, instance
 from ..fit import FitResult, LeastSquares, Separable, least_squares
-from ..fit._fit_result import with_error
+from ..fit._fit_result import listed
 from ._decays import AbstractDecay, Double, Stretched
 from ._one_time import OneTime
 from ._scaling import Limits, bound_pair, linear_bounds
@@ -67,18 +67,7 @@ class G2Fit(eqx.Module):
         """Lists the numbers of each curve with their errors."""
         lines = []
         for q, result in zip(self.q, self.results, strict=True):
-            numbers = zip(
-                (*result.names, *result.linear_names),
-                (*result.values, *result.linear),
-                (*result.standard_errors, *result.linear_errors),
-                (*result.active, *[False] * len(result.linear_names)),
-                strict=True,
-            )
-            shown = [
-                f"{name} {with_error(float(value), float(error))}"
-                + (" (at a bound)" if held else "")
-                for name, value, error, held in numbers
-            ]
+            shown = [f"{name} {number}" for name, number in listed(result)]
             left = f"reduced chi-square {float(result.reduced_chi2):.4g}"
             ended = "" if result.success else f"; {result.message}"
             lines.append(f"q {float(q):.5g}: {', '.join(shown)}, {left}{ended}")
