@@ -33,8 +33,10 @@ REFUSED = {
     r"`bounds` must be numbers, or one for each of 3 parameters": {
         "bounds": ([0, 0], [1, 1])
     },
-    r"`sigma` must be one number or have the shape of `ydata`": {"sigma": np.ones(5)},
-    r"`sigma` must be .* covariance matrix, but has shape \(3, 3\)": {
+    r"`sigma` must be one number, .* shape \(200,\), or .* has shape \(5,\)": {
+        "sigma": np.ones(5)
+    },
+    r"`sigma` must be .* covariance matrix of all 200, but has shape \(3, 3\)": {
         "sigma": np.eye(3)
     },
     r"`p0` must have one number for each parameter of `f`, .* but has 1: ": {"p0": [1]},
@@ -51,6 +53,26 @@ def test_what_cannot_be_fitted_is_refused(message):
     with pytest.raises(ArgumentError, match=message):
         # Users run it without the type checks of the tests, which come first.
         inspect.unwrap(curve_fit)(options.pop("f"), X, Y, **options)
+
+
+def test_values_of_several_columns_have_errors_of_their_own_or_a_covariance():
+    random = np.random.default_rng(0)
+    sigma = random.uniform(0.5, 2, (40, 2))
+    both = lambda x, a, b: jnp.stack([a * x, jnp.exp(-b * x)], 1)  # noqa: E731
+    values = np.asarray(both(X[:40], 2.0, 1.5)) + sigma * random.normal(size=(40, 2))
+    options = {"absolute_sigma": True}
+    # What SciPy is given: one axis.
+    flat, want = curve_fit(
+        lambda x, a, b: jnp.where(x[1] > 0, jnp.exp(-b * x[0]), a * x[0]),
+        (np.repeat(X[:40], 2), np.tile([0.0, 1.0], 40)),
+        values.ravel(),
+        sigma=sigma.ravel(),
+        **options,
+    )
+    for given in (sigma, np.diag(sigma.ravel() ** 2)):
+        found, covariance = curve_fit(both, X[:40], values, sigma=given, **options)
+        np.testing.assert_allclose(found, flat, rtol=1e-6)
+        np.testing.assert_allclose(covariance, want, rtol=1e-5)
 
 
 def test_masked_points_are_refused():

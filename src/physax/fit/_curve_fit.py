@@ -62,14 +62,14 @@ def _residual(parameters, data, *, f: Callable):
 def _whitened(parameters, data, *, f: Callable):
     # The points are correlated: all of them are one entry of the data.
     xdata, ydata, factor = jax.tree.map(lambda x: x[0], data)
-    found = f(xdata, *parameters) - ydata
+    found = jnp.ravel(f(xdata, *parameters) - ydata)
     return jax.scipy.linalg.solve_triangular(factor, found, lower=True)[None]
 
 
 def curve_fit(
     f: Callable,
     xdata: Any,
-    ydata: Sequence[float | int] | Num[ArrayLike, " points"],
+    ydata: Sequence[float | int] | Num[ArrayLike, "points *values"],
     p0: Sequence[float | int] | Num[ArrayLike, " free"] | None = None,
     sigma: Sequence[float | int] | Num[ArrayLike, "..."] | None = None,
     absolute_sigma: bool = False,
@@ -88,9 +88,10 @@ def curve_fit(
         f: Takes `xdata` and the parameters, `f(x, a, b)`, to values like `ydata`.
         xdata: Where the function is evaluated: an array whose *first* axis is the
             points, or a tree of such.
-        ydata: What was observed there.
+        ydata: What was observed there: one value for each point, or an array of them.
         p0: Start values; by default ones, or the middle of finite bounds.
-        sigma: Standard deviation of each value, or their covariance matrix.
+        sigma: Standard deviation of each value, or the covariance matrix of all, in
+            the order of `ydata.ravel()`.
         absolute_sigma: Whether `sigma` is known. If not, only its ratios count, and
             the covariance is scaled by the reduced chi-square.
         check_finite: Whether to refuse data that are not finite.
@@ -249,19 +250,15 @@ def _errors(sigma, ydata) -> tuple[Any, Callable]:
     if sigma is None:
         return None, _residual
     sigma = np.asarray(_checked(sigma, "sigma", True))
-    if sigma.ndim < 2:
+    if sigma.shape in ((), ydata.shape):
         if not np.all(sigma > 0):
             raise ArgumentError(f"`sigma` must be positive, but is {np.min(sigma):g}.")
-        if sigma.shape not in ((), ydata.shape):
-            raise ArgumentError(
-                f"`sigma` must be one number or have the shape of `ydata`, "
-                f"{ydata.shape}, but has shape {sigma.shape}."
-            )
         return jnp.broadcast_to(sigma, ydata.shape), _residual
     if sigma.shape != (ydata.size, ydata.size):
         raise ArgumentError(
-            f"`sigma` must be one number, one for each of {ydata.size} points, or "
-            f"their covariance matrix, but has shape {sigma.shape}."
+            "`sigma` must be one number, one for each of the values, of shape "
+            f"{ydata.shape}, or the covariance matrix of all {ydata.size}, but has "
+            f"shape {sigma.shape}."
         )
     try:
         factor = np.linalg.cholesky(sigma)
