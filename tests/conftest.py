@@ -291,6 +291,16 @@ def few_programs():
 
 
 @pytest.fixture
+def in_blocks(monkeypatch):
+    """Steps poles in blocks, however few they are."""
+    jax.clear_caches()
+    monkeypatch.setattr("physax.em._pole_blocks.LEAST", 0)
+    monkeypatch.setattr("physax.em._program.default_platform", lambda: "cpu")
+    yield
+    jax.clear_caches()
+
+
+@pytest.fixture
 def largest_file():
     """Returns a context in which no file gets larger than so many bytes."""
 

@@ -8,6 +8,7 @@ import pytest
 from jax import lax
 
 from physax import em
+from physax.em._pole_blocks import Late
 from physax.em._poles import recursion
 from physax.em._program import build_program, one_by_one
 from physax.em._simulate import finish
@@ -21,6 +22,7 @@ from tests.em.scenes import CELL, PULSE, at, dispersive
 # The layers are thin, and the runs short, on purpose.
 pytestmark = [
     pytest.mark.x64,
+    pytest.mark.usefixtures("in_blocks"),
     pytest.mark.filterwarnings("ignore:.*should have layers of at least 8 cells"),
     pytest.mark.filterwarnings("ignore:The fields had not decayed"),
     pytest.mark.filterwarnings("ignore:Dispersion 1 should end before the abs"),
@@ -134,16 +136,14 @@ def stronger(sim, factor):
         *(pytest.param(s, marks=pytest.mark.slow) for s in ("bloch", "3-D", "rz")),
     ],
 )
-def test_blocks_of_steps_agree_with_steps_one_by_one(scene, monkeypatch):
-    monkeypatch.setattr("physax.em._program.default_platform", lambda: "cpu")
+def test_blocks_of_steps_agree_with_steps_one_by_one(scene):
     sim = line() if scene == "line" else with_steps(dispersive(scene), 31)
     assert build_program(sim).blocks
     agree(answer(em.simulate(sim)), answer(singly(sim)))
 
 
 @pytest.mark.parametrize("blocks", [True, False])
-def test_a_mixture_of_poles_is_stepped_as_in_numpy(blocks, monkeypatch):
-    monkeypatch.setattr("physax.em._program.default_platform", lambda: "cpu")
+def test_a_mixture_of_poles_is_stepped_as_in_numpy(blocks):
     sim, start = mixture(), np.random.default_rng(1).normal(size=40)
     program = build_program(sim)
     program = program if blocks else one_by_one(program)
@@ -151,6 +151,18 @@ def test_a_mixture_of_poles_is_stepped_as_in_numpy(blocks, monkeypatch):
     state = eqx.tree_at(lambda s: s.fields["Hy"], state, jnp.asarray(start))
     got = eqx.filter_jit(last)(program, state, sim.steps)
     agree(got.fields["Ez"], in_numpy(sim, start))
+
+
+@pytest.mark.parametrize(("least", "blocks"), [(2 * 15, True), (2 * 15 + 1, False)])
+def test_few_poles_are_advanced_in_each_step(least, blocks, monkeypatch):
+    monkeypatch.setattr("physax.em._pole_blocks.LEAST", least)
+    sim = with_steps(line(), 14)
+    assert build_program(sim).blocks == blocks
+    jax.clear_caches()
+    state = em.run(sim, progress=False).state
+    assert isinstance(state.poles["Ez"][0], Late) == blocks
+    if not blocks:
+        em.run(line(), state=state, start=20, progress=False)
 
 
 def test_where_a_run_is_divided_changes_no_bit():

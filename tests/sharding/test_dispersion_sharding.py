@@ -24,6 +24,7 @@ pytestmark = [
 
 @pytest.mark.slow(after=1)
 @pytest.mark.x64
+@pytest.mark.usefixtures("in_blocks")
 @pytest.mark.parametrize(
     ("scene", "sizes"), [("walls", (2, 4)), ("bloch", (4, 2)), ("3-D", (2, 2, 2))]
 )
@@ -78,6 +79,7 @@ def test_nonlinear_media_on_any_mesh_agree_with_one_device():
 
 @pytest.mark.slow
 @pytest.mark.f32
+@pytest.mark.usefixtures("in_blocks")
 @pytest.mark.parametrize("scene", ["walls", "rz"])
 def test_run_goes_on_with_other_devices(scene, tmp_path):
     sim = dispersive(scene)

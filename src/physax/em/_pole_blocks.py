@@ -20,8 +20,9 @@ cache holds them. Three steps are the fastest block on most grids: fields kept i
 ones cost as much as states.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
+from math import prod
 from operator import add
 from typing import Any
 
@@ -34,6 +35,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from .._products import einsum, matmul
 from ._boxes import size_of
 from ._dispersion import (
+    Dispersion,
     Response,
     Responses,
     as_field,
@@ -47,6 +49,9 @@ from ._dispersion import (
 
 STEPS = 3
 """Steps of a block."""
+
+LEAST = 2**15
+"""Poles of cells from which on blocks are faster: fewer states lie in a cache."""
 
 
 class Late(eqx.Module):
@@ -91,6 +96,11 @@ class _Block(eqx.Module):
 
     kinds: tuple[_Kind, ...]
     echoes: Float[Array, " steps"]
+
+
+def pays(dispersions: Sequence[Dispersion]) -> bool:
+    """Tells whether blocks are faster on a CPU than poles advanced in each step."""
+    return sum(prod(size_of(one.box)) * len(one.poles) for one in dispersions) >= LEAST
 
 
 def stacked(axes: tuple, ndim: int, stack: Any) -> tuple:

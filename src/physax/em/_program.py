@@ -26,6 +26,7 @@ from ._medium import PROPERTIES, REGIONAL, DesignRegion, Medium
 from ._metal import Metal
 from ._monitors import AbstractMonitor, AbstractSpectralMonitor, Read, Sampling
 from ._plane_wave import IncidentLine, PlaneWave
+from ._pole_blocks import pays
 from ._powers import Powers, build_powers
 from ._row import Row, build_row, entries_in, faded
 from ._setup import Setup
@@ -206,7 +207,7 @@ def outline(
         str(dtype),
         str(sim.precision.accumulate),
         # On a GPU a loop of one turn or none costs more than is won.
-        bool(sim.medium.dispersions) and default_platform() == "cpu",
+        default_platform() == "cpu" and pays(sim.medium.dispersions),
     )
 
 

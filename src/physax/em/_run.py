@@ -29,7 +29,7 @@ from ._layouts import packing, place_state
 from ._march import Decay, fallen, on_devices, watch_every
 from ._memory import state_bytes
 from ._monitors import AbstractSpectralMonitor
-from ._pole_blocks import STEPS
+from ._pole_blocks import STEPS, Late
 from ._program import build_program
 from ._simulate import Result, finish, warn_of
 from ._simulation import Simulation, with_steps
@@ -236,7 +236,7 @@ def run(
     if chunk is None and layout is not None:
         chunk = _SHARED_CHUNK
     begin: State = initial_state(problem, **options) if state is None else state
-    if state is not None and sim.medium.dispersions:
+    if state is not None:
         _check_start(start, state)
     # What a monitor cannot make of this medium it says before the run, not after it.
     jax.eval_shape(partial(_finish, **options), problem, begin)
@@ -271,8 +271,8 @@ def run(
 def _check_start(start: int, state: State) -> None:
     """Refuses a first step that is elsewhere in a block than the state."""
     # On the host: an operation on a JAX array would be one more program to compile.
-    done = int(state.done)
-    if (start - done) % STEPS:
+    done, memory = int(state.done), sum(state.poles.values(), ())
+    if any(isinstance(one, Late) for one in memory) and (start - done) % STEPS:
         raise ArgumentError(
             f"`start` must be {done}, the step that `state` is of, or differ from it "
             f"by a multiple of {STEPS}, as poles remember which of {STEPS} steps comes "
