@@ -238,12 +238,12 @@ def respond(response: Response, memory: Memory, field: Array) -> Memory:
         What they remember for the next step.
     """
     outflows, direct = factors_of(response)
-    output = given_by(outflows, memory.states, [(direct, field)])
+    output = given_by(outflows, memory.states, direct * field)
     later = nothing_of(output)
     states = []
     for one, own in zip(response.poles, memory.states, strict=True):
         inflow, _ = with_field(one)
-        states.append(next_states(one.matrix, own, [(inflow, field)], later))
+        states.append(next_states(one.matrix, own, inflow, field, later))
     return Memory(output, tuple(states))
 
 
@@ -302,8 +302,8 @@ def recall(
     before, given = [], []
     for one, after in zip(response.poles, states, strict=True):
         inflow, direct = with_field(one)
-        given.append(given_by([inflow], [after], [(-direct, drive)]))
-        before.append(next_states(one.matrix.T, after, [(-one.outflow, drive)]))
+        given.append(given_by([inflow], [after], -direct * drive))
+        before.append(next_states(one.matrix.T, after, -one.outflow, drive))
     return tuple(before), tuple(given)
 
 
@@ -320,19 +320,19 @@ def as_field(parts: tuple[Array, ...]) -> Array:
 def given_by(
     outflows: Sequence[Array],
     states: Sequence[tuple[Array, ...]],
-    inputs: Sequence[tuple[Array, Array]],
+    direct: Array,
 ) -> Array:
     """Returns what real linear systems give together.
 
     Args:
         outflows: For each system factors of its states.
         states: The states of each.
-        inputs: Fields, at least one, each behind its factor.
+        direct: What the field gives at once.
 
     Returns:
-        The sum, of the type of the fields.
+        The sum, of the type of the field.
     """
-    parts = real_parts(reduce(add, (factor * field for factor, field in inputs)))
+    parts = real_parts(direct)
     for row, own in zip(outflows, states, strict=True):
         both = zip(parts, own, strict=True)
         parts = tuple(part + _dot(row, z) for part, z in both)
@@ -342,7 +342,8 @@ def given_by(
 def next_states(
     matrix: Array,
     states: tuple[Array, ...],
-    inputs: Sequence[tuple[Array, Array]],
+    inflow: Array,
+    field: Array,
     zero: ArrayLike = 0.0,
 ) -> tuple[Array, ...]:
     """Returns the next states of a real linear system, plus a zero.
@@ -350,13 +351,13 @@ def next_states(
     Args:
         matrix: What becomes of the states.
         states: The states.
-        inputs: Fields, each behind what it adds.
+        inflow: What the field adds to each.
+        field: The field.
         zero: The zero.
     """
     rows = []
     for i in range(matrix.shape[0]):
-        driven = reduce(add, (inflow[i] * field for inflow, field in inputs))
-        parts = zip(states, real_parts(driven), strict=True)
+        parts = zip(states, real_parts(inflow[i] * field), strict=True)
         rows.append([_dot(matrix[i], z) + part for z, part in parts])
     first = [x + zero for x in rows[0]]
     return tuple(first) if len(rows) == 1 else tuple(map(lax.complex, first, rows[1]))

@@ -14,10 +14,10 @@ the next, but for what the fields of that will do. Known as block realisation: B
 Electroacoustics 20, 230 (1972). Steps are put into blocks by their numbers, from 0: the
 bits do not depend on where a run is interrupted.
 
-Poles of as many states are one array, stacked along an axis behind the first of the
-grid: two loops over memory serve all, in which planes of a stack are used while the
-cache holds them. Three steps are the fastest block on most grids: fields kept in longer
-ones cost as much as states.
+Poles of equally many states are one array, stacked along an axis behind the first of
+the grid (before it in 1-D): two loops over memory serve all, in which planes of a stack
+are used while the cache holds them. Three steps are the fastest block on most grids:
+fields kept in longer ones cost as much as states.
 """
 
 from collections.abc import Callable, Sequence
@@ -73,12 +73,13 @@ class Late(eqx.Module):
 
 
 class _Kind(eqx.Module):
-    """The poles of a response that have as many states, over a block.
+    r"""The poles of a response that have equally many states, over a block.
 
     Attributes:
-        matrix: What becomes of the states.
-        inflows: What each field of the block adds to them.
-        outflows: Factors of the states in what follows for each step of the next.
+        matrix: $M^K$, what becomes of the states.
+        inflows: What each field of the block adds to them: $M^{K-1} v'$ to $v'$.
+        outflows: Factors of the states before the block in what they give to each step
+            of the next: $w M^{K-1}$ to $w M^{2K-2}$.
     """
 
     matrix: Float[Array, "states states poles"]
@@ -87,11 +88,12 @@ class _Kind(eqx.Module):
 
 
 class _Block(eqx.Module):
-    """The poles of a response over a block.
+    r"""The poles of a response over a block.
 
     Attributes:
         kinds: Those of two states, and of one.
-        echoes: What a field gives to the next step and to those after.
+        echoes: What a field gives to the next step and to those after, of all poles:
+            $D$, $w v'$, $w M v'$ and so on.
     """
 
     kinds: tuple[_Kind, ...]
@@ -118,7 +120,7 @@ def stacked(axes: tuple, ndim: int, stack: Any) -> tuple:
 
 
 def _place(ndim: int) -> int:
-    """Returns the axis of a stack on a grid."""
+    """Returns the axis of a stack on a grid: behind the first, in 1-D before it."""
     return min(1, ndim - 1)
 
 
@@ -128,10 +130,10 @@ def late_at_rest(response: Response, dtype) -> Late:
     outputs, states = [], []
     for part in real_parts(blank):
         own = []
-        for kind in _block(response).kinds:
-            _, size, poles = kind.inflows.shape
-            values = _repeated(part, poles)
-            own.append(values if size == 1 else lax.complex(values, values))
+        for alike in _alike(response):
+            values = _repeated(part, len(alike))
+            pair = response.poles[alike[0]].inflow.shape[0] == 2
+            own.append(lax.complex(values, values) if pair else values)
         outputs.append(_repeated(part, STEPS))
         states.append(tuple(own))
     return Late(tuple(outputs), (blank,) * (STEPS - 1), tuple(states))
@@ -179,7 +181,7 @@ def respond_late(
     blocks = each_response(_block, responses)
 
     # Loops of one turn or none: a condition of XLA would copy the states.
-    def keep(i: Array, memory: PyTree, *, at: int) -> PyTree:
+    def keep(_: Array, memory: PyTree, *, at: int) -> PyTree:
         return each_response(partial(_kept, at), responses, memory, read())
 
     def advance(one: Array, memory: PyTree) -> PyTree:
@@ -194,31 +196,30 @@ def respond_late(
     return lax.fori_loop(1, 1 + ends, advance, memory)
 
 
+def _alike(response: Response) -> list[list[int]]:
+    """Returns which poles have two states, and which have one, if any do."""
+    sizes = [one.inflow.shape[0] for one in response.poles]
+    return [[i for i, n in enumerate(sizes) if n == k] for k in (2, 1) if k in sizes]
+
+
 def _block(response: Response) -> _Block:
     outflows, direct = factors_of(response)
     kinds, echoes = [], jnp.zeros(2 * STEPS - 2, direct.dtype)
-    for size in (2, 1):
-        both = zip(response.poles, outflows, strict=True)
-        own = [(one, w) for one, w in both if w.shape[0] == size]
-        if not own:
-            continue
-        matrix = jnp.stack([one.matrix for one, _ in own])
-        inflow = jnp.stack([with_field(one)[0] for one, _ in own])
-        outflow = jnp.stack([w for _, w in own])
-        inflows, outflows_later = [inflow], [outflow]
-        power = matrix
-        for i in range(1, 2 * STEPS - 1):
-            inflows.append(einsum("pij,pj->pi", matrix, inflows[-1]))
-            outflows_later.append(einsum("pj,pji->pi", outflows_later[-1], matrix))
-            power = matmul(power, matrix) if i < STEPS else power
-        echoes = echoes + jnp.stack(
-            [einsum("pi,pi->", outflow, flow) for flow in inflows[: 2 * STEPS - 2]]
-        )
+    for alike in _alike(response):
+        own = [response.poles[i] for i in alike]
+        w = jnp.stack([outflows[i] for i in alike])
+        v = jnp.stack([with_field(one)[0] for one in own])
+        m = jnp.stack([one.matrix for one in own])
+        powers = [jnp.broadcast_to(jnp.eye(m.shape[-1], dtype=m.dtype), m.shape)]
+        for _ in range(2 * STEPS - 2):
+            powers.append(matmul(powers[-1], m))
+        stack = jnp.stack(powers)
+        echoes = echoes + einsum("pi,npij,pj->n", w, stack[:-1], v)
         kinds.append(
             _Kind(
-                jnp.moveaxis(power, 0, -1),
-                jnp.stack([flow.T for flow in reversed(inflows[:STEPS])]),
-                jnp.stack([row.T for row in outflows_later[STEPS - 1 :]]),
+                jnp.moveaxis(powers[STEPS], 0, -1),
+                einsum("npij,pj->nip", stack[:STEPS][::-1], v),
+                einsum("pj,npji->nip", w, stack[STEPS - 1 :]),
             )
         )
     return _Block(tuple(kinds), jnp.concatenate([direct[None], echoes]))

@@ -91,7 +91,7 @@ def advance(
         sim: The simulation; its number of steps matters to time monitors only.
         state: The state before step `start`; gone afterwards.
         start: Number of the first step. In a dispersive medium the state must be of it,
-            or of one a multiple of three steps away.
+            or a multiple of three steps from it.
         stop: One past the number of the last step.
         layout: How the grid is cut over devices.
         watch: Steps between looks at the energy, as a stop rule needs them.
@@ -213,7 +213,7 @@ def run(
 
     Raises:
         ArgumentError: If the mode of a source is cut off, or if in a dispersive medium
-            `start` is an odd number of steps from that of `state`.
+            `start` is not a multiple of three steps from that of `state`.
         MemoryLimitError: If the run needs more memory than there is.
         RunError: With `throw`, if the fields diverged or a signal ended the run.
         CheckpointError: If a checkpoint cannot be written, or is of another problem.

@@ -67,7 +67,7 @@ def _eased(
     parts = {n: 1 + q[n] * x[2 * n[1]] for n in tilt.names}
     for n in tilt.names:
         m[n] = m[n] + mean_after(n, -(mean[n] ** 2) * x[2 * n[1]] / parts[n])
-    # Of the means over both neighbours: with them the new tensor stays positive.
+    # Of the means over both neighbours: the matrix of the step stays positive.
     new = {n: mean_before(n, m[n] * (m[n] / (m[n] + t[n]))) for n in tilt.names}
     scale = {n[1]: jnp.sqrt(q[n] / new[n] / parts[n]) for n in tilt.names}
     entries = {pair: x[pair] * scale[pair[0]] * scale[pair[1]] for pair in tilt.entries}
