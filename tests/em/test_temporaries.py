@@ -13,6 +13,7 @@ from physax.grid import Grid
 
 
 CELL = 20e-9
+LINES = tuple(em.Lorentz(0.3, f, 4e13) for f in (5e14, 6e14, 8e14, 9e14))
 
 
 def bytes_of(tree):
@@ -20,14 +21,21 @@ def bytes_of(tree):
 
 
 @pytest.mark.slow(after=1)
-@pytest.mark.parametrize("shape", [(400, 400), (64, 64, 64)])
-def test_run_holds_little_more_than_its_state(shape):
+@pytest.mark.parametrize(
+    ("shape", "poles", "most"),
+    # Of poles, coefficients are prepared; a copy of their states makes it 1.6.
+    [((400, 400), (), 1.15), ((64, 64, 64), (), 1.15), ((400, 400), LINES, 1.25)],
+)
+def test_run_holds_little_more_than_its_state(shape, poles, most):
     random = np.random.default_rng(0)
     middle = tuple(CELL * cells / 2 for cells in shape)
     pulse = em.GaussianPulse(2e14, 2e14)
     sim = em.Simulation(
         Grid.uniform(shape, CELL),
-        em.Medium(jnp.asarray(random.uniform(1.0, 4.0, shape), float)),
+        em.Medium(
+            jnp.asarray(random.uniform(1.0, 4.0, shape), float),
+            dispersions=em.Dispersion(((20, 380),) * 2, poles) if poles else (),
+        ),
         em.Boundaries.all(em.CPML(10)),
         polarisation="Ez" if len(shape) == 2 else None,
         steps=20,
@@ -43,4 +51,4 @@ def test_run_holds_little_more_than_its_state(shape):
     use = run.lower(arrays).compile().memory_analysis()
     state = bytes_of(jax.eval_shape(lambda: rest(build_program(sim))))
     # The carry of the loop is the state; XLA lets the results lie in it.
-    assert use.temp_size_in_bytes + use.output_size_in_bytes <= 1.15 * state
+    assert use.temp_size_in_bytes + use.output_size_in_bytes <= most * state
