@@ -126,15 +126,20 @@ def _place(ndim: int) -> int:
 
 def late_at_rest(response: Response, dtype) -> Late:
     """Returns the memory of poles before the first step, of the whole grid."""
-    blank = jnp.zeros(size_of(response.box), dtype)
+    size = size_of(response.box)
+    blank = jnp.zeros(size, dtype)
+
+    def stack(count: int, part: Array) -> Array:
+        return jnp.zeros(stacked(size, len(size) + 1, count), part.dtype)
+
     outputs, states = [], []
     for part in real_parts(blank):
         own = []
         for alike in _alike(response):
-            values = _repeated(part, len(alike))
+            values = stack(len(alike), part)
             pair = response.poles[alike[0]].inflow.shape[0] == 2
             own.append(lax.complex(values, values) if pair else values)
-        outputs.append(_repeated(part, STEPS))
+        outputs.append(stack(STEPS, part))
         states.append(tuple(own))
     return Late(tuple(outputs), (blank,) * (STEPS - 1), tuple(states))
 
@@ -278,12 +283,4 @@ def _next(
 
 def _along(values: Float[Array, " _"], ndim: int) -> Array:
     """Returns numbers along the axis of a stack."""
-    axes = [1] * ndim
-    axes[_place(ndim - 1)] = -1
-    return values.reshape(axes)
-
-
-def _repeated(values: Array, count: int) -> Array:
-    """Returns a stack of arrays of as many values."""
-    axis = _place(values.ndim)
-    return jnp.repeat(jnp.expand_dims(values, axis), count, axis)
+    return values.reshape(stacked((1,) * (ndim - 1), ndim, -1))
