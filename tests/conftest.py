@@ -70,6 +70,7 @@ ONE_PRECISION = {
         "em/test_materials.py",
         "em/test_medium.py",
         "em/test_faults.py",
+        "em/test_placed_faults.py",
         "em/test_run.py",
         "em/test_recompile.py",
         "em/test_s_parameters.py",
