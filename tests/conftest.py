@@ -92,6 +92,7 @@ ONE_PRECISION = {
         "particles/test_point_cloud.py",
         "particles/test_sph.py",
         "particles/test_sphere.py",
+        "particles/test_residence.py",
         "particles/test_statistics.py",
         "grid/test_difference.py",
         "grid/test_in_place.py",
