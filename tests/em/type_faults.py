@@ -9,7 +9,7 @@ import json
 import jax
 import numpy as np
 
-from physax import em
+from physax import em, plot
 from physax.grid import Grid
 from physax.io import write_csv
 
@@ -191,6 +191,18 @@ FAULTS = {
     "permittivity of metal": (
         lambda: em.complex_permittivity(em.PEC(), 2e14),
         r"`material` must be a `Material`, but is PEC\(\)\. Perfect metal has no perm",
+    ),
+    "grid for a mode": (
+        lambda: plot.mode(GRID, [0.0]),
+        r"`mode` must be a `SlabMode`, but is a Grid\. .*_section_mode`",
+    ),
+    "none for modes of a cross-section": (
+        lambda: plot.cross_section_mode(None),
+        r"`modes` must be a `CrossSectionModes`, but is a None.*`slab_mode` by `mode`",
+    ),
+    "fields for a far field": (
+        lambda: plot.far_field({}),
+        r"`far` must be a `FarField`, but is a dict\. Make one by `em\.far_field`",
     ),
 }
 

@@ -9,10 +9,10 @@ from ..grid import Box
 from ..units import ETA_0
 from ._components import AXES, stagger
 from ._monitors import AbstractSpectralMonitor, Read, as_frequencies
+from ._port_loss import check_loss
 from ._port_plane import plane_modes, plane_of, port_plane, to_plane
 from ._ports import (
     Port,
-    check_loss,
     mode_fields,
     open_ends,
     phase_per_cell,

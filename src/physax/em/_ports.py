@@ -10,14 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, check
+from .._checks import ArgumentError
 from ..grid import Box
-from ..units import EPSILON_0, SPEED_OF_LIGHT
+from ..units import SPEED_OF_LIGHT
 from ._boundaries import PEC, PMC, Bloch, Periodic
 from ._components import AXES
 from ._frame import Frame, Point, as_point, check_point
-from ._medium import Medium, Property, at_component
+from ._medium import Property
 from ._modes import SlabMode, slab_mode
+from ._port_loss import property_in
 from ._setup import Setup
 
 
@@ -175,68 +176,9 @@ def refuse_bloch(frame: Frame, axis: int, cells: tuple[int, int], what: str) -> 
         )
 
 
-def _in_box(value: Property, component: str, box: Box) -> Array:
-    value = jnp.asarray(at_component(value, component))
-    if value.ndim == 0:
-        return value
-    for axis, span in enumerate(box):
-        # The node of a magnetic wall behind the last cell is like its neighbour.
-        cells = jnp.clip(jnp.arange(*span), 0, value.shape[axis] - 1)
-        value = jnp.take(value, cells, axis)
-    return value
-
-
 def _line(value: Property, component: str, box: Box, size: int) -> Array:
-    value = _in_box(value, component, box)
+    value = property_in(value, component, box)
     return jnp.broadcast_to(value.reshape(-1), (size,))
-
-
-# The mode of a port leaves loss out: an error in the index of some percent of it.
-_LOSS = 0.1
-
-
-def check_loss(
-    medium: Medium,
-    shape: tuple[int, ...],
-    names: tuple[str, ...],
-    box: Box,
-    frequency: Float[Array, "*freqs"],
-    what: str,
-) -> Float[Array, "*freqs"]:
-    r"""Refuses a port in a medium that conducts.
-
-    Args:
-        medium: What fills the grid.
-        shape: Cells of the grid.
-        names: The electric components.
-        box: The samples of the port.
-        frequency: In Hz.
-        what: How messages name the port.
-
-    Returns:
-        The largest $|\sigma| / (\omega \epsilon)$ in the box; NaN, under `jit`, above
-        the limit.
-
-    Raises:
-        ArgumentError: If it is above the limit and known.
-    """
-    medium = medium.near(box, shape)
-    if medium.conductivity is None:
-        return jnp.zeros_like(frequency)
-    ratios = [
-        jnp.abs(_in_box(medium.conductivity, name, box))
-        / _in_box(medium.permittivity, name, box)
-        for name in names
-    ]
-    largest = jnp.max(jnp.stack([jnp.max(ratio) for ratio in ratios]))
-    loss = largest / (2 * jnp.pi * frequency * EPSILON_0)
-    return check(
-        loss,
-        loss <= _LOSS,
-        f"`conductivity` over the angular frequency and the permittivity must be at "
-        f"most {_LOSS:g} in {what}, whose mode leaves loss out (use PEC faces, or a "
-        "smaller loss)",
-    )
 
 
 def _walls(box: Box, other: int, setup: Setup, electric: bool) -> list[float | None]:

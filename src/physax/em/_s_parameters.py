@@ -19,8 +19,9 @@ from ._cut_off import check_modes, check_travels
 from ._frame import build_frame
 from ._march import Decay
 from ._mode_monitor import ModeAmplitudes, ModeMonitor
+from ._port_loss import check_loss
 from ._port_plane import port_plane
-from ._ports import Port, check_loss, port_line
+from ._ports import Port, port_line
 from ._pulses import AbstractPulse, band_pulse
 from ._simulate import Result, simulate
 from ._simulation import Simulation

@@ -16,10 +16,10 @@ from ._components import stagger
 from ._faces import Face, corrections, metric_at
 from ._frame import Frame, Point, as_point, check_point
 from ._injection import Injection
+from ._port_loss import check_loss
 from ._port_plane import PlanePlace, launch_plane, place_plane, plane_modes
 from ._ports import (
     Port,
-    check_loss,
     mode_fields,
     phase_per_cell,
     port_line,

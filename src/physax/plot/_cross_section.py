@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.axes import Axes
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance
 from ..em import CrossSectionModes
 from ._canvas import add_colour_bar, choose, new_axes
 from ._samples import aspect_of, draw_image, edges_around
@@ -29,9 +29,10 @@ def cross_section_mode(
         The axes; their title is the effective index.
 
     Raises:
-        ArgumentError: If there is no such mode or component, or the section is one
-            cell wide.
+        ArgumentError: If there is no such mode or component, the section is one cell
+            wide, or these are other modes.
     """
+    instance(modes, "modes", CrossSectionModes, "Draw those of `slab_mode` by `mode`.")
     count = len(modes.effective_index)
     if not -count <= index < count:
         raise ArgumentError(

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.projections.polar import PolarAxes
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance
 from ..em import FarField
 
 
@@ -36,8 +36,9 @@ def far_field(
 
     Raises:
         ArgumentError: If the directions are not one row, or `angles` are missing or of
-            another number, or the axes are not polar.
+            another number, the axes are not polar, or `far` is something else.
     """
+    instance(far, "far", FarField, "Make one by `em.far_field`.")
     units, power = np.asarray(far.directions), np.asarray(far.intensity)[frequency]
     if power.ndim != 1:
         raise ArgumentError(

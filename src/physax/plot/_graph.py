@@ -3,6 +3,7 @@
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
+from .._checks import instance
 from ..graph import Graph, struct_text
 from ._canvas import new_axes
 
@@ -24,7 +25,11 @@ def graph(graph: Graph, *, axes: Axes | None = None) -> Axes:
 
     Returns:
         The axes.
+
+    Raises:
+        ArgumentError: If `graph` is something else.
     """
+    instance(graph, "graph", Graph)
     places = _places(graph)
     rows = 1 + max((row for row, _ in places.values()), default=0)
     widest = max((abs(x) for _, x in places.values()), default=0) + 1

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.axes import Axes
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance
 from ..em import Convergence
 from ._canvas import new_axes
 from ._curves import style_grid
@@ -29,8 +29,10 @@ def grid_convergence(
         The axes.
 
     Raises:
-        ArgumentError: If the values have more than one axis.
+        ArgumentError: If the values have more than one axis, or `study` is something
+            else.
     """
+    instance(study, "study", Convergence, "Make one by `em.converge`.")
     if study.limit.ndim > 1:
         raise ArgumentError(
             "`study` must be of one number or a list of them, but its values have the "

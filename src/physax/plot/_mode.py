@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import ArrayLike, Float
 from matplotlib.axes import Axes
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance
 from ..em import SlabMode
 from ._canvas import new_axes, readable_unit
 from ._curves import style_grid
@@ -29,8 +29,15 @@ def mode(
         The axes; their title is the effective index.
 
     Raises:
-        ArgumentError: If the points are not as many as the mode has.
+        ArgumentError: If the points are not as many as the mode has, or it is
+            another kind of mode.
     """
+    instance(
+        mode,
+        "mode",
+        SlabMode,
+        "Draw those of `cross_section_modes` by `cross_section_mode`.",
+    )
     points = np.asarray(coordinates)
     if points.shape != np.shape(mode.electric):
         raise ArgumentError(

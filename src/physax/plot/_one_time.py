@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import ArrayLike, Num
 from matplotlib.axes import Axes
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance
 from ..xpcs import G2Fit, OneTime
 from ._canvas import new_axes
 from ._curves import style_grid
@@ -27,8 +27,10 @@ def g2(
         The axes, with the lag on a logarithmic scale.
 
     Raises:
-        ArgumentError: If `fitted` has another shape than the curves.
+        ArgumentError: If `fitted` has another shape than the curves, or `data` is
+            something else.
     """
+    instance(data, "data", OneTime, "Make one by `xpcs.one_time` or `io.read_g2`.")
     fitted = fitted.values if isinstance(fitted, G2Fit) else fitted
     if fitted is not None and np.shape(fitted) != data.g2.shape:
         raise ArgumentError(

@@ -5,6 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from .._checks import instance
 from ..xpcs import QualityReport
 from ._curves import style_grid
 
@@ -17,7 +18,11 @@ def quality(report: QualityReport) -> Figure:
 
     Returns:
         A new figure. Objections stand below the panels.
+
+    Raises:
+        ArgumentError: If `report` is something else.
     """
+    instance(report, "report", QualityReport, "Make one by `xpcs.check_quality`.")
     figure = Figure(figsize=(8.0, 5.4), dpi=150, layout="constrained")
     (a, b), (c, d) = figure.subplots(2, 2)
     maps = np.arange(1, report.q.size + 1)

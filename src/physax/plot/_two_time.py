@@ -9,7 +9,7 @@ from jaxtyping import ArrayLike, Num
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance
 from ..xpcs import TwoTime, neighbour_diagonal
 from ._canvas import add_colour_bar, new_axes, readable_unit
 from ._curves import style_grid
@@ -90,8 +90,10 @@ def two_time_fit(
         A new figure.
 
     Raises:
-        ArgumentError: If there is no such map, or shapes differ.
+        ArgumentError: If there is no such map, shapes differ, or `data` is something
+            else.
     """
+    instance(data, "data", TwoTime, "Make one by `io.read_two_time`.")
     k = _entry(data, index)
     fit = _like(data, fitted, "fitted")[k]
     values = _shown(data, k)
@@ -146,8 +148,10 @@ def angle_cuts(
         The axes, with the lag on a logarithmic scale.
 
     Raises:
-        ArgumentError: If there is no such map, shapes differ, or no frame follows.
+        ArgumentError: If there is no such map, shapes differ, no frame follows, or
+            `data` is something else.
     """
+    instance(data, "data", TwoTime, "Make one by `io.read_two_time`.")
     chosen = range(data.maps) if maps is None else [_entry(data, k) for k in maps]
     fit = None if fitted is None else _like(data, fitted, "fitted")
     times = np.asarray(data.times, float)
