@@ -1,6 +1,7 @@
 """Turns results into JSON and arrays, and back: only what a list allows."""
 
 import dataclasses
+import enum
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,7 +33,22 @@ from ..em import (
     SpectralForce,
     TimeSeries,
 )
+from ..fit import CurveFit, FitResult, Plan, Strategy
 from ..grid import Field, Grid
+from ..xpcs import (
+    Diffusion,
+    Double,
+    G2Fit,
+    LaminarFlow,
+    OneTime,
+    PowerLaw,
+    QualityReport,
+    Shear,
+    Simple,
+    Static,
+    Stretched,
+    TwoTimeFit,
+)
 
 
 # A class is never found by a name that a file gives, but only in this list.
@@ -41,28 +57,44 @@ MODULES = {
     for kind in (
         Convergence,
         Debye,
+        Diffusion,
+        Double,
         Drude,
         Emission,
         EnergySeries,
         Field,
+        FitResult,
+        G2Fit,
         Grid,
+        LaminarFlow,
         Lorentz,
         Material,
         MaterialFit,
         ModeAmplitudes,
         NearField,
+        OneTime,
         PadeSpectra,
+        Plan,
         PoleResidue,
+        PowerLaw,
+        QualityReport,
         Resonances,
         Result,
+        Shear,
+        Simple,
         SlabMode,
         SParameters,
         SpectralFields,
         SpectralFlux,
         SpectralForce,
+        Static,
+        Stretched,
         TimeSeries,
+        TwoTimeFit,
     )
 }
+
+_ENUMS = {kind.__name__: kind for kind in (Strategy,)}
 
 _DTYPES = {
     name: jnp.dtype(name)
@@ -124,10 +156,17 @@ def encode(value: Any, arrays: list[np.ndarray], where: str = "results") -> dict
                 )
             entries.append([key, encode(entry, arrays, f"{where}[{key!r}]")])
         return {"dict": entries}
+    if isinstance(value, CurveFit):
+        raise ArgumentError(
+            f"`{where}` is what `curve_fit` returns, of which a pair would be saved. "
+            "Save its `result`, which has the parameters and the covariance."
+        )
     if isinstance(value, list | tuple):
         entries = [encode(v, arrays, f"{where}[{i}]") for i, v in enumerate(value)]
         return {"list" if isinstance(value, list) else "tuple": entries}
     name = type(value).__name__
+    if isinstance(value, enum.Enum) and _ENUMS.get(name) is type(value):
+        return {"enum": [name, value.name]}
     if isinstance(value, eqx.Module) and MODULES.get(name) is type(value):
         fields = [
             [f.name, encode(getattr(value, f.name), arrays, f"{where}.{f.name}")]
@@ -264,10 +303,20 @@ def _decode_module(content, arrays):
         raise EncodingError(f"The fields of a {name} do not fit: {error}") from error
 
 
+def _decode_enum(content, arrays):
+    del arrays
+    match content:
+        case [str(name), str(member)] if name in _ENUMS:
+            if member in _ENUMS[name].__members__:
+                return _ENUMS[name][member]
+    raise EncodingError(f"The choice {content!r} is not known.")
+
+
 _DECODERS = {
     "array": _decode_array,
     "complex": _decode_complex,
     "dict": _decode_pairs,
+    "enum": _decode_enum,
     "float": _decode_float,
     "list": _decode_list,
     "module": _decode_module,

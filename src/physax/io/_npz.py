@@ -43,7 +43,8 @@ def save_npz(path: str | os.PathLike, results: eqx.Module | Mapping[str, Any]) -
     Args:
         path: The file, by custom `*.npz`.
         results: The `Result` of a run, the result of one monitor, `SParameters`, a
-            `Field`; or a dictionary of such, of arrays, numbers and strings.
+            `Field`, what a fit returns; or a dictionary of such, of arrays, numbers and
+            strings. A model that is a class of your own cannot be saved.
 
     Raises:
         ArgumentError: If a value is of a kind that cannot be saved.
