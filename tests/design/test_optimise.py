@@ -308,7 +308,7 @@ def test_progress_shows_the_objective(capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"steps": 0}, "`steps` must be an integer and at least 1, but is 0"),
+        ({"steps": 0}, "`steps` must be an integer of at least 1, but is 0"),
         ({"bounds": (0.0,)}, r"`bounds` must .* but have the shapes \[\(\)\]"),
         ({"bounds": (0.0, np.ones(4))}, r"have the shapes \[\(\), \(4,\)\]"),
         ({"bounds": (1.0, 0.0)}, "`bounds` must be a lower and a higher one"),

@@ -106,9 +106,9 @@ def test_courant_number_must_not_exceed_one(bad):
         build(courant=bad)
 
 
-@pytest.mark.parametrize("bad", [0, -3])
+@pytest.mark.parametrize("bad", [0, -3, True])
 def test_steps_must_be_positive(bad):
-    message = f"`steps` must be an integer and at least 1, but is {bad}"
+    message = f"`steps` must be an integer of at least 1, but is {bad}"
     with pytest.raises(ArgumentError, match=message):
         build(steps=bad)
 

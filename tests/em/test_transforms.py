@@ -221,5 +221,5 @@ def test_arguments_of_the_wrong_type_are_refused(options, message):
 @pytest.mark.parametrize("every", [0, True])
 def test_number_of_steps_that_is_none_is_refused(every):
     for adjoint in (em.LinearTape, em.Checkpointed):
-        with pytest.raises(ArgumentError, match="`every` must be an integer and at"):
+        with pytest.raises(ArgumentError, match="`every` must be an integer of at"):
             adjoint(every=every)

@@ -215,7 +215,7 @@ ONES = np.ones(41)
         ({"n": 0 * ONES, "k": 0 * ONES}, "must not both be 0"),
         ({"k": -0.1 * ONES}, "`k` must be at least 0.*the medium is active"),
         ({"k": np.where(np.arange(41) == 3, np.inf, 0)}, "entry 3 is inf"),
-        ({"poles": 0}, "`poles` must be an integer and at least 1, but is 0"),
+        ({"poles": 0}, "`poles` must be an integer of at least 1, but is 0"),
         ({"poles": 21}, "must have at least 43 entries for 21 poles, but have 41"),
         ({"tolerance": 0.0}, r"`tolerance` must lie in \(0, 1\)"),
         ({"tolerance": float("nan")}, r"`tolerance` must lie in \(0, 1\)"),

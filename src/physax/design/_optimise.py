@@ -1,7 +1,6 @@
 """Optimises a design: the loop from a grey start to a binary device."""
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import NamedTuple
 
 import equinox as eqx
@@ -11,7 +10,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, whole
 from .._status import RunError, Status
 from ..runtime import (
     Checkpointing,
@@ -299,10 +298,7 @@ def optimise(
             or a signal ended the run. Its `result` holds the last good design.
         CheckpointError: If a checkpoint cannot be written, or is of another problem.
     """
-    if not isinstance(steps, Integral) or steps < 1:
-        raise ArgumentError(
-            f"`steps` must be an integer and at least 1, but is {steps!r}."
-        )
+    steps = whole(steps, "steps")
     vector, unravel, fixed = split(parameters)
     run = _Run(
         problem=Problem(

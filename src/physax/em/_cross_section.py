@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
-from .._checks import ArgumentError, as_array, check, positive, warn
+from .._checks import ArgumentError, as_array, check, positive, warn, whole
 from ..grid import Grid
 from ..units import ETA_0, SPEED_OF_LIGHT
 from ._boundaries import Boundaries, check_boundaries
@@ -226,10 +226,7 @@ def _check_arguments(grid, medium, count, boundaries) -> None:
             "`grid` must be 2-D, the section in x and y, but is "
             f"{grid.ndim}-D. Light travels along z."
         )
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ArgumentError(
-            f"`count` must be an integer and at least 1, but is {count!r}."
-        )
+    whole(count, "count")
     most = 2 * grid.shape[0] * grid.shape[1] - sum(grid.shape) - 4
     if count > max(most, 1):
         raise ArgumentError(

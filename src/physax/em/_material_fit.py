@@ -1,7 +1,6 @@
 """Materials fitted to tables of n and k."""
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -11,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Complex, Float, Num
 
-from .._checks import ArgumentError, warn
+from .._checks import ArgumentError, warn, whole
 from ..units import MICRO, SPEED_OF_LIGHT
 from ._materials import Material
 from ._poles import TAU, AbstractPole, Lorentz, PoleResidue
@@ -194,11 +193,8 @@ def _at_least(name: str, column: np.ndarray, waves: np.ndarray, remedy: str) -> 
 
 
 def _check_choices(poles: int | None, tolerance: float | None) -> None:
-    whole = isinstance(poles, Integral) and not isinstance(poles, bool)
-    if poles is not None and not (whole and poles >= 1):
-        raise ArgumentError(
-            f"`poles` must be an integer and at least 1, but is {poles!r}."
-        )
+    if poles is not None:
+        whole(poles, "poles")
     if tolerance is not None and not 0 < tolerance < 1:
         raise ArgumentError(f"`tolerance` must lie in (0, 1), but is {tolerance:g}.")
 

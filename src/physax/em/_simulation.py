@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Hashable, Mapping
-from numbers import Integral
 from typing import Any
 
 import equinox as eqx
@@ -12,7 +11,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Num
 
-from .._checks import ArgumentError, by_name, instance, positive, traced, warn
+from .._checks import ArgumentError, by_name, instance, positive, traced, warn, whole
 from ..grid import Grid
 from ..runtime import Precision
 from ._apodised import check_windows
@@ -133,7 +132,7 @@ class Simulation(eqx.Module):
         self.precision = _default_precision() if precision is None else precision
         _check_coordinates(self)
         parts = self.components
-        self.steps = _whole(steps)
+        self.steps = whole(steps, "steps")
         check_boundaries(self.boundaries, grid, around=cylindrical is not None)
         frame = build_frame(grid, self.boundaries, parts)
         check_medium(self.medium, parts.names, grid.shape)
@@ -145,8 +144,8 @@ class Simulation(eqx.Module):
             _check_nonlinear(self)
         if self.medium.off_diagonals:
             _check_tensors(self)
-        whole = self.medium.merged(grid.shape)
-        limit = largest_step(grid, whole, parts)
+        merged = self.medium.merged(grid.shape)
+        limit = largest_step(grid, merged, parts)
         if dt is None:
             if not 0 < courant <= 1:
                 raise ArgumentError(
@@ -164,10 +163,10 @@ class Simulation(eqx.Module):
         setup = Setup(
             grid, parts, self.medium, (), self.dt, (), self.steps, self.boundaries
         )
-        check_plane_waves(self.sources, self.places, setup, whole)
+        check_plane_waves(self.sources, self.places, setup, merged)
         check_beams(self.sources, self.places, setup)
         check_records(self.sources, self.places, setup)
-        check_resolution(self.sources, grid, whole)
+        check_resolution(self.sources, grid, merged)
         check_frequencies(self.monitors, self.dt, self.steps)
         check_windows(self.monitors, self.dt, self.steps)
         linear = not self.medium.nonlinearities
@@ -227,14 +226,6 @@ _CYLINDRICAL_MONITORS = (FieldMonitor, FluxMonitor, TimeMonitor, EnergyMonitor)
 def _default_precision() -> Precision:
     wide = jnp.result_type(float) == jnp.float64
     return Precision(*("float64",) * 3) if wide else Precision()
-
-
-def _whole(steps: int) -> int:
-    if not isinstance(steps, Integral) or steps < 1:
-        raise ArgumentError(
-            f"`steps` must be an integer and at least 1, but is {steps!r}."
-        )
-    return int(steps)
 
 
 def _one_number(dt: Array) -> Array:
@@ -374,10 +365,7 @@ def with_steps(sim: Simulation, steps: int) -> Simulation:
     Raises:
         ArgumentError: If `steps` is no such number.
     """
-    if not isinstance(steps, Integral) or steps < 0:
-        raise ArgumentError(
-            f"`steps` must be an integer and at least 0, but is {steps!r}."
-        )
+    steps = whole(steps, "steps", 0)
     copy = object.__new__(Simulation)
     for field in dataclasses.fields(Simulation):
         value = steps if field.name == "steps" else getattr(sim, field.name)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from numbers import Integral
 from typing import Any
 
 import equinox as eqx
@@ -12,7 +11,7 @@ from jax import lax
 from jax.sharding import PartitionSpec
 from jaxtyping import Array
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, whole
 from .._recorded import Tape, parts_of, record
 from ..grid import Layout
 from ._boxes import cells_of
@@ -44,11 +43,8 @@ def check_type(dtype: str | None, name: str) -> None:
 
 def check_every(every: int | None) -> None:
     """Refuses a number of steps that is none."""
-    whole = isinstance(every, Integral) and not isinstance(every, bool)
-    if not (every is None or (whole and every >= 1)):
-        raise ArgumentError(
-            f"`every` must be an integer and at least 1, but is {every!r}."
-        )
+    if every is not None:
+        whole(every, "every")
 
 
 def chunk_of(

@@ -69,7 +69,8 @@ def _positive(x: Any, name: str) -> Any:
 
 def _first_and_last(frames: Any) -> tuple[int, int]:
     given = frames if isinstance(frames, tuple | list | np.ndarray) else ()
-    if len(given) != 2 or not all(isinstance(one, Integral) for one in given):
+    whole = (isinstance(one, Integral) and not isinstance(one, bool) for one in given)
+    if len(given) != 2 or not all(whole):
         raise ArgumentError(
             "`frames` must be the numbers of the first and the last frame, as "
             f"`(1, 200)`, but is {frames!r}."
