@@ -72,6 +72,7 @@ ONE_PRECISION = {
         "em/test_faults.py",
         "em/test_placed_faults.py",
         "em/test_run.py",
+        "em/test_run_ends.py",
         "em/test_recompile.py",
         "em/test_s_parameters.py",
         "em/test_section_faults.py",
