@@ -1,4 +1,4 @@
-"""Fields on meshes: exactness, gradients, and what is said outside."""
+"""Fields on meshes: exactness, and what is said outside."""
 
 import jax
 import jax.numpy as jnp
@@ -8,17 +8,14 @@ from scipy.interpolate import LinearNDInterpolator
 from scipy.spatial import Delaunay
 
 from physax import PhysaxError
-from physax._loop import iterate
 from physax.grid import Clamp
 from physax.particles import Mesh, MeshField, ParticleStatus
 from physax.particles._cell_field import CellField, centres_and_corners
 
+from .meshes import MESHES, delaunay, grid, places_inside, solids
+
 
 ALIVE, LEFT_DATA = int(ParticleStatus.ALIVE), int(ParticleStatus.LEFT_DATA)
-
-
-def grid(*axes):
-    return np.stack(np.meshgrid(*axes, indexing="ij"), -1)
 
 
 def rotation(ndim):
@@ -27,100 +24,6 @@ def rotation(ndim):
     return turn * np.sign(np.linalg.det(turn))
 
 
-def delaunay(ndim, count):
-    rng = np.random.default_rng(3)
-    corners = grid(*[[0.0, 1.0]] * ndim).reshape(-1, ndim)
-    points = np.concatenate([corners, rng.uniform(0, 1, (count, ndim))])
-    nodes = Delaunay(points).simplices
-    volume = np.linalg.det(points[nodes[:, 1:]] - points[nodes[:, :1]])
-    kind = ["triangle", "tetrahedron"][ndim - 2]
-    return points, {kind: nodes[np.abs(volume) > 1e-12]}
-
-
-def blocks(shape):
-    """Node numbers around each cell of a structured grid, in the order of VTK."""
-    numbers = np.arange(np.prod(shape)).reshape(shape)
-    around = [(0, 0), (1, 0), (1, 1), (0, 1)]
-    around = [(*at, level) for level in (0, 1) for at in around]
-    parts = [
-        numbers[tuple(slice(k, n - 1 + k) for k, n in zip(at, shape, strict=True))]
-        for at in around
-    ]
-    return np.stack(parts, -1).reshape(-1, 8)
-
-
-FACES = [
-    [0, 3, 2, 1],
-    [4, 5, 6, 7],
-    [0, 1, 5, 4],
-    [1, 2, 6, 5],
-    [2, 3, 7, 6],
-    [3, 0, 4, 7],
-]
-
-
-def solids(kind):
-    """The unit cube of one kind of element, or of all."""
-    axes = [np.linspace(0, 1, n) ** 1.3 for n in (5, 6, 4)]
-    points = grid(*axes).reshape(-1, 3)
-    cells = blocks((5, 6, 4))
-    prisms = cells[:, [[0, 1, 3, 4, 5, 7], [1, 2, 3, 5, 6, 7]]].reshape(-1, 6)
-    middle = len(points) + np.arange(len(cells))
-    tips = np.concatenate(
-        [np.column_stack([cells[:, face[::-1]], middle]) for face in FACES]
-    )
-    if kind == "hexahedron":
-        return points, {kind: cells}
-    if kind == "prism":
-        return points, {kind: prisms}
-    if kind == "pyramid":
-        return np.concatenate([points, points[cells].mean(1)]), {kind: tips}
-    if kind == "polyhedron":
-        return points, {kind: [[cell[face] for face in FACES] for cell in cells]}
-    third = len(cells) // 3
-    return points, {
-        "hexahedron": cells[:third],
-        "prism": prisms[2 * third : 4 * third],
-        "polyhedron": [[cell[face] for face in FACES] for cell in cells[2 * third :]],
-    }
-
-
-def graded(ndim):
-    """Cells from 1 to 1e-3 thick, along every axis."""
-    axis = np.concatenate([[0], np.geomspace(1e-3, 1, 12)])
-    return grid(*[axis] * ndim).reshape(-1, ndim), structured((13,) * ndim)
-
-
-def structured(shape):
-    if len(shape) == 3:
-        return {"hexahedron": blocks(shape)}
-    flat = blocks((*shape, 2))[:, :4] // 2
-    return {"quadrilateral": flat}
-
-
-def curvilinear(ndim):
-    """A grid that is bent inside its straight faces."""
-    x = grid(*[np.linspace(0, 1, 9)] * ndim)
-    bend = 0.06 * np.prod(np.sin(np.pi * x), axis=-1)
-    return (x + bend[..., None]).reshape(-1, ndim), structured((9,) * ndim)
-
-
-def thin(ndim):
-    """Elements 1e-4 of their length thick."""
-    points, elements = delaunay(ndim, 60)
-    return points * np.array([1, 1, 1e-4])[-ndim:], elements
-
-
-MESHES = {
-    "regular": lambda n: (
-        grid(*[np.linspace(0, 1, 6)] * n).reshape(-1, n),
-        structured((6,) * n),
-    ),
-    "graded": graded,
-    "curvilinear": curvilinear,
-    "random": lambda n: delaunay(n, 300),
-    "thin": thin,
-}
 SOLIDS = ["prism", "pyramid", "polyhedron", "mixed"]
 # Single precision is what is hard; of the thin ones, double as well.
 CASES = [
@@ -149,14 +52,6 @@ def linear(x):
     """A linear function, for its places in float64."""
     slopes = np.array([[1.0, -2, 0.5], [0.3, 1, 4]])[:, : x.shape[-1]]
     return x @ slopes.T
-
-
-def places_inside(points, count):
-    """Random places in a box of which the mesh fills every part."""
-    ndim = points.shape[1]
-    x = np.random.default_rng(1).uniform(0, 1, (count, ndim))
-    x[:, -1] *= points[:, -1].max()
-    return x
 
 
 @pytest.mark.slow(after=1)
@@ -250,86 +145,6 @@ def test_the_field_is_continuous_across_faces(kind):
         for side, weight in zip(both, weights, strict=True)
     )
     np.testing.assert_allclose(mine, theirs, rtol=0, atol=2e-5)
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("field", [MeshField, CellField])
-def test_the_jacobian_of_the_place_is_the_identity(field):
-    points, elements = solids("mixed")
-    mesh = Mesh(points, elements)
-    places = points if field is MeshField else np.asarray(mesh.centres)
-    velocity = field(mesh, places)
-    x = jnp.asarray(places_inside(points, 100))
-
-    def value(x):
-        return velocity.look(jnp.zeros(()), x, velocity.start(x)).value
-
-    atol = 1e-5 if x.dtype == jnp.float32 else 1e-13
-    for jacobian in (jax.jacfwd, jax.jacrev):
-        slopes = jax.jit(jax.vmap(jacobian(value)))(x)
-        np.testing.assert_allclose(
-            slopes, np.broadcast_to(np.eye(3), (100, 3, 3)), atol=atol
-        )
-
-
-@pytest.mark.slow
-@pytest.mark.x64
-def test_gradients_pass_through_steps_that_carry_the_memory():
-    # Of a sum of final places, by a value at a node, by the start, and by both modes.
-    points, elements = delaunay(2, 60)
-    mesh = Mesh(points, elements)
-    spin = np.stack([0.5 - points[:, 1], points[:, 0] - 0.5], -1)
-    spin += 0.1 * np.random.default_rng(0).normal(size=spin.shape)
-    x = jnp.asarray(np.random.default_rng(1).uniform(0.4, 0.6, (40, 2)))
-
-    @jax.jit
-    def final(values, x):
-        field = MeshField(mesh, values)
-
-        def step(state, n):
-            x, memory = state
-            seen = jax.vmap(field.look, (None, 0, 0))(n * 0.1, x, memory)
-            return x + 0.1 * seen.value, seen.memory
-
-        state = (x, jax.vmap(field.start)(x))
-        return jnp.sum(iterate(step, state, 0, 6, checkpoint=2)[0][0] ** 2)
-
-    spin = jnp.asarray(spin)
-    by_values, by_x = jax.jit(jax.grad(final, (0, 1)))(spin, x)
-    keys = jax.random.split(jax.random.key(0))
-    along = [
-        jax.random.normal(k, a.shape) for k, a in zip(keys, (spin, x), strict=True)
-    ]
-    slope = jnp.vdot(by_values, along[0]) + jnp.vdot(by_x, along[1])
-    _, forward = jax.jvp(final, (spin, x), tuple(along))
-    np.testing.assert_allclose(slope, forward, rtol=1e-11)
-    h = 1e-7
-    high = final(spin + h * along[0], x + h * along[1])
-    low = final(spin - h * along[0], x - h * along[1])
-    # The field has kinks, but no place crosses one within the step.
-    np.testing.assert_allclose(slope, (high - low) / (2 * h), rtol=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.x64
-def test_values_of_elements_have_a_gradient_through_their_slopes():
-    points, elements = delaunay(2, 40)
-    mesh = Mesh(points, elements)
-    x = jnp.asarray(places_inside(points, 20))
-    count = mesh.elements
-
-    @jax.jit
-    def total(values):
-        field = CellField(mesh, values)
-        look = jax.vmap(lambda x: field.look(jnp.zeros(()), x, field.start(x)).value)
-        return jnp.sum(look(x))
-
-    values = jnp.asarray(np.random.default_rng(0).normal(size=count))
-    # The sum is linear in the values.
-    slope = jax.grad(total)(values)
-    np.testing.assert_allclose(slope @ values, total(values), rtol=1e-10)
-    # A constant stays one, so that each place's gradient adds up to 1.
-    np.testing.assert_allclose(jnp.sum(slope), len(x), rtol=1e-10)
 
 
 def test_without_slopes_the_value_is_that_of_the_element():
