@@ -105,6 +105,7 @@ ONE_PRECISION = {
         "em/test_diffraction_orders.py",
         "em/test_emission.py",
         "em/test_far_field.py",
+        "em/test_far_field_refusals.py",
         "em/test_force.py",
         "em/test_gaussian_beam.py",
         "em/test_huygens.py",

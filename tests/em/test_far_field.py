@@ -1,4 +1,4 @@
-"""Far fields: theorems of the discrete fields, gradients, and what is refused."""
+"""Far fields: theorems of the discrete fields, gradients, and projection."""
 
 import equinox as eqx
 import jax
@@ -7,42 +7,19 @@ import numpy as np
 import pytest
 from scipy.special import hankel1
 
-from physax import ArgumentError, PhysaxWarning, em
+from physax import ArgumentError, em
 from physax.em._hankel import hankel
 from physax.grid import Grid
-from physax.units import FEMTO, MICRO, SPEED_OF_LIGHT
+from physax.units import FEMTO, SPEED_OF_LIGHT
+
+from .dipoles import CELL, FREQUENCY, PHI, PULSE, block, scene
 
 
-CELL = MICRO / 15
-FREQUENCY = SPEED_OF_LIGHT / MICRO
-PULSE = em.GaussianPulse(FREQUENCY, FREQUENCY / 8)
 FREE = float("inf")
-PHI = np.linspace(0.2, 2 * np.pi + 0.2, 9)[:-1]
 
 
 def wide():
     return jnp.result_type(float) == jnp.float64
-
-
-def scene(polarisation="Ez", medium=None, monitor=None, boundaries=None, **options):
-    component = "Ez" if polarisation == "Ez" else "Ey"
-    box = em.NearFieldMonitor((0.0, 0.0), (16 * CELL, 14 * CELL), FREQUENCY)
-    return em.Simulation(
-        options.pop("grid", Grid.centred((42, 40), CELL)),
-        medium,
-        boundaries or em.Boundaries.all(em.CPML(8)),
-        sources={"dipole": em.Dipole(component, (2 * CELL, CELL), PULSE)},
-        monitors={"near": box if monitor is None else monitor}
-        | options.pop("others", {}),
-        steps=options.pop("steps", 700),
-        polarisation=polarisation,
-    )
-
-
-def block(permittivity, **options):
-    """Returns a medium with a block beside the dipole, as a design region."""
-    value = jnp.broadcast_to(jnp.asarray(permittivity, float), (4, 5))
-    return em.Medium(regions=em.DesignRegion(((17, 21), (18, 23)), value), **options)
 
 
 @pytest.mark.slow
@@ -185,25 +162,6 @@ def test_far_field_is_the_same_under_jit_and_vmap():
     assert list(np.isnan(gone)) == [True, False]
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:The fields had not decayed")
-def test_directions_in_degrees_or_of_another_length_are_refused():
-    for angles, name in (((90.0,), "phi"), ((0.3, np.array([1.0, 180.0])), "theta")):
-        with pytest.raises(
-            ArgumentError, match=rf"`{name}` must be in radians .* 4 pi"
-        ):
-            em.direction(*angles)
-    assert np.all(np.isfinite(em.direction(-2 * np.pi, 3 * np.pi)))
-    near = em.simulate(scene("Ez", steps=3)).monitors["near"]
-    for vector, length in (([0.0, 90.0], "90"), ([0.6, 0.7], "0.92"), ([0, 0], "0")):
-        message = rf"length of `directions` must be 1, .* but is {length}"
-        with pytest.raises(ArgumentError, match=message):
-            em.far_field(near, np.array(vector))
-    found = jax.jit(lambda u: em.far_field(near, u).intensity)(2 * em.direction(PHI))
-    assert np.all(np.isnan(found))
-    em.far_field(near, np.array([0.707, -0.707]))
-
-
 def test_hankel_functions():
     x = np.array([0.3, 0.7, 1.0, 4.0, 50.0, 400.0])
     zeroth, first = (np.asarray(v) for v in hankel(jnp.asarray(x)))
@@ -211,28 +169,6 @@ def test_hankel_functions():
     tolerance = 2e-7 if wide() else 2e-6
     assert zeroth == pytest.approx(hankel1(0, x) / turn, rel=tolerance)
     assert first == pytest.approx(hankel1(1, x) / turn, rel=tolerance)
-
-
-@pytest.fixture(scope="module")
-def layered():
-    level = jnp.ones((42, 40)).at[:, :20].set(2.1)
-    return em.simulate(scene("Ez", em.Medium(level))).monitors["near"]
-
-
-@pytest.mark.slow
-def test_layers_are_refused_or_poisoned(layered):
-    with pytest.raises(ArgumentError, match=r"such as a substrate.*but is 0\.\d"):
-        em.far_field(layered, em.direction(PHI))
-    found = jax.jit(lambda n: em.far_field(n, em.direction(PHI)).intensity)(layered)
-    assert np.all(np.isnan(found))
-
-
-@pytest.mark.slow
-def test_lossy_surroundings_are_refused():
-    sim = scene("Ez", em.Medium(conductivity=10.0))
-    near = em.simulate(sim).monitors["near"]
-    with pytest.raises(ArgumentError, match="must be lossless.*but is 10"):
-        em.far_field(near, em.direction(PHI))
 
 
 @pytest.mark.slow
@@ -247,116 +183,6 @@ def test_open_surfaces_have_no_balance():
     # The aperture sends most of half the power up.
     up, down = em.far_field(near, em.direction(np.array([1.6, -1.6]))).intensity[0]
     assert up > 50 * down
-
-
-@pytest.mark.parametrize(
-    ("faces", "message"),
-    [
-        ("+z", "must be among those that its box has"),
-        (("+x", "+x"), "must be different ones of"),
-        ("x", "must be different ones of"),
-    ],
-)
-def test_faces_that_do_not_exist(faces, message):
-    with pytest.raises(ArgumentError, match=message):
-        scene(
-            monitor=em.NearFieldMonitor((0.0, 0.0), (CELL * 9,) * 2, FREQUENCY, faces)
-        )
-
-
-@pytest.mark.parametrize(
-    ("size", "message"),
-    [
-        ((42 * CELL, 9 * CELL), "must have its faces inside the grid"),
-        ((50 * CELL, 9 * CELL), "must lie in the grid"),
-        ((0.0, 9 * CELL), "must name one side of a box of size 0"),
-        ((0.3 * CELL, 9 * CELL), "must be at least one cell along x"),
-        ((FREE, FREE), "must have a face inside the grid"),
-        ((9 * CELL,), "must have one entry for each of the 2 axes"),
-    ],
-)
-def test_boxes_that_do_not_fit(size, message):
-    with pytest.raises(ArgumentError, match=message):
-        scene(monitor=em.NearFieldMonitor((0.0, 0.0), size, FREQUENCY))
-
-
-def test_a_face_in_a_layer_is_warned_of():
-    monitor = em.NearFieldMonitor((0.0, 0.0), (26 * CELL, 9 * CELL), FREQUENCY)
-    with pytest.warns(PhysaxWarning, match=r"Face .x of monitor 'near' lies"):
-        scene(monitor=monitor)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:The fields had not decayed")
-def test_simulations_without_a_far_field():
-    walls = em.Boundaries(x=em.CPML(8), y=em.PEC())
-    with pytest.raises(ArgumentError, match="has two along y"):
-        em.far_field(near_of(walls), em.direction(PHI))
-    periods = em.Boundaries(x=em.CPML(8), y=em.Periodic())
-    with pytest.raises(ArgumentError, match=r"repeats along \['y'\]. Take `diff"):
-        em.far_field(near_of(periods), em.direction(PHI))
-    near = near_of(em.Boundaries.all(em.CPML(8)))
-    with pytest.raises(ArgumentError, match="must have 2 components along the last"):
-        em.far_field(near, em.direction(PHI, PHI))
-    with pytest.raises(ArgumentError, match="must have 2 coordinates along the last"):
-        em.project_fields(near, np.zeros(3))
-    plane = em.NearFieldMonitor((0.0, 0.0), (9 * CELL, 0.0), FREQUENCY, "+y")
-    part = em.simulate(short(plane)).monitors["near"]
-    with pytest.raises(ArgumentError, match="must cover a whole period"):
-        em.diffraction_orders(part)
-    with pytest.raises(ArgumentError, match="recorded on one face, but has"):
-        em.diffraction_orders(near)
-
-
-def short(monitor=None, boundaries=None):
-    return scene(monitor=monitor, boundaries=boundaries, steps=10)
-
-
-def near_of(boundaries):
-    return em.simulate(short(boundaries=boundaries)).monitors["near"]
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize(
-    ("polarisation", "medium", "face", "spread"),
-    [
-        ("Hz", {"permittivity": {"Ex": 1.0, "Ey": 2.0}}, "+y", 2 / 3),
-        ("Hz", {"permittivity": {"Ex": 2.0, "Ey": 2.0}}, "+y", 0),
-        ("Ez", {"permeability": {"Hx": 1.5, "Hy": 1.0}}, "-x", 0.4),
-        ("Hz", {"permeability": 1.5}, "-x", 0),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:The fields had not decayed")
-def test_the_material_across_a_face_is_compared(polarisation, medium, face, spread):
-    size = (FREE, 0.0) if face[1] == "y" else (0.0, FREE)
-    monitor = em.NearFieldMonitor((0.0, 0.0), size, FREQUENCY, face)
-    sim = scene(polarisation, em.Medium(**medium), monitor, steps=10)
-    near = em.simulate(sim).monitors["near"]
-    assert float(near.spread) == pytest.approx(spread, rel=1e-5)
-    if spread:
-        with pytest.raises(ArgumentError, match="relative spread of permittivity and"):
-            em.far_field(near, em.direction(PHI))
-    else:
-        em.far_field(near, em.direction(PHI))
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:The fields had not decayed")
-def test_three_components_on_one_face_are_compared():
-    eps = {"Ex": 1.0, "Ey": 1.0, "Ez": 2.0}
-    sim = em.Simulation(
-        Grid.centred((6, 6, 30), CELL),
-        em.Medium(eps),
-        em.Boundaries(x=em.Periodic(), y=em.Periodic(), z=em.CPML(8)),
-        sources={"dipole": em.Dipole("Ex", (0.0, 0.0, 0.0), PULSE)},
-        monitors={
-            "near": em.NearFieldMonitor((0, 0, 0), (FREE, FREE, 0), FREQUENCY, "+z")
-        },
-        steps=5,
-    )
-    near = em.simulate(sim).monitors["near"]
-    with pytest.raises(ArgumentError, match=r"must be 0, but is 0\.\d"):
-        em.diffraction_orders(near)
 
 
 @pytest.fixture(scope="module")

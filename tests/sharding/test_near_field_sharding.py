@@ -8,7 +8,7 @@ import pytest
 
 from physax import em
 from tests.em import test_force
-from tests.em.test_far_field import PHI, block, scene
+from tests.em.dipoles import PHI, block, scene
 from tests.em.test_huygens import CELL, FREQUENCY, PULSE, scene as huygens_scene
 from tests.sharding.test_em_sharding import check_equal, cut
 
