@@ -1,0 +1,76 @@
+"""Files and grids of velocities that are refused, with the remedy."""
+
+import builtins
+
+import numpy as np
+import pytest
+
+from physax import ArgumentError
+from physax.io import MissingPackageError, PhysaxFileError, read_velocity
+
+from .flows import LAT, LON, flow, save
+
+
+def test_faulty_files_are_refused(tmp_path):
+    path = save(flow(), tmp_path / "a.nc")
+    with pytest.raises(
+        PhysaxFileError, match=r"variable 'u', but there are lat, lon, uo"
+    ):
+        read_velocity(path, u="u")
+    with pytest.raises(PhysaxFileError, match="along y must be named, `v=...`: none"):
+        read_velocity(save(flow()[["uo"]], tmp_path / "b.nc"))
+    with pytest.raises(FileNotFoundError, match="There is no file"):
+        read_velocity(tmp_path / "none.nc")
+    with pytest.raises(PhysaxFileError, match="pattern must fit to files"):
+        read_velocity(str(tmp_path / "x*.nc"))
+    with pytest.raises(ArgumentError, match="`paths` must name at least one file"):
+        read_velocity([])
+    (tmp_path / "c.nc").write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(PhysaxFileError, match="It cannot be read"):
+        read_velocity(tmp_path / "c.nc")
+    (tmp_path / "c.npz").write_bytes(b"PK")
+    with pytest.raises(PhysaxFileError, match="no sound npz file"):
+        read_velocity(tmp_path / "c.npz", axes=("x",))
+    (tmp_path / "c.txt").write_text("")
+    with pytest.raises(PhysaxFileError, match=r"files in the folder, as '\*.nc'"):
+        read_velocity(tmp_path)
+    (tmp_path / "d.nc").write_text("no NetCDF")
+    with pytest.raises(PhysaxFileError, match=r"read: [^.\n]*\. If the file is"):
+        read_velocity(tmp_path / "d.nc")
+    with pytest.raises(PhysaxFileError, match=r"suffix must be one of .nc"):
+        read_velocity(tmp_path / "c.txt")
+
+
+def test_grids_that_cannot_be_understood_are_refused(tmp_path):
+    wild = flow(lon=np.array([0.0, 20.0, 10.0]))
+    with pytest.raises(PhysaxFileError, match="along `lon` must increase or fall"):
+        read_velocity(save(wild, tmp_path / "a.nc"))
+    more = flow().expand_dims(member=[1.0, 2.0])
+    path = save(more, tmp_path / "b.nc")
+    with pytest.raises(PhysaxFileError, match=r"dimension 'member'. .* with `select`"):
+        read_velocity(path)
+    assert read_velocity(path, select={"member": 2.0}).spherical
+    bent = flow().rename(lat="j", lon="i").drop_vars(["i", "j"])
+    for name in ("lon", "lat"):
+        values = np.ones((LAT.size, LON.size))
+        bent[name] = (("j", "i"), values, {"standard_name": f"{name}gitude"[:9]})
+    with pytest.raises(PhysaxFileError, match="lat, lon have two dimensions"):
+        read_velocity(save(bent, tmp_path / "c.nc"))
+    dated = flow(times=np.array([0.0, 1.0]), units="fortnights")
+    dated["time"].attrs["axis"] = "T"
+    with pytest.raises(PhysaxFileError, match="unit of times must be seconds"):
+        read_velocity(save(dated, tmp_path / "d.nc"))
+
+
+def test_without_xarray_the_remedy_is_named(tmp_path, monkeypatch):
+    path = save(flow(), tmp_path / "a.nc")
+    real = builtins.__import__
+
+    def refuse(name, *rest):
+        if name == "xarray":
+            raise ImportError
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(MissingPackageError, match="NetCDF .* need .* xarray: pip"):
+        read_velocity(path)
