@@ -284,7 +284,7 @@ def test_a_window_smaller_than_the_mode_is_warned_of():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"count": 0}, "`count` must be an integer and at least 1, but is 0"),
+        ({"count": 0}, "`count` must be an integer of at least 1, but is 0"),
         ({"count": 5000}, "`count` must be at most 1728 on a section"),
         ({"spacing": -1.0}, "`spacing` must be positive"),
         ({"radius": 1e-7}, "`radius` must be so large"),

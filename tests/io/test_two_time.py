@@ -285,6 +285,7 @@ def test_frames_that_are_dark_are_left_out(tmp_path, name, layout):
     ("given", "message"),
     [
         ({"frames": 20}, "`frames` must be the numbers of the first and the last"),
+        ({"frames": (True, 5)}, r"`frames` must be the numbers of .* is \(True, 5\)"),
         ({"frames": slice(5, 20)}, "`frames` must be the numbers of the first and the"),
         (
             {"frames": (1.0, 8.0)},
