@@ -283,9 +283,17 @@ def test_decay_threshold_must_be_a_fraction(bad):
         em.Decay(bad)
 
 
-def test_decay_must_look_at_whole_steps():
-    with pytest.raises(ArgumentError, match="`check_every` must be at least 1"):
-        em.Decay(check_every=0)
+@pytest.mark.parametrize("bad", [0, 2.5, True])
+def test_decay_must_look_at_whole_steps(bad):
+    message = f"`check_every` must be an integer of at least 1, but is {bad}"
+    with pytest.raises(ArgumentError, match=message):
+        em.Decay(check_every=bad)
+
+
+def test_steps_must_be_countable():
+    message = r"`steps` must be below 2\*\*30 \(1073741824\), but is 1000000000000\."
+    with pytest.raises(ArgumentError, match=message):
+        build(steps=10**12)
 
 
 def test_every_refusal_is_a_value_error_and_a_physax_error():

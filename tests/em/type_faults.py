@@ -56,6 +56,26 @@ FAULTS = {
         lambda: em.run(sim(), checkpoint="folder"),
         r"`checkpoint` must be a `Checkpointing`, .* Write `Checkpointing\(folder\)`",
     ),
+    "name as precision": (
+        lambda: sim(precision="float64"),
+        r"`precision` must be a `Precision`, but is a str\. Write `runtime\.Precision",
+    ),
+    "number as rule of a run": (
+        lambda: em.run(sim(), until=1e-6),
+        r"`until` must be a `Decay`, but is a float\. Write `Decay\(1e-6\)`",
+    ),
+    "number as rule of a warm-up": (
+        lambda: em.warm_up(sim(), until=1e-6),
+        "`until` must be a `Decay`, but is a float",
+    ),
+    "number as layout": (
+        lambda: em.simulate(sim(), layout=2),
+        r"`layout` must be a `Layout`, but is an int\. Write `grid\.Layout\(runtime",
+    ),
+    "axis as layout": (
+        lambda: em.run(sim(), layout="x"),
+        "`layout` must be a `Layout`, but is a str",
+    ),
     "ports in a list": (
         lambda: em.s_parameters(sim(), [PORT], [1.5e-6]),
         r"`ports` must be a dict of ports by name, but is a list",

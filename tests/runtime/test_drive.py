@@ -1,3 +1,4 @@
+import math
 import os
 import signal
 from functools import partial
@@ -371,8 +372,11 @@ def test_arguments_are_checked(arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"every": 0}, "`every` must be at least 1, but is 0"),
-        ({"every": 1, "keep": 0}, "`keep` must be at least 1, but is 0"),
+        ({"every": 0}, "`every` must be an integer of at least 1, but is 0"),
+        ({"every": 1.5}, "`every` must be an integer of at least 1, but is 1.5"),
+        ({"every": math.nan}, "`every` must be an integer .* but is nan"),
+        ({"every": "a"}, "`every` must be an integer .* but is 'a'"),
+        ({"every": 1, "keep": 0}, "`keep` must be an integer of at least 1, but is 0"),
         (
             {"every": 1, "pack": pack_state},
             "`pack` and `unpack` must be given together",

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, whole
 from .._loop import divisor_near, iterate
 from ..grid import Layout
 from ._monitors import AbstractSpectralMonitor
@@ -26,19 +26,21 @@ class Decay(eqx.Module):
     Attributes:
         threshold: Fraction of the largest energy seen.
         check_every: Steps between looks; a pulse that passes between two is not seen.
+
+    Raises:
+        ArgumentError: If `threshold` does not lie in (0, 1), or `check_every` is not a
+            positive integer.
     """
 
     threshold: float = eqx.field(static=True, default=1e-8)
-    check_every: int = eqx.field(static=True, default=200)
+    check_every: int = eqx.field(
+        static=True, converter=lambda n: whole(n, "check_every"), default=200
+    )
 
     def __check_init__(self):
         if not 0 < self.threshold < 1:
             raise ArgumentError(
                 f"`threshold` must lie in (0, 1), but is {self.threshold:g}."
-            )
-        if self.check_every < 1:
-            raise ArgumentError(
-                f"`check_every` must be at least 1, but is {self.check_every}."
             )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -31,7 +32,7 @@ from ._memory import state_bytes
 from ._monitors import AbstractSpectralMonitor
 from ._pole_blocks import STEPS, Late
 from ._program import build_program
-from ._simulate import Result, finish, warn_of
+from ._simulate import Result, check_layout, finish, warn_of
 from ._simulation import Simulation, with_steps
 from ._state import State, energy, look, rest, step
 from ._wavefront import leaps
@@ -151,8 +152,10 @@ def warm_up(
         layout: As for `run`.
 
     Raises:
+        ArgumentError: If an argument is of the wrong type.
         MemoryLimitError: If the run needs more memory than there is.
     """
+    _check_rules(sim, until, layout)
     check_sources(sim)
     _check_state(sim, layout)
     problem = _lengthless(sim)
@@ -165,6 +168,13 @@ def warm_up(
     if until is not None:
         _rule(problem, layout, until)(state)
     jax.block_until_ready(_finish(problem, state, **options))
+
+
+def _check_rules(sim: Any, until: Any, layout: Any) -> None:
+    instance(sim, "sim", Simulation)
+    if until is not None:
+        instance(until, "until", Decay, "Write `Decay(1e-6)`.")
+    check_layout(layout)
 
 
 def _check_state(sim: Simulation, layout: Layout | None) -> None:
@@ -212,13 +222,14 @@ def run(
         The result, the last state, and how the run went.
 
     Raises:
-        ArgumentError: If the mode of a source is cut off, or if in a dispersive medium
-            `start` is not a multiple of three steps from that of `state`.
+        ArgumentError: If an argument is of the wrong type, the mode of a source is cut
+            off, or in a dispersive medium `start` is not a multiple of three steps from
+            that of `state`.
         MemoryLimitError: If the run needs more memory than there is.
         RunError: With `throw`, if the fields diverged or a signal ended the run.
         CheckpointError: If a checkpoint cannot be written, or is of another problem.
     """
-    instance(sim, "sim", Simulation)
+    _check_rules(sim, until, layout)
     if checkpoint is not None:
         instance(
             checkpoint, "checkpoint", Checkpointing, "Write `Checkpointing(folder)`."

@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from .._checks import ArgumentError, forgotten, traced, warn
+from .._checks import ArgumentError, forgotten, instance, traced, warn
 from .._status import Status
 from ..grid import Layout
 from ..runtime import check_memory
@@ -76,6 +76,7 @@ def simulate(
         nonlinear = isinstance(sim, Simulation) and sim.medium.nonlinearities
         adjoint = Checkpointed() if nonlinear else LinearTape()
     check_types(sim, adjoint, until)
+    check_layout(layout)
     check_sources(sim)
     check_memory(
         state_bytes(sim),
@@ -102,6 +103,14 @@ def check_types(sim: Any, adjoint: Any, until: Any) -> None:
                 f"`{name}` must be of the type {wanted}, but is {value!r}."
                 f"{forgotten(value)}"
             )
+
+
+def check_layout(layout: Any) -> None:
+    """Refuses what does not say how the grid is cut."""
+    if layout is not None:
+        instance(
+            layout, "layout", Layout, "Write `grid.Layout(runtime.mesh(2), x='x')`."
+        )
 
 
 @eqx.filter_jit

@@ -102,7 +102,7 @@ class Simulation(eqx.Module):
             boundaries: A PEC box by default.
             sources: By name.
             monitors: By name.
-            steps: Number of steps, at least 1.
+            steps: Number of steps, at least 1 and below 2**30.
             dt: Time step in seconds; by default `courant` times the largest stable one,
                 which derivatives hold fixed.
             courant: Fraction of the largest stable step in vacuum, at most 1.
@@ -129,10 +129,10 @@ class Simulation(eqx.Module):
         self.monitors = by_name(monitors, "monitors", AbstractMonitor)
         self.polarisation = polarisation
         self.cylindrical = cylindrical
-        self.precision = _default_precision() if precision is None else precision
+        self.precision = _as_precision(precision)
         _check_coordinates(self)
         parts = self.components
-        self.steps = whole(steps, "steps")
+        self.steps = _countable(whole(steps, "steps"))
         check_boundaries(self.boundaries, grid, around=cylindrical is not None)
         frame = build_frame(grid, self.boundaries, parts)
         check_medium(self.medium, parts.names, grid.shape)
@@ -223,9 +223,26 @@ def _check_coordinates(sim: Simulation) -> None:
 _CYLINDRICAL_MONITORS = (FieldMonitor, FluxMonitor, TimeMonitor, EnergyMonitor)
 
 
-def _default_precision() -> Precision:
-    wide = jnp.result_type(float) == jnp.float64
-    return Precision(*("float64",) * 3) if wide else Precision()
+def _as_precision(precision: Any) -> Precision:
+    if precision is None:
+        wide = jnp.result_type(float) == jnp.float64
+        return Precision(*("float64",) * 3) if wide else Precision()
+    remedy = "Write `runtime.Precision(storage, compute, accumulate)`."
+    return instance(precision, "precision", Precision, remedy)
+
+
+# Half steps are counted in 32 bits.
+_MOST_STEPS = 2**30
+
+
+def _countable(steps: int) -> int:
+    if steps >= _MOST_STEPS:
+        raise ArgumentError(
+            f"`steps` must be below 2**30 ({_MOST_STEPS}), but is {steps}. The length "
+            "of a run is `steps * dt`; `until=Decay()` ends it when the fields have "
+            "decayed."
+        )
+    return steps
 
 
 def _one_number(dt: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 
 import equinox as eqx
 
-from .._checks import ArgumentError, warn
+from .._checks import ArgumentError, warn, whole
 from ._checkpoint_file import CheckpointError
 from ._checkpoint_store import (
     CheckpointWarning,
@@ -46,13 +46,13 @@ class Checkpointing(eqx.Module):
             that were written by several processes; needed with a `pack` of your own.
 
     Raises:
-        ArgumentError: If `every` or `keep` is less than 1, or only one of `pack` and
-            `unpack` is given.
+        ArgumentError: If `every` or `keep` is not a positive integer, or only one of
+            `pack` and `unpack` is given.
     """
 
     folder: Path = eqx.field(static=True, converter=_as_path)
-    every: int = eqx.field(static=True)
-    keep: int = eqx.field(static=True, default=2)
+    every: int = eqx.field(static=True, converter=lambda n: whole(n, "every"))
+    keep: int = eqx.field(static=True, converter=lambda n: whole(n, "keep"), default=2)
     fingerprint: Fingerprint | str = eqx.field(static=True, default="")
     resume: bool = eqx.field(static=True, default=True)
     pack: Callable | None = eqx.field(static=True, default=None)
@@ -60,9 +60,6 @@ class Checkpointing(eqx.Module):
     places: Mapping[str, Place] | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
-        for name, value in {"every": self.every, "keep": self.keep}.items():
-            if value < 1:
-                raise ArgumentError(f"`{name}` must be at least 1, but is {value}.")
         if (self.pack is None) != (self.unpack is None):
             raise ArgumentError(
                 "`pack` and `unpack` must be given together, but one is missing."
