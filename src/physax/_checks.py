@@ -280,15 +280,24 @@ def whole(x: Any, name: str, least: int = 1) -> int:
 def instance(value: Any, name: str, kind: type, remedy: str = "") -> Any:
     """Returns `value`, refusing other kinds with what to write instead."""
     if not isinstance(value, kind):
-        wanted, given = kind.__name__.rpartition(".")[2], type(value).__name__
-        what = f"{_article(given)} {given}"
-        if isinstance(value, type):
-            what = f"the class {value.__name__}"
+        wanted = kind.__name__.rpartition(".")[2]
         raise ArgumentError(
-            f"`{name}` must be {_article(wanted)} `{wanted}`, but is {what}."
-            f"{forgotten(value)} {remedy}".rstrip()
+            f"`{name}` must be {_article(wanted)} `{wanted}`, but is {kind_of(value)} "
+            f"{remedy}".rstrip()
         )
     return value
+
+
+def kind_of(x: Any) -> str:
+    """Says what something is, as the end of a sentence.
+
+    Args:
+        x: What was given.
+    """
+    if isinstance(x, type):
+        return f"the class {x.__name__}.{forgotten(x)}"
+    given = type(x).__name__
+    return f"{_article(given)} {given}."
 
 
 def forgotten(x: Any) -> str:

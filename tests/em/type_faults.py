@@ -11,7 +11,7 @@ import numpy as np
 
 from physax import em, plot
 from physax.grid import Grid
-from physax.io import write_csv
+from physax.io import GDSLayer, read_gds, write_csv
 
 
 PULSE = em.GaussianPulse(2e14, 4e13)
@@ -171,6 +171,54 @@ FAULTS = {
     "one structure": (
         lambda: em.rasterise(em.Structure(BOX, GLASS), GRID, None, ("Ez",)),
         "`structures` must be a list of .* but is a Structure",
+    ),
+    "material in a union": (
+        lambda: BOX | GLASS,
+        r"`shapes\[1\]` must be a shape such as `Box`, but is a Material\. Combine ",
+    ),
+    "number in an intersection": (
+        lambda: BOX & 3,
+        r"`shapes\[1\]` must be a shape such as `Box`, but is an int",
+    ),
+    "number as hole": (
+        lambda: BOX - 3,
+        r"`hole` must be a shape such as `Box`, but is an int\. Combine shapes, then ",
+    ),
+    "class as hole": (
+        lambda: BOX - em.Box,
+        r"`hole` must be a shape such as `Box`, but is the class Box\. Did you forget",
+    ),
+    "structure with a hole": (
+        lambda: em.Difference(em.Structure(BOX, GLASS), BOX),
+        "`shape` must be a shape such as `Box`, but is a Structure. Combine shapes",
+    ),
+    "text as union": (
+        lambda: em.Union("a"),
+        r"`shapes\[0\]` must be a shape such as `Box`, but is a str",
+    ),
+    "shape as union": (
+        lambda: em.Union(BOX),
+        r"`shapes` must be a list of shapes, but is a Box\. Write `\[a, b\]`",
+    ),
+    "moved structure": (
+        lambda: em.translate(em.Structure(BOX, GLASS), (1e-6,)),
+        "`shape` must be a shape such as `Box`, but is a Structure",
+    ),
+    "materials by layer": (
+        lambda: read_gds("a.gds", {(1, 0): GLASS}),
+        r"`layers\[\(1, 0\)\]` must be a `GDSLayer`, but is a Material\. Write `\{",
+    ),
+    "layers by number": (
+        lambda: read_gds("a.gds", {1: GDSLayer(GLASS)}),
+        r"`layers` must have pairs of integers \(layer, datatype\) as keys, .* is 1\.",
+    ),
+    "layers by name": (
+        lambda: read_gds("a.gds", {"WG": GDSLayer(GLASS)}),
+        r"`layers` must have pairs of integers .* one is 'WG'\. Write `\{\(1, 0\): GDS",
+    ),
+    "layers in a list": (
+        lambda: read_gds("a.gds", [(1, 0)]),
+        r"`layers` must be a dict of `GDSLayer` by \(layer, datatype\), but is a list",
     ),
     "shapes alone": (
         lambda: scene([em.Structure(BOX, GLASS), BOX]),

@@ -1,7 +1,7 @@
 """What a shape is, and the union, intersection and difference of shapes."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, traced, whole
+from .._checks import ArgumentError, kind_of, traced, whole
 from ._overlap import Intervals
 from ._sections import Cells, is_line, shape_of
 from ._visible import beneath, visible
@@ -132,8 +132,27 @@ def _covered_in_turn(
     return lax.map(one, arrays)
 
 
-def _shapes(shapes: Sequence[AbstractShape]) -> tuple[AbstractShape, ...]:
-    shapes = tuple(shapes)
+_FILL_LATER = "Combine shapes, then fill them: `Structure(a | b, material)`."
+
+
+def as_shape(
+    value: Any, name: str = "shape", remedy: str = _FILL_LATER
+) -> AbstractShape:
+    """Returns a shape, refusing anything else."""
+    if isinstance(value, AbstractShape):
+        return value
+    raise ArgumentError(
+        f"`{name}` must be a shape such as `Box`, but is {kind_of(value)} {remedy}"
+    )
+
+
+def _shapes(shapes: Any) -> tuple[AbstractShape, ...]:
+    if not isinstance(shapes, Iterable):
+        raise ArgumentError(
+            f"`shapes` must be a list of shapes, but is {kind_of(shapes)} Write "
+            "`[a, b]`."
+        )
+    shapes = tuple(as_shape(one, f"shapes[{k}]") for k, one in enumerate(shapes))
     if not shapes:
         raise ArgumentError("`shapes` must have at least one shape, but has none.")
     return shapes
@@ -255,7 +274,8 @@ class Union(AbstractShape):
         parts: Into how many parts each cell is divided along each axis.
 
     Raises:
-        ArgumentError: If `shapes` is empty or `parts` is not a positive integer.
+        ArgumentError: If `shapes` is empty or holds anything else, or `parts` is not a
+            positive integer.
     """
 
     shapes: tuple[AbstractShape, ...] = eqx.field(converter=_shapes)
@@ -277,7 +297,8 @@ class Intersection(AbstractShape):
         parts: Into how many parts each cell is divided along each axis.
 
     Raises:
-        ArgumentError: If `shapes` is empty or `parts` is not a positive integer.
+        ArgumentError: If `shapes` is empty or holds anything else, or `parts` is not a
+            positive integer.
     """
 
     shapes: tuple[AbstractShape, ...] = eqx.field(converter=_shapes)
@@ -302,11 +323,11 @@ class Difference(AbstractShape):
         parts: Into how many parts each cell is divided along each axis.
 
     Raises:
-        ArgumentError: If `parts` is not a positive integer.
+        ArgumentError: If one is no shape, or `parts` is not a positive integer.
     """
 
-    shape: AbstractShape
-    hole: AbstractShape
+    shape: AbstractShape = eqx.field(converter=as_shape)
+    hole: AbstractShape = eqx.field(converter=lambda hole: as_shape(hole, "hole"))
     parts: int = eqx.field(static=True, default=_PARTS, converter=_parts)
 
     def covered(self, cells):

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from .._checks import ArgumentError
 from ..grid import AXES
-from ._combinations import AbstractShape, left_free
+from ._combinations import AbstractShape, as_shape, left_free
 from ._overlap import Intervals
 from ._sections import Cells, Cut, place_of_cut, shape_of
 
@@ -56,7 +56,7 @@ class Scaled(AbstractShape):
         centre: The point that stays, in metres.
     """
 
-    shape: AbstractShape
+    shape: AbstractShape = eqx.field(converter=as_shape)
     factors: Float[Array, "3"]
     centre: Float[Array, "3"]
 
@@ -86,7 +86,7 @@ class Mirrored(AbstractShape):
         at: Where the plane is, in metres.
     """
 
-    shape: AbstractShape
+    shape: AbstractShape = eqx.field(converter=as_shape)
     axis: str = eqx.field(static=True)
     at: Float[Array, ""]
 
@@ -126,7 +126,7 @@ class Turned(AbstractShape):
         parts: Into how many parts a cell is divided along each axis across.
     """
 
-    shape: AbstractShape
+    shape: AbstractShape = eqx.field(converter=as_shape)
     angle: Float[Array, ""]
     axis: str = eqx.field(static=True)
     about: Float[Array, "3"]
@@ -193,7 +193,7 @@ class Repeated(AbstractShape):
         offsets: How far each copy is from it in metres, along x, y and z.
     """
 
-    shape: AbstractShape
+    shape: AbstractShape = eqx.field(converter=as_shape)
     offsets: Float[Array, "copies 3"]
 
     def covered(self, cells):

@@ -15,7 +15,7 @@ from jaxtyping import Array, ArrayLike, Float
 from .._checks import ArgumentError, check
 from ..grid import AXES
 from ._boundaries import PEC
-from ._combinations import AbstractShape
+from ._combinations import AbstractShape, as_shape
 from ._materials import Material
 from ._outlines import check_outlines, following, in_outlines
 from ._sections import between, in_ball
@@ -225,6 +225,9 @@ class Polygon(AbstractShape):
         return around_prism(self.vertices, self.axis, self.low, self.high)
 
 
+_SHAPE_FIRST = "Give the shape first, then the material."
+
+
 def as_material(value: Any, name: str = "material") -> Material | PEC:
     """Returns a material, refusing what only stands for one."""
     if isinstance(value, Material | PEC):
@@ -233,18 +236,9 @@ def as_material(value: Any, name: str = "material") -> Material | PEC:
     if isinstance(value, str):
         remedy = f"Look it up: `library({value!r})`."
     elif isinstance(value, AbstractShape):
-        remedy = "Give the shape first, then the material."
+        remedy = _SHAPE_FIRST
     raise ArgumentError(
         f"`{name}` must be a `Material` or `PEC()`, but is {value!r}. {remedy}"
-    )
-
-
-def _as_shape(value: Any) -> AbstractShape:
-    if isinstance(value, AbstractShape):
-        return value
-    raise ArgumentError(
-        "`shape` must be a shape such as `Box`, but is a "
-        f"{type(value).__name__}. Give the shape first, then the material."
     )
 
 
@@ -259,7 +253,9 @@ class Structure(eqx.Module):
         ArgumentError: If one of them is something else, such as a name or a number.
     """
 
-    shape: AbstractShape = eqx.field(converter=_as_shape)
+    shape: AbstractShape = eqx.field(
+        converter=lambda shape: as_shape(shape, remedy=_SHAPE_FIRST)
+    )
     material: Material | PEC = eqx.field(converter=as_material)
 
 
