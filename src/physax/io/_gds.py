@@ -4,6 +4,7 @@ import math
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, PhysaxError, numeric
+from .._checks import ArgumentError, PhysaxError, instance, numeric
 from ..em import Material, Polygon, Structure
 from ..em._shape_fields import check_ends
 from ._gds_polygons import check_polygons
@@ -76,10 +77,9 @@ def read_gds(
         GDSError: If the file is not a sound GDSII file, too large, or lacks the cell
             or a layer; or a polygon on these layers has no area or crosses itself.
         FileNotFoundError: If there is no such file.
-        ArgumentError: If `layers` is empty.
+        ArgumentError: If `layers` is empty or not of `GDSLayer` by pairs.
     """
-    if not layers:
-        raise ArgumentError("`layers` must name at least one (layer, datatype).")
+    _check_layers(layers)
     try:
         import gdstk
     except ImportError as error:
@@ -114,6 +114,26 @@ def read_gds(
         )
         structures.append(Structure(polygon, layer.material))
     return structures
+
+
+def _check_layers(layers: Any) -> None:
+    example = "Write `{(1, 0): GDSLayer(material)}`."
+    if not isinstance(layers, Mapping):
+        raise ArgumentError(
+            "`layers` must be a dict of `GDSLayer` by (layer, datatype), but is a "
+            f"{type(layers).__name__}. {example}"
+        )
+    if not layers:
+        raise ArgumentError("`layers` must name at least one (layer, datatype).")
+    for key, layer in layers.items():
+        match key:
+            case (Integral(), Integral()):
+                instance(layer, f"layers[{key}]", GDSLayer, example)
+            case _:
+                raise ArgumentError(
+                    "`layers` must have pairs of integers (layer, datatype) as keys, "
+                    f"but one is {key!r}. {example}"
+                )
 
 
 def _joined(outlines: list[np.ndarray], layer: GDSLayer, path: Path) -> Polygon:
