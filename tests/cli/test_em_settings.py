@@ -190,7 +190,7 @@ def test_cells_are_averaged_as_asked(tmp_path):
         ("type: FluxMonitor", "type: Path", "must be one of FieldMonitor, .*"
          " EnergyMonitor, but"),
         ("run:", "averaging: mean\nrun:", "must be one of 'volume', "
-         "'polarised', but is"),
+         "'polarised', 'staircase', but is"),
         ("type: Box", "type: Bix", "must be one of Box, Cylinder, .*, STL, GDS, but "
          "is 'Bix'. Did you mean `Box`"),
         ("centre_um: [0.2]", "centre_ul: [0.2]", "With a unit it is `centre_nm` or"),

@@ -254,6 +254,35 @@ def test_structures_with_poles_fill_the_box_around_them():
     assert whole.dispersions[0].box == ((0, 30), (0, 20))
 
 
+AVERAGED = "metal with poles is averaged by volume at [0-9]+ .*averaging='staircase'"
+
+
+@pytest.mark.parametrize("averaging", ["volume", "polarised"])
+def test_averages_across_the_surface_of_a_metal_are_warned_of(averaging):
+    metal = em.Material(poles=em.Drude(2e15, 1e13))
+    ball = em.Structure(em.Circle((1.5e-7, 1e-7), 3e-8), metal)
+    grid, names = Grid.uniform((30, 20), 1e-8), ("Hz", "Ex", "Ey")
+    with pytest.warns(PhysaxWarning, match=AVERAGED):
+        em.rasterise([ball], grid, components=names, averaging=averaging)
+    film = em.Structure(em.Box((1.5e-7, 1e-7), (2.5e-8, 1)), metal)
+    with pytest.warns(PhysaxWarning, match=AVERAGED):
+        em.rasterise([film], grid, components=names, averaging=averaging)
+
+
+def test_what_is_not_averaged_across_a_metal_is_not_warned_of(recwarn):
+    metal = em.Material(poles=em.Drude(2e15, 1e13))
+    glass = em.Material(2.0, poles=em.Lorentz(0.3, 5e14, 1e13))
+    grid, names = Grid.uniform((30, 20), 1e-8), ("Hz", "Ex", "Ey")
+    ball = em.Circle((1.5e-7, 1e-7), 3e-8)
+    film = em.Structure(em.Box((1.5e-7, 1e-7), (4e-8, 1)), metal)
+    em.rasterise([em.Structure(ball, metal)], grid, None, names, "staircase")
+    em.rasterise([em.Structure(ball, glass)], grid, None, names)
+    # Faces on nodes: what they cut are fields along them.
+    em.rasterise([film], grid, None, names)
+    em.rasterise([em.Structure(ball, metal)], grid, None, ("Ez", "Hx", "Hy"))
+    assert not recwarn.list
+
+
 def test_mistakes_are_told():
     box = ((2, 6), (2, 6))
     drude = em.Drude(2e15, 1e13)

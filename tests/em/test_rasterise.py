@@ -272,7 +272,32 @@ def test_default_components(ndim):
     assert set(rasterise([half], grid).permittivity) == names[ndim]
 
 
+def test_each_cell_of_a_staircase_is_of_what_has_most_of_it():
+    lossy = Material(permittivity=4.0, conductivity=3.0)
+    disc = Structure(Circle((0.3 * MICRO, 0), 0.7 * MICRO), lossy)
+    half = Structure(Box.from_corners((-9e-6, -9e-6), (0.13 * MICRO, 9e-6)), GLASS)
+    smooth, stepped = (
+        rasterise([half, disc], GRID, SILICON, HZ, averaging)
+        for averaging in ("volume", "staircase")
+    )
+    for name, stagger in (("Ex", (0.5, 0.0)), ("Ey", (0.0, 0.5))):
+        round_part = fill_fraction(disc.shape, GRID, stagger)
+        seen = np.asarray(stepped.permittivity[name])
+        assert set(np.unique(seen)) == {2.25, 4.0, 12.25}
+        np.testing.assert_array_equal((seen == 4.0)[round_part > 0.5], True)
+        alone = np.asarray(fill_fraction(half.shape, GRID, stagger)) * (round_part == 0)
+        np.testing.assert_array_equal((seen == 2.25)[alone > 0.5], True)
+        # All properties of a cell are of one material.
+        np.testing.assert_array_equal(
+            stepped.conductivity[name], np.where(seen == 4.0, 3.0, 0.0)
+        )
+        assert np.max(np.abs(seen - smooth.permittivity[name])) > 1
+
+
 def test_bad_arguments_are_refused():
+    crystal = Structure(Circle((0, 0), 1e-7), Material(2 * np.eye(3)))
+    with pytest.raises(ArgumentError, match="`averaging` must be .* is 'staircase'"):
+        rasterise([crystal], GRID, components=HZ, averaging="staircase")
     with pytest.raises(ArgumentError, match="`components` must be given on a 2-D grid"):
         rasterise([], GRID)
     with pytest.raises(ArgumentError, match="`components` must be of .* has 'Bz'"):

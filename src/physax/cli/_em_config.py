@@ -28,7 +28,7 @@ polarisation: Ez  # in 2-D: Ez or Hz
 # damping}, Drude {frequency, damping}, Debye {strength, time}.
 background: {permittivity: 2.09}
 
-averaging: volume  # of cells that an interface cuts, or polarised
+averaging: volume  # of cells that an interface cuts, or polarised, staircase
 
 # Box {centre, size}, Cylinder {centre, radius, axis, length} (in 2-D a disc), Sphere
 # {centre, radius}, Ellipsoid {centre, radii}, Cone {centre, radii, length, axis}, Ring

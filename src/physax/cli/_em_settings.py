@@ -188,7 +188,7 @@ class Settings:
     spacing: float | None = None
     polarisation: Literal["Ez", "Hz"] | None = None
     background: str | em.Material | None = None
-    averaging: Literal["volume", "polarised"] = "volume"
+    averaging: Literal["volume", "polarised", "staircase"] = "volume"
     structures: list[Structure] = dataclasses.field(default_factory=list)
     boundaries: Faces = Faces()
     monitors: dict[str, AbstractMonitor] = dataclasses.field(default_factory=dict)

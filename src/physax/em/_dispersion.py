@@ -110,15 +110,21 @@ class Dispersion(eqx.Module):
         return jnp.broadcast_to(entry, size_of(self.box))
 
 
-def metallic(one: Dispersion) -> bool:
-    """Whether the permittivity is below 0 at some frequency, as far as is known."""
+def metallic(one: Dispersion, share: float = 0.0) -> bool:
+    """Tells whether the permittivity is below 0 somewhere, as far as is known.
+
+    Args:
+        one: The poles.
+        share: Of two decades around the frequencies of the poles, on a logarithmic
+            scale, more than this must be so.
+    """
     if traced(one.poles):
         return False
     with jax.ensure_compile_time_eval():
         scales = [float(pole.scale()) for pole in one.poles]
         frequencies = np.outer([x for x in scales if x > 0], np.geomspace(0.1, 10, 101))
         chi = np.asarray(susceptibility(one.poles, frequencies.ravel()))
-    return bool(np.any(np.real(chi) < -1))
+    return bool(np.mean(np.real(chi) < -1) > share)
 
 
 class Response(eqx.Module):

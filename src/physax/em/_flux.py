@@ -28,7 +28,10 @@ class FluxMonitor(AbstractSpectralMonitor):
         axis: `"x"`, `"y"` or `"z"`, in cylindrical coordinates `"r"` or `"z"`: the
             normal.
         centre: Middle in metres.
-        size: Lengths in metres, 0 along the normal.
+        size: Lengths in metres, 0 along the normal. Each sample in them counts with its
+            whole cell, so that the power is that of a whole number of cells, of other
+            ones for `"Ez"` than for `"Hz"`. Where that matters, divide by the flux
+            through the same monitor in an empty run.
         frequencies: In Hz.
     """
 

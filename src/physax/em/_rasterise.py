@@ -1,40 +1,31 @@
 """Rasterisation: from shapes and materials to the medium that a simulation steps."""
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
-from operator import add, mul
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
-import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, check, instance, traced
+from .._checks import ArgumentError, check, instance, traced, warn
 from ..grid import AXES, Box, Grid
 from ._boundaries import PEC
-from ._boxes import cells_of
+from ._canvas import Canvas, is_zero
 from ._combinations import covered_by_each
 from ._components import (
     CYLINDRICAL_AXES,
     CYLINDRICAL_NAMES,
-    components as components_of,
-    staggered,
 )
-from ._dispersion import Dispersion
+from ._dispersion import Dispersion, metallic as is_metallic
 from ._materials import Material
-from ._medium import Medium, Property
-from ._metal import Metal, outside
-from ._nonlinear import COEFFICIENTS, Nonlinearity
+from ._medium import Medium
+from ._nonlinear import COEFFICIENTS
 from ._overlap import control_volumes
-from ._poles import AbstractPole
 from ._shapes import AbstractShape, Structure, painted
 from ._subpixel import polarised
-from ._visible import visible
 
 
-Averaging = Literal["volume", "polarised"]
+Averaging = Literal["volume", "polarised", "staircase"]
 
 
 def fill_fraction(
@@ -126,7 +117,9 @@ def rasterise(
             `"volume"`, the mean over the cell, or `"polarised"`, where the mean of its
             inverse acts along the normal: of second order for any field, at the price
             of a full tensor where interfaces lie askew. With a tensor among the
-            materials it is `"polarised"` anyway.
+            materials it is `"polarised"` instead of `"volume"`. Or `"staircase"`: a
+            cell is of what has the largest part of it, in all properties. This serves
+            metals with poles best, and has no derivatives by shapes.
         askew: For each axis the first cell and one past the last of a box that holds
             all entries of a full tensor beside the diagonal, on its first nodes none.
             Needed where shapes are traced and design regions lie beside them; else the
@@ -143,7 +136,7 @@ def rasterise(
             grid lacks, `averaging` is unknown, a tensor couples components that are
             not stepped together, or has entries outside of `askew` (where that is not
             known, they are NaN), or where perfect metal meets tensors, powers of the
-            field or a grid of r and z.
+            field or a grid of r and z, or `"staircase"` tensors.
     """
     instance(grid, "grid", Grid, "Write `Grid.centred(shape, spacing)`.")
     if averaging not in get_args(Averaging):
@@ -159,9 +152,16 @@ def rasterise(
     electric = [name for name in components if name[0] == "E"]
     magnetic = [name for name in components if name[0] == "H"]
     shapes = [s.shape for s in structures]
-    canvas = _Canvas(grid, axes, shapes, materials, metallic, {})
+    canvas = Canvas(
+        grid, axes, shapes, materials, metallic, averaging == "staircase", {}
+    )
     values = [material.permittivity for material in materials]
     tensors = any(value.ndim == 2 for value in values)
+    if tensors and averaging == "staircase":
+        raise ArgumentError(
+            "`averaging` must be 'volume' or 'polarised' with a tensor among the "
+            "materials, but is 'staircase'."
+        )
     if any(metallic):
         _check_around_metal(materials, axes, averaging, tensors=tensors)
     epsilon, beside = {}, ()
@@ -175,12 +175,14 @@ def rasterise(
             )
         values = [_uncoupled(value, electric) for value in values]
         epsilon, beside = polarised(shapes, values, grid, electric, askew)
+    dispersions = canvas.dispersions(electric)
+    _review_metals(dispersions, axes)
     return Medium(
         permittivity=epsilon,
         permeability=canvas.everywhere("permeability", magnetic),
         conductivity=canvas.losses("conductivity", electric),
         magnetic_conductivity=canvas.losses("magnetic_conductivity", magnetic),
-        dispersions=canvas.dispersions(electric),
+        dispersions=dispersions,
         off_diagonals=beside,
         nonlinearities=canvas.powers(electric),
         metal=canvas.metal(components) if any(metallic) else None,
@@ -201,9 +203,7 @@ def _check_around_metal(
         why = "a tensor among the materials"
     elif averaging != "volume":
         why = f"`averaging={averaging!r}`"
-    elif not all(
-        _is_zero(getattr(m, prop)) for m in materials for prop in COEFFICIENTS
-    ):
+    elif not all(is_zero(getattr(m, prop)) for m in materials for prop in COEFFICIENTS):
         why = "a nonlinear material"
     if why is not None:
         raise ArgumentError(
@@ -212,105 +212,38 @@ def _check_around_metal(
         )
 
 
-class _Canvas(NamedTuple):
-    """What is painted, and the fractions of each set of sample points once computed."""
+# A metal is negative at more than this share of the frequencies around its poles: those
+# of the library at 0.55 and more, dielectrics with resonances at up to 0.32.
+_MOSTLY = 0.4
+# Parts of cells that are taken for none or all, and for alike.
+_SLIGHT = 0.02
 
-    grid: Grid
-    axes: tuple[str, ...]
-    shapes: Sequence[AbstractShape]
-    materials: Sequence[Material]
-    metallic: Sequence[bool]
-    known: dict[str, list[Array]]
 
-    def parts(self, component: str) -> list[Array]:
-        """Returns what is seen of the ground and of each shape around a component."""
-        # The shapes once for each set of sample points, and only where needed.
-        if component not in self.known:
-            stagger = staggered(component, self.axes)
-            cells = control_volumes(self.grid, stagger)
-            ground, seen = visible(covered_by_each(self.shapes, cells))
-            self.known[component] = [ground, *seen]
-        return self.known[component]
-
-    def painted(self, name: str, component: str) -> Array:
-        """Returns a property at the samples of a component, a number where it can."""
-        values = [_along(getattr(m, name), component) for m in self.materials]
-        pairs = zip(values, self.metallic, strict=True)
-        others = [value for value, metal in pairs if not metal] or values[:1]
-        if _all_equal(others):
-            return others[0]
-        parts = self.parts(component)
-        if any(self.metallic):
-            mean = _around(parts, values, self.metallic, others[0])
-            return jnp.broadcast_to(mean, self.grid.shape)
-        return jnp.broadcast_to(reduce(add, map(mul, parts, values)), self.grid.shape)
-
-    def metal(self, names: Sequence[str]) -> Metal:
-        """Returns what perfect metal leaves open."""
-        out_of_plane = "Hz" if "Hz" in names else "Ez"
-        parts = components_of(
-            self.grid.ndim, out_of_plane if self.grid.ndim == 2 else None
+def _review_metals(dispersions: Sequence[Dispersion], axes: Sequence[str]) -> None:
+    """Warns of averages of metals across their surface, as far as they are known."""
+    count = 0
+    for one in dispersions:
+        parts = one.fraction
+        known = isinstance(parts, dict) and not traced(parts)
+        if not known or not is_metallic(one, _MOSTLY):
+            continue
+        for name, part in parts.items():
+            if name[1] not in axes:
+                continue
+            along = np.moveaxis(np.asarray(part), axes.index(name[1]), 0)
+            cut = np.abs(along - 0.5) < 0.5 - _SLIGHT
+            changes = np.abs(np.diff(along, axis=0)) > _SLIGHT
+            across = np.zeros_like(cut)
+            across[1:] |= changes
+            across[:-1] |= changes
+            count += np.sum(cut & across)
+    if count:
+        warn(
+            f"A metal with poles is averaged by volume at {count} samples that its "
+            "surface cuts, of fields across it: their permittivity is near 0 at some "
+            "frequency, so that they absorb too much. Take `averaging='staircase'`, "
+            "unless derivatives by its shape are wanted, or put flat faces on nodes."
         )
-        return outside(self.shapes, self.metallic, self.grid, parts)
-
-    def everywhere(self, name: str, names: Sequence[str]) -> Property:
-        """Returns a property of several components, a number if it is the same."""
-        values = {c: self.painted(name, c) for c in names}
-        # Without a component of its kind, a property does not matter.
-        one = list(values.values()) or [_along(getattr(self.materials[0], name), "Ex")]
-        return one[0] if _all_equal(one) else values
-
-    def losses(self, name: str, names: Sequence[str]) -> Property | None:
-        """Returns the same of a conductivity, `None` where there is none."""
-        value = self.everywhere(name, names)
-        return None if not isinstance(value, dict) and _is_zero(value) else value
-
-    def dispersions(self, names: Sequence[str]) -> tuple[Dispersion, ...]:
-        """Returns the poles of each dispersive material."""
-        distinct = {id(m.poles): m.poles for m in self.materials if m.poles and names}
-        found = (
-            _boxed(
-                poles,
-                {c: self.filled(poles, c) for c in names},
-                self.grid.shape,
-            )
-            for poles in distinct.values()
-        )
-        return tuple(one for one in found if one is not None)
-
-    def filled(self, poles: tuple[AbstractPole, ...], component: str) -> Array:
-        """Returns the part of each cell that holds a material with these poles."""
-        own = [jnp.asarray(float(m.poles is poles)) for m in self.materials]
-        parts = self.parts(component)
-        if any(self.metallic):
-            return _around(parts, own, self.metallic, jnp.zeros(()))
-        return reduce(add, map(mul, parts, own))
-
-    def powers(self, names: Sequence[str]) -> tuple[Nonlinearity, ...]:
-        """Returns nonlinear answers in the smallest box that holds them."""
-        shape, whole = self.grid.shape, {}
-        for prop in COEFFICIENTS:
-            if not all(_is_zero(getattr(m, prop)) for m in self.materials):
-                whole[prop] = {
-                    c: jnp.broadcast_to(self.painted(prop, c), shape) for c in names
-                }
-        box = _smallest_box(jax.tree.leaves(whole), shape) if whole else None
-        if box is None:
-            return ()
-        return (Nonlinearity(box, **jax.tree.map(lambda x: x[cells_of(box)], whole)),)
-
-
-def _around(
-    parts: Sequence[Array],
-    values: Sequence[Array],
-    metallic: Sequence[bool],
-    inside: Array,
-) -> Array:
-    """Paints values and averages them over what metal leaves; `inside` in the metal."""
-    each = zip(parts, values, metallic, strict=True)
-    rest = [(part, part * value) for part, value, metal in each if not metal]
-    room, total = (reduce(add, both) for both in zip(*rest, strict=True))
-    return jnp.where(room > 0, total / jnp.where(room > 0, room, 1), inside)
 
 
 def _uncoupled(value: Array, electric: Sequence[str]) -> Array:
@@ -329,54 +262,3 @@ def _uncoupled(value: Array, electric: Sequence[str]) -> Array:
         )
         value = value.at[i, j].set(entry)
     return value
-
-
-def _smallest_box(values: Sequence[Array], shape: tuple[int, ...]) -> Box | None:
-    """Returns the box around what is not zero, or the whole grid if that is traced."""
-    if traced(values):
-        return tuple((0, cells) for cells in shape)
-    here = np.any([np.asarray(value) != 0 for value in values], axis=0)
-    if not here.any():
-        return None
-    where = np.argwhere(here)
-    ends = zip(where.min(axis=0), where.max(axis=0), strict=True)
-    return tuple((int(low), int(high) + 1) for low, high in ends)
-
-
-def _boxed(
-    poles: tuple[AbstractPole, ...],
-    fractions: dict[str, Array],
-    shape: tuple[int, ...],
-) -> Dispersion | None:
-    """Returns poles in the smallest box that holds them, `None` without any."""
-    fractions = {name: jnp.broadcast_to(f, shape) for name, f in fractions.items()}
-    box = _smallest_box(list(fractions.values()), shape)
-    if box is None:
-        return None
-    cut = {name: part[cells_of(box)] for name, part in fractions.items()}
-    return Dispersion(box, poles, cut)
-
-
-# Of a diagonal property: along x, y, z, or along r, phi, z.
-_ENTRIES = {"x": 0, "y": 1, "z": 2, "r": 0, "p": 1}
-
-
-def _along(value: Float[Array, "..."], component: str) -> Float[Array, ""]:
-    """The entry of a diagonal property that acts on a field component."""
-    # What is known stays known under `jit`.
-    with jax.ensure_compile_time_eval():
-        return value[_ENTRIES[component[1]]] if value.ndim else value
-
-
-def _is_zero(value: Float[Array, ""]) -> bool:
-    return not isinstance(value, jax.core.Tracer) and float(value) == 0
-
-
-def _all_equal(values: Sequence[Array]) -> bool:
-    """Whether the values are scalars known now, and all the same."""
-    first = values[0]
-    if all(value is first for value in values) and first.ndim == 0:
-        return True
-    if traced(values) or any(value.ndim for value in values):
-        return False
-    return all(np.asarray(value) == np.asarray(first) for value in values)

@@ -1,0 +1,188 @@
+"""What rasterisation paints: the parts of cells, and properties averaged over them."""
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import add, mul
+from typing import NamedTuple
+
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._checks import traced
+from ..grid import Box, Grid
+from ._boxes import cells_of
+from ._combinations import covered_by_each
+from ._components import components as components_of, staggered
+from ._dispersion import Dispersion
+from ._materials import Material
+from ._medium import Property
+from ._metal import Metal, outside
+from ._nonlinear import COEFFICIENTS, Nonlinearity
+from ._overlap import control_volumes
+from ._poles import AbstractPole
+from ._shapes import AbstractShape
+from ._visible import visible
+
+
+class Canvas(NamedTuple):
+    """What is painted, and the fractions of each set of sample points once computed."""
+
+    grid: Grid
+    axes: tuple[str, ...]
+    shapes: Sequence[AbstractShape]
+    materials: Sequence[Material]
+    metallic: Sequence[bool]
+    stepped: bool
+    known: dict[str, list[Array]]
+
+    def parts(self, component: str) -> list[Array]:
+        """Returns what is seen of the ground and of each shape around a component."""
+        # The shapes once for each set of sample points, and only where needed.
+        if component not in self.known:
+            stagger = staggered(component, self.axes)
+            cells = control_volumes(self.grid, stagger)
+            ground, seen = visible(covered_by_each(self.shapes, cells))
+            parts = [ground, *seen]
+            self.known[component] = _largest(parts) if self.stepped else parts
+        return self.known[component]
+
+    def painted(self, name: str, component: str) -> Array:
+        """Returns a property at the samples of a component, a number where it can."""
+        values = [_along(getattr(m, name), component) for m in self.materials]
+        pairs = zip(values, self.metallic, strict=True)
+        others = [value for value, metal in pairs if not metal] or values[:1]
+        if all_equal(others):
+            return others[0]
+        parts = self.parts(component)
+        if any(self.metallic):
+            mean = _around(parts, values, self.metallic, others[0])
+            return jnp.broadcast_to(mean, self.grid.shape)
+        return jnp.broadcast_to(reduce(add, map(mul, parts, values)), self.grid.shape)
+
+    def metal(self, names: Sequence[str]) -> Metal:
+        """Returns what perfect metal leaves open."""
+        out_of_plane = "Hz" if "Hz" in names else "Ez"
+        parts = components_of(
+            self.grid.ndim, out_of_plane if self.grid.ndim == 2 else None
+        )
+        return outside(self.shapes, self.metallic, self.grid, parts)
+
+    def everywhere(self, name: str, names: Sequence[str]) -> Property:
+        """Returns a property of several components, a number if it is the same."""
+        values = {c: self.painted(name, c) for c in names}
+        # Without a component of its kind, a property does not matter.
+        one = list(values.values()) or [_along(getattr(self.materials[0], name), "Ex")]
+        return one[0] if all_equal(one) else values
+
+    def losses(self, name: str, names: Sequence[str]) -> Property | None:
+        """Returns the same of a conductivity, `None` where there is none."""
+        value = self.everywhere(name, names)
+        return None if not isinstance(value, dict) and is_zero(value) else value
+
+    def dispersions(self, names: Sequence[str]) -> tuple[Dispersion, ...]:
+        """Returns the poles of each dispersive material."""
+        distinct = {id(m.poles): m.poles for m in self.materials if m.poles and names}
+        found = (
+            _boxed(
+                poles,
+                {c: self.filled(poles, c) for c in names},
+                self.grid.shape,
+            )
+            for poles in distinct.values()
+        )
+        return tuple(one for one in found if one is not None)
+
+    def filled(self, poles: tuple[AbstractPole, ...], component: str) -> Array:
+        """Returns the part of each cell that holds a material with these poles."""
+        own = [jnp.asarray(float(m.poles is poles)) for m in self.materials]
+        parts = self.parts(component)
+        if any(self.metallic):
+            return _around(parts, own, self.metallic, jnp.zeros(()))
+        return reduce(add, map(mul, parts, own))
+
+    def powers(self, names: Sequence[str]) -> tuple[Nonlinearity, ...]:
+        """Returns nonlinear answers in the smallest box that holds them."""
+        shape, whole = self.grid.shape, {}
+        for prop in COEFFICIENTS:
+            if not all(is_zero(getattr(m, prop)) for m in self.materials):
+                whole[prop] = {
+                    c: jnp.broadcast_to(self.painted(prop, c), shape) for c in names
+                }
+        box = _smallest_box(jax.tree.leaves(whole), shape) if whole else None
+        if box is None:
+            return ()
+        return (Nonlinearity(box, **jax.tree.map(lambda x: x[cells_of(box)], whole)),)
+
+
+def _largest(parts: Sequence[Array]) -> list[Array]:
+    """Gives each cell wholly to what has the largest part of it."""
+    parts = jnp.broadcast_arrays(*parts)
+    first = jnp.argmax(jnp.stack(parts), axis=0)
+    return [(first == i).astype(part.dtype) for i, part in enumerate(parts)]
+
+
+def _around(
+    parts: Sequence[Array],
+    values: Sequence[Array],
+    metallic: Sequence[bool],
+    inside: Array,
+) -> Array:
+    """Paints values and averages them over what metal leaves; `inside` in the metal."""
+    each = zip(parts, values, metallic, strict=True)
+    rest = [(part, part * value) for part, value, metal in each if not metal]
+    room, total = (reduce(add, both) for both in zip(*rest, strict=True))
+    return jnp.where(room > 0, total / jnp.where(room > 0, room, 1), inside)
+
+
+def _smallest_box(values: Sequence[Array], shape: tuple[int, ...]) -> Box | None:
+    """Returns the box around what is not zero, or the whole grid if that is traced."""
+    if traced(values):
+        return tuple((0, cells) for cells in shape)
+    here = np.any([np.asarray(value) != 0 for value in values], axis=0)
+    if not here.any():
+        return None
+    where = np.argwhere(here)
+    ends = zip(where.min(axis=0), where.max(axis=0), strict=True)
+    return tuple((int(low), int(high) + 1) for low, high in ends)
+
+
+def _boxed(
+    poles: tuple[AbstractPole, ...],
+    fractions: dict[str, Array],
+    shape: tuple[int, ...],
+) -> Dispersion | None:
+    """Returns poles in the smallest box that holds them, `None` without any."""
+    fractions = {name: jnp.broadcast_to(f, shape) for name, f in fractions.items()}
+    box = _smallest_box(list(fractions.values()), shape)
+    if box is None:
+        return None
+    cut = {name: part[cells_of(box)] for name, part in fractions.items()}
+    return Dispersion(box, poles, cut)
+
+
+# Of a diagonal property: along x, y, z, or along r, phi, z.
+_ENTRIES = {"x": 0, "y": 1, "z": 2, "r": 0, "p": 1}
+
+
+def _along(value: Float[Array, "..."], component: str) -> Float[Array, ""]:
+    """The entry of a diagonal property that acts on a field component."""
+    # What is known stays known under `jit`.
+    with jax.ensure_compile_time_eval():
+        return value[_ENTRIES[component[1]]] if value.ndim else value
+
+
+def is_zero(value: Float[Array, ""]) -> bool:
+    return not isinstance(value, jax.core.Tracer) and float(value) == 0
+
+
+def all_equal(values: Sequence[Array]) -> bool:
+    """Whether the values are scalars known now, and all the same."""
+    first = values[0]
+    if all(value is first for value in values) and first.ndim == 0:
+        return True
+    if traced(values) or any(value.ndim for value in values):
+        return False
+    return all(np.asarray(value) == np.asarray(first) for value in values)
