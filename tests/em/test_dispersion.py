@@ -233,6 +233,7 @@ def test_resonance_is_differentiated_by_replay():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:A metal with poles is averaged")
 def test_structures_with_poles_fill_the_box_around_them():
     grid = Grid.uniform((30, 20), 1e-8)
     metal = em.Material(poles=em.Drude(2e15, 1e13))

@@ -224,8 +224,9 @@ def _review_metals(dispersions: Sequence[Dispersion], axes: Sequence[str]) -> No
     count = 0
     for one in dispersions:
         parts = one.fraction
-        known = isinstance(parts, dict) and not traced(parts)
-        if not known or not is_metallic(one, _MOSTLY):
+        if not isinstance(parts, dict) or traced(parts):
+            continue
+        if not is_metallic(one, _MOSTLY):
             continue
         for name, part in parts.items():
             if name[1] not in axes:
