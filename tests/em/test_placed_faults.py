@@ -189,7 +189,10 @@ def test_monitor_cadence_must_be_positive():
 def test_port_is_checked():
     for options, message in (
         ({"direction": "x"}, "`direction` must be"),
-        ({"direction": "+x", "mode": 0}, "`mode` must be at least 1, but is 0"),
+        (
+            {"direction": "+x", "mode": 0},
+            "`mode` must be an integer of at least 1, but is 0",
+        ),
         ({"direction": "+x", "width": 0.0}, "`width` must be positive, but is 0"),
     ):
         with pytest.raises(ArgumentError, match=message):

@@ -7,11 +7,12 @@ this file runs as a user's would, and prints the errors as JSON.
 import json
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from physax import em, plot
 from physax.grid import Grid
-from physax.io import GDSLayer, read_gds, write_csv
+from physax.io import GDSLayer, read_gds, write_csv, write_touchstone
 
 
 PULSE = em.GaussianPulse(2e14, 4e13)
@@ -20,6 +21,7 @@ GLASS = em.Material(2.25)
 GRID = Grid.uniform((20, 20), 2e-8)
 PORT = em.Port((2e-7, 2e-7), 2e-7, "+x", offset=4e-8)
 DOT = em.Dipole("Ez", (2e-7, 2e-7), PULSE)
+FLUX = em.SpectralFlux(jnp.array([2e14]), jnp.array([1.0]))
 EYE = em.FieldMonitor(("Ez",), (2e-7, 2e-7), (0.0, 0.0), 2e14)
 
 
@@ -259,6 +261,38 @@ FAULTS = {
     "permittivity of metal": (
         lambda: em.complex_permittivity(em.PEC(), 2e14),
         r"`material` must be a `Material`, but is PEC\(\)\. Perfect metal has no perm",
+    ),
+    "name for a port": (
+        lambda: em.ModeSource("west", PULSE),
+        r"`port` must be a `Port`, but is a str\. Write `Port\(centre, width, direct",
+    ),
+    "name for a dipole": (
+        lambda: em.EmissionMonitor("dot", 2e14),
+        r"`dipole` must be a `Dipole`, but is a str\. Give that among the sources\.",
+    ),
+    "flux for an emission": (
+        lambda: em.purcell(FLUX),
+        r"`emission` must be an `Emission`, but is a SpectralFlux\. Give what an `Em",
+    ),
+    "flux for a near field": (
+        lambda: em.absorbed_power(FLUX),
+        r"`near` must be what a `NearFieldMonitor` recorded, but is a SpectralFlux",
+    ),
+    "flux for a time series": (
+        lambda: em.pade(FLUX, 2e14),
+        r"`series` must be a `TimeSeries`, but is a SpectralFlux",
+    ),
+    "flux for scattering parameters": (
+        lambda: write_touchstone("never.s2p", FLUX),
+        r"`sparameters` must be a `SParameters`, but is a SpectralFlux\. `save_npz`",
+    ),
+    "number for the function of a pulse": (
+        lambda: em.CustomPulse(3, 2e14, 1e-14),
+        r"`function` must be a function of the time in seconds, .*, but is 3",
+    ),
+    "truth value for a mode": (
+        lambda: em.Port((2e-7, 2e-7), 2e-7, "+x", mode=True),
+        r"`mode` must be an integer of at least 1, but is True",
     ),
     "grid for a mode": (
         lambda: plot.mode(GRID, [0.0]),

@@ -11,7 +11,7 @@ from ..units import SPEED_OF_LIGHT
 from ._boundaries import PEC, PMC
 from ._components import AXES
 from ._flux import poynting_pairs
-from ._near_field import NearField
+from ._near_field import NearField, recorded
 
 
 WALLS = {"PEC": PEC(), "PMC": PMC()}
@@ -108,12 +108,7 @@ def projectable(near: NearField) -> NearField:
         ArgumentError: If the simulation is 1-D, periodic, or walled on both sides of an
             axis, or, outside of `jit`, if the medium is not of that kind.
     """
-    if not isinstance(near, NearField):
-        raise ArgumentError(
-            "`near` must be what a `NearFieldMonitor` recorded, but is a "
-            f"{type(near).__name__}."
-        )
-    if near.ndim == 1:
+    if recorded(near).ndim == 1:
         raise ArgumentError(
             "`near` must be of a 2-D or 3-D simulation to be projected, but is of a "
             "1-D one. Its waves do not spread: take the fields as they are."

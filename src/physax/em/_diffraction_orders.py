@@ -13,7 +13,7 @@ from .._products import tensordot
 from ..units import ETA_0, FEMTO, SPEED_OF_LIGHT
 from ._components import AXES
 from ._currents import in_one_medium
-from ._near_field import NearField
+from ._near_field import NearField, recorded
 
 
 class DiffractionOrders(eqx.Module):
@@ -73,7 +73,7 @@ def diffraction_orders(
         ArgumentError: If there is more than one face, an axis is not periodic, the
             material on the face is not one lossless one, or `orders` are needed.
     """
-    _, across = _axes(near)
+    _, across = _axes(recorded(near))
     near = in_one_medium(near)
     return _split(near, _bounds(near, orders, across), incoming)
 

@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Complex, Float
 
-from .._checks import ArgumentError, check, traced, warn
+from .._checks import ArgumentError, check, instance, traced, warn
 from ..units import EPSILON_0, ETA_0, FEMTO, MU_0, SPEED_OF_LIGHT
 from ._clock import Clock
 from ._medium import Property
@@ -71,9 +71,16 @@ class EmissionMonitor(AbstractSpectralMonitor):
             built, as far as they are known.
         frequencies: In Hz; the result is NaN where the spectrum of the pulse is below
             1e-5 of its peak.
+
+    Raises:
+        ArgumentError: If `dipole` is none, or a frequency is not positive.
     """
 
-    dipole: Dipole
+    dipole: Dipole = eqx.field(
+        converter=lambda dipole: instance(
+            dipole, "dipole", Dipole, "Give that among the sources."
+        )
+    )
     frequencies: Float[Array, " freqs"] = eqx.field(converter=as_frequencies)
 
     def locate(self, frame, what):
@@ -190,8 +197,11 @@ def purcell(
         The factor at each frequency.
 
     Raises:
-        ArgumentError: If the frequencies differ.
+        ArgumentError: If the frequencies differ, or one is no `Emission`.
     """
+    for name, one in {"emission": emission, "reference": reference}.items():
+        if name == "emission" or one is not None:
+            instance(one, name, Emission, "Give what an `EmissionMonitor` recorded.")
     if reference is None:
         return emission.resistance / emission.homogeneous
     one, other = emission.frequencies, reference.frequencies

@@ -30,7 +30,7 @@ from ._injection import Injection
 from ._medium import Property
 from ._monitors import Read
 from ._port_plane import PlanePlace, launch_plane, place_plane
-from ._ports import Port, port_line, seen_frequency
+from ._ports import Port, as_port, port_line, seen_frequency
 from ._pulses import AbstractPulse
 from ._setup import Setup
 from ._sources import AbstractSource, LinePlace, launch_line, one_way
@@ -74,7 +74,7 @@ class GaussianBeam(AbstractSource):
             without tilt and azimuth 0 is the first, pi / 2 the second of those axes.
     """
 
-    port: Port
+    port: Port = eqx.field(converter=as_port)
     pulse: AbstractPulse
     waist: Float[Array, ""] = eqx.field(converter=lambda x: positive(x, "waist"))
     distance: Float[Array, ""] = eqx.field(converter=_finite("distance"), default=0.0)

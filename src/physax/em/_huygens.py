@@ -21,7 +21,7 @@ from ._flux import poynting_pairs
 from ._frame import Frame
 from ._injection import Injection
 from ._monitors import Read
-from ._near_field import NearField
+from ._near_field import NearField, recorded
 from ._pulses import AbstractPulse
 from ._setup import Setup
 from ._sources import AbstractSource
@@ -59,12 +59,7 @@ class HuygensSource(AbstractSource):
     index: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
-        if not isinstance(self.near, NearField):
-            raise ArgumentError(
-                "`near` must be what a `NearFieldMonitor` recorded, but is a "
-                f"{type(self.near).__name__}."
-            )
-        count = self.near.frequencies.shape[-1]
+        count = recorded(self.near).frequencies.shape[-1]
         if self.number not in range(count):
             raise ArgumentError(
                 "`index` must say which of the frequencies of `near` to send, 0 to "

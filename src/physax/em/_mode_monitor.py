@@ -13,6 +13,7 @@ from ._port_loss import check_loss
 from ._port_plane import plane_modes, plane_of, port_plane, to_plane
 from ._ports import (
     Port,
+    as_port,
     mode_fields,
     open_ends,
     phase_per_cell,
@@ -62,9 +63,12 @@ class ModeMonitor(AbstractSpectralMonitor):
     Attributes:
         port: Plane, line, direction and mode; measured `offset` from its plane.
         frequencies: In Hz.
+
+    Raises:
+        ArgumentError: If `port` is no port, or a frequency is not positive.
     """
 
-    port: Port
+    port: Port = eqx.field(converter=as_port)
     frequencies: Float[Array, " freqs"] = eqx.field(converter=as_frequencies)
 
     def locate(self, frame, what):

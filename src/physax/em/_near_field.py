@@ -2,13 +2,14 @@
 
 import itertools
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Complex, Float
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, kind_of
 from ..grid import Box
 from ..units import ETA_0, FEMTO
 from ._boundaries import PEC, PMC, Bloch, Periodic
@@ -326,6 +327,15 @@ def _cells(boxes: dict[str, Box], setup: Setup) -> tuple[int, ...]:
     return tuple(out)
 
 
+def recorded(near: Any) -> NearField:
+    """Returns near fields, refusing what other monitors record."""
+    if not isinstance(near, NearField):
+        raise ArgumentError(
+            f"`near` must be what a `NearFieldMonitor` recorded, but is {kind_of(near)}"
+        )
+    return near
+
+
 def absorbed_power(near: NearField) -> Float[Array, " freqs"]:
     """Returns the power that the inside of a box takes: minus the outflow.
 
@@ -339,9 +349,9 @@ def absorbed_power(near: NearField) -> Float[Array, " freqs"]:
         At each frequency, in the unit of a flux.
 
     Raises:
-        ArgumentError: If the surface is open.
+        ArgumentError: If the surface is open, or `near` of another monitor.
     """
-    if not near.closed:
+    if not recorded(near).closed:
         raise ArgumentError(
             "`near` must be a closed surface for a balance of power, but has only the "
             f"faces {near.faces}. Record the others, too."

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 from scipy.linalg import toeplitz
 
-from .._checks import ArgumentError, traced
+from .._checks import ArgumentError, instance, traced
 from ._monitors import SpectralFields, as_frequencies
 from ._time_monitors import TimeSeries
 
@@ -58,9 +58,11 @@ def pade(
         The spectra and how sure they are.
 
     Raises:
-        ArgumentError: If the record has too few or too many samples, is traced or not
-            finite, or a frequency is above half its sampling rate.
+        ArgumentError: If `series` is of another monitor, the record has too few or too
+            many samples, is traced or not finite, or a frequency is above half its
+            sampling rate.
     """
+    instance(series, "series", TimeSeries, "Give what a `TimeMonitor` recorded.")
     if traced((series, frequencies)):
         raise ArgumentError(
             "`series` must be known, but is traced: call `pade` outside of `jit`."

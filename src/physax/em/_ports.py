@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from math import isfinite
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance, whole
 from ..grid import Box
 from ..units import SPEED_OF_LIGHT
 from ._boundaries import PEC, PMC, Bloch, Periodic
@@ -49,7 +50,7 @@ class Port(eqx.Module):
     centre: Point = eqx.field(static=True, converter=partial(as_point, name="centre"))
     width: float | Point = eqx.field(static=True, converter=_as_width)
     direction: str = eqx.field(static=True)
-    mode: int = eqx.field(static=True, default=1)
+    mode: int = eqx.field(static=True, converter=lambda n: whole(n, "mode"), default=1)
     offset: float = eqx.field(static=True, default=0.0)
     compensate: bool = eqx.field(static=True, default=True)
 
@@ -59,8 +60,6 @@ class Port(eqx.Module):
                 "`direction` must be '+x', '-x', '+y', '-y', '+z' or '-z', but is "
                 f"{self.direction!r}."
             )
-        if self.mode < 1:
-            raise ArgumentError(f"`mode` must be at least 1, but is {self.mode}.")
         if not isfinite(self.offset):
             raise ArgumentError(
                 f"`offset` must be finite, but is {self.offset:g} m. Give a few cells."
@@ -90,6 +89,11 @@ class Port(eqx.Module):
                 f"{count} entries, but has {len(widths)}."
             )
         return widths
+
+
+def as_port(port: Any) -> Port:
+    """Returns a port, refusing its name and anything else."""
+    return instance(port, "port", Port, "Write `Port(centre, width, direction)`.")
 
 
 def node_of(port: Port, centre: Point, frame: Frame, what: str, along: float) -> int:

@@ -2,12 +2,23 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import as_array, at_once, check, finite, positive, single
+from .._checks import (
+    ArgumentError,
+    as_array,
+    at_once,
+    check,
+    finite,
+    optional,
+    positive,
+    single,
+    written_for_jax,
+)
 from ._clock import Clock
 
 
@@ -124,27 +135,41 @@ class Ricker(AbstractPulse):
         return 4.4 * self.frequency
 
 
+def _as_function(function: Any) -> Callable:
+    if not callable(function):
+        raise ArgumentError(
+            "`function` must be a function of the time in seconds, such as `lambda t: "
+            f"jnp.sin(2e15 * t)`, but is {function!r}."
+        )
+    return function
+
+
 class CustomPulse(AbstractPulse):
     """A function of the user.
 
     Attributes:
-        function: Maps times in seconds to values, elementwise.
+        function: Maps times in seconds to values, elementwise, by `jax.numpy`.
         frequency: A typical frequency in Hz: it sets the phase delays of mode sources
             and the default grid.
         length: Time in seconds after which the function is negligible.
         band: Highest frequency in Hz that it contains; `None` for unknown, and then
             nothing is decimated.
+
+    Raises:
+        ArgumentError: If `function` is none or, where it is called, not written with
+            `jax.numpy`, or if a number is not positive.
     """
 
-    function: Callable[[Array], Array] = eqx.field(static=True)
+    function: Callable[[Array], Array] = eqx.field(static=True, converter=_as_function)
     frequency: Float[Array, ""] = eqx.field(converter=_positive("frequency"))
     length: Float[Array, ""] = eqx.field(converter=_positive("length"))
     band: Float[Array, ""] | None = eqx.field(
-        converter=lambda x: None if x is None else positive(x, "band"), default=None
+        converter=optional(_positive("band")), default=None
     )
 
     def __call__(self, clock, delay):
-        return self.function(clock.time - delay)
+        with written_for_jax("function"):
+            return self.function(clock.time - delay)
 
     def duration(self):
         return self.length

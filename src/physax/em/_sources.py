@@ -20,6 +20,7 @@ from ._port_loss import check_loss
 from ._port_plane import PlanePlace, launch_plane, place_plane, plane_modes
 from ._ports import (
     Port,
+    as_port,
     mode_fields,
     phase_per_cell,
     port_line,
@@ -268,9 +269,12 @@ class ModeSource(AbstractSource):
         pulse: The time dependence.
         power: Time-averaged power at the peak of the envelope, in W/m, in 3-D in W.
         frequency: Frequency in Hz of the profile; that of the pulse if `None`.
+
+    Raises:
+        ArgumentError: If `port` is no port, `pulse` no pulse, or a number out of range.
     """
 
-    port: Port
+    port: Port = eqx.field(converter=as_port)
     pulse: AbstractPulse
     power: Float[Array, ""] = eqx.field(converter=at_least("power", 0.0), default=1.0)
     frequency: Float[Array, ""] | None = eqx.field(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance
 from ..em import SParameters
 from ..units import GIGA, KILO, MEGA, SPEED_OF_LIGHT
 from ._errors import PhysaxFileError
@@ -48,10 +48,11 @@ def write_touchstone(
             optical ports, whose amplitudes are normalised by power, it means nothing.
 
     Raises:
-        ArgumentError: If inputs are missing, the suffix is another, the impedance is
-            not positive, or a value is not finite.
+        ArgumentError: If these are no S-parameters, inputs are missing, the suffix is
+            another, the impedance is not positive, or a value is not finite.
         OSError: If the file cannot be written.
     """
+    instance(sparameters, "sparameters", SParameters, "`save_npz` takes other results.")
     values = np.conj(np.asarray(sparameters.values))
     wavelengths = np.asarray(sparameters.wavelengths)
     if not 0 < reference_impedance < math.inf:
