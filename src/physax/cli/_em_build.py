@@ -14,6 +14,7 @@ from ..grid import AXES
 from ..io import YamlNode
 from ..units import SPEED_OF_LIGHT
 from ._em_limits import (
+    MOST_STEPS,
     check_cells,
     check_place,
     check_scale,
@@ -85,14 +86,20 @@ def build(settings: Settings, file: YamlNode) -> em.Simulation:
             monitors=monitors,
             polarisation=settings.polarisation,
             spacing=settings.spacing,
-            steps=1 if run.time is not None else run.steps,
+            steps=1 if run.time is not None else _counted(run.steps),
             averaging=settings.averaging,
         )
+    steps = run.steps or sim.steps
     if run.time is not None:
-        sim = em.with_steps(sim, math.ceil(run.time / float(sim.dt)))
+        steps = math.ceil(run.time / float(sim.dt))
     with at(file, "run"):
-        check_steps(sim.steps, float(sim.dt))
-    return sim
+        check_steps(steps, float(sim.dt))
+    return em.with_steps(sim, steps)
+
+
+def _counted(steps: int | None) -> int | None:
+    # More are refused once the time step is known.
+    return steps if steps is None else min(steps, MOST_STEPS)
 
 
 def _check_name(name: str) -> None:

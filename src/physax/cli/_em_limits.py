@@ -9,14 +9,13 @@ from .._checks import ArgumentError
 from ..em import _extent
 from ..em._boundaries import layer_cells
 from ..em._graded_grid import reaches
+from ..em._simulation import MOST_STEPS
 
 
 # Wavelengths along the longest axis: files tell units, and are of devices.
 _SHORTEST, _LONGEST = 1e-3, 1e5
 # Of `em.scene`, per wavelength in the densest material.
 _CELLS = 20
-# Steps are counted in 32 bits.
-_MOST_STEPS = np.iinfo(np.int32).max
 
 
 def check_scale(size: Sequence[float], waves: np.ndarray, key: str = "") -> None:
@@ -113,10 +112,10 @@ def check_steps(steps: int, dt: float) -> None:
         dt: Time step in seconds.
 
     Raises:
-        ArgumentError: Above 2147483647.
+        ArgumentError: Above 1073741823.
     """
-    if steps > _MOST_STEPS:
+    if steps > MOST_STEPS:
         raise ArgumentError(
-            f"`time` and `steps` must make at most {_MOST_STEPS} steps of {dt:.3g} s, "
+            f"`time` and `steps` must make at most {MOST_STEPS} steps of {dt:.3g} s, "
             f"but make {steps}. Without a unit `time` is in seconds: write `time_fs`."
         )

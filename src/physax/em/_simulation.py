@@ -102,7 +102,7 @@ class Simulation(eqx.Module):
             boundaries: A PEC box by default.
             sources: By name.
             monitors: By name.
-            steps: Number of steps, at least 1 and below 2**30.
+            steps: Number of steps, at least 1 and at most 1073741823.
             dt: Time step in seconds; by default `courant` times the largest stable one,
                 which derivatives hold fixed.
             courant: Fraction of the largest stable step in vacuum, at most 1.
@@ -231,16 +231,15 @@ def _as_precision(precision: Any) -> Precision:
     return instance(precision, "precision", Precision, remedy)
 
 
-# Half steps are counted in 32 bits.
-_MOST_STEPS = 2**30
+MOST_STEPS = 2**30 - 1
+"""Half steps are counted in 32 bits."""
 
 
 def _countable(steps: int) -> int:
-    if steps >= _MOST_STEPS:
+    if steps > MOST_STEPS:
         raise ArgumentError(
-            f"`steps` must be below 2**30 ({_MOST_STEPS}), but is {steps}. The length "
-            "of a run is `steps * dt`; `until=Decay()` ends it when the fields have "
-            "decayed."
+            f"`steps` must be at most {MOST_STEPS}, but is {steps}. The length of a "
+            "run is `steps * dt`; `until=Decay()` ends it when the fields have decayed."
         )
     return steps
 
