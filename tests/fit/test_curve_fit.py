@@ -1,14 +1,18 @@
 """What users of SciPy may hand to `curve_fit`, and what it says of it."""
 
 import inspect
+import subprocess
+import sys
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import optimize
 
 from physax._checks import ArgumentError
 from physax.fit import curve_fit
-from tests.fit.decays import SIGMA, TRUE, X, Y
+from tests.fit.decays import SIGMA, TRUE, X, Y, host_model
 
 
 def decay(x, a, b, c):
@@ -44,15 +48,68 @@ REFUSED = {
     "`p0` must be numbers, but is": {"p0": ["1", 2]},
     "`loss` must be a loss such as `fit.SoftL1.* but is 'soft_l1'": {"loss": "soft_l1"},
     "`method` must be a `fit.TrustRegion`, but is 'lm'": {"method": "lm"},
+    "`ydata` must be an array of numbers with rows of one length, but is of the type "
+    "list: .* inhomogeneous": {"ydata": [[1.0], [1.0, 2.0]]},
+    "`ydata` must have an axis of points, but is a single number": {"ydata": 1.0},
+    r"`xdata` must have a first axis of 200 points, .* but has shape \(199,\)\. Give": {
+        "xdata": X[1:]
+    },
+    r"`xdata\[1\]` must have a first axis of 200 points, .* has shape \(3,\)\. Give": {
+        "f": lambda x, a, b: a * jnp.exp(-b * x[0]),
+        "xdata": (X, X[:3]),
+    },
+    r"`sigma` must be a symmetric covariance matrix, up to 1.5e-08 of .*, but "
+    r"sigma\[0, 1\] is 0.5 and sigma\[1, 0\] is 0\. Fill both triangles": {
+        "sigma": np.triu(np.full((200, 200), 0.5)) + np.eye(200)
+    },
 }
 
 
 @pytest.mark.parametrize("message", REFUSED)
 def test_what_cannot_be_fitted_is_refused(message):
-    options = {"f": decay, **REFUSED[message]}
+    options = {"f": decay, "xdata": X, "ydata": Y, **REFUSED[message]}
     with pytest.raises(ArgumentError, match=message):
         # Users run it without the type checks of the tests, which come first.
-        inspect.unwrap(curve_fit)(options.pop("f"), X, Y, **options)
+        inspect.unwrap(curve_fit)(**options)
+
+
+UNCHECKED = """
+from physax import fit
+options = {"absolute_sigma": "no"}
+for make in (
+    lambda: fit.curve_fit(lambda x, a: a * x, [1.0, 2.0], [1.0, 2.0], **options),
+    lambda: fit.Separable(lambda p, x: p * x, 1.0, [1.0], [1.0], **options),
+):
+    try:
+        make()
+    except ValueError as error:
+        print(error)
+"""
+
+
+@pytest.mark.slow
+def test_whether_sigma_is_known_is_yes_or_no():
+    # Without the type checks of the tests, which come first.
+    command = [sys.executable, "-c", UNCHECKED]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    message = "`absolute_sigma` must be True or False, but is 'no'."
+    assert said.splitlines() == [message] * 2
+
+
+@pytest.mark.parametrize("name", ["ydata", "xdata", "sigma", "p0", "bounds", None])
+def test_traced_numbers_are_refused(name):
+    given = {"ydata": Y, "xdata": X, "sigma": SIGMA, "p0": TRUE, "bounds": (-9.0, 9.0)}
+
+    @jax.jit
+    def fitted(one):
+        options = {**given, name: one} if name else given
+        f = decay if name else lambda x, a, b, c: decay(x, a * one, b, c)
+        return inspect.unwrap(curve_fit)(f, **options)[0]
+
+    what = f"`{name}`" if name else "its result"
+    message = f"`curve_fit` must be called outside .* but {what} is traced. Use `least"
+    with pytest.raises(ArgumentError, match=message):
+        fitted(given.get(name, 1.0))
 
 
 def test_values_of_several_columns_have_errors_of_their_own_or_a_covariance():
@@ -73,6 +130,42 @@ def test_values_of_several_columns_have_errors_of_their_own_or_a_covariance():
         found, covariance = curve_fit(both, X[:40], values, sigma=given, **options)
         np.testing.assert_allclose(found, flat, rtol=1e-6)
         np.testing.assert_allclose(covariance, want, rtol=1e-5)
+
+
+def both(x, a, b, c):
+    return np.stack([host_model(x, a, b, c), a * x + c], 1)
+
+
+def both_for_jax(x, a, b, c):
+    return jnp.stack([decay(x, a, b, c), a * x + c], 1)
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+@pytest.mark.parametrize(("f", "host"), [(decay, host_model), (both_for_jax, both)])
+def test_correlated_errors_count_as_in_scipy(f, host, absolute):
+    x, random = X[::5], np.random.default_rng(5)
+    clean = host(x, *TRUE)
+    size = clean.size
+    apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
+    deviations = SIGMA * random.uniform(0.5, 2, size)
+    sigma = 0.9**apart * np.outer(deviations, deviations)
+    noise = np.linalg.cholesky(sigma) @ random.normal(size=size)
+    y = clean + noise.reshape(clean.shape)
+    # An inverse of an inverse is symmetric but for rounding.
+    given = np.linalg.inv(np.linalg.inv(sigma))
+    found, covariance = curve_fit(f, x, y, sigma=given, absolute_sigma=absolute)
+    want, want_covariance = optimize.curve_fit(
+        lambda x, *p: host(x, *p).ravel(),
+        x,
+        y.ravel(),
+        TRUE,
+        sigma=sigma,
+        absolute_sigma=absolute,
+        **dict.fromkeys(("ftol", "xtol", "gtol"), 1e-14),
+    )
+    np.testing.assert_allclose(found, want, rtol=1e-7)
+    # Scipy's Jacobian is of differences.
+    np.testing.assert_allclose(covariance, want_covariance, rtol=1e-5)
 
 
 def test_masked_points_are_refused():

@@ -242,12 +242,15 @@ def test_static_maps_of_many_wavevectors_fit_in_one_batch():
     start = Static(Diffusion(5000.0, 0.0))
 
     def fitted(data):
-        problem = two_time_problem(
+        return fit_two_time(
             data, start, fixed=lambda m: (m.diffusion.alpha, m.diffusion.D_offset)
         )
-        return fit.least_squares(problem).parameters.diffusion.D0
 
-    assert np.allclose(jax.jit(jax.vmap(fitted))(stacked), 9000, rtol=1e-8)
+    found = jax.jit(jax.vmap(fitted))(stacked)
+    assert np.allclose(found.model.diffusion.D0, 9000, rtol=1e-8)
+    each = [str(jax.tree.map(lambda x, i=i: x[i], found)) for i in (0, 1)]
+    assert all(text.endswith("  contrast: 0.2\n  offset: 1") for text in each)
+    assert str(found) == f"fit 0: {each[0]}\nfit 1: {each[1]}"
 
 
 @pytest.mark.slow

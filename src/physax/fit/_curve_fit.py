@@ -12,9 +12,11 @@ from jaxtyping import ArrayLike, Num
 
 from .._checks import (
     ArgumentError,
+    at_once,
     native,
     refuse_masked,
     refuse_text,
+    traced,
     written_for_jax,
 )
 from ..runtime import require_x64
@@ -104,9 +106,10 @@ def curve_fit(
 
     Raises:
         ArgumentError: If `f` is not written with `jax.numpy` or its values have not the
-            shape of `ydata`, data are not finite, `sigma` is not positive, the start is
-            outside its bounds, bounds are crossed, or there are fewer points than
-            parameters.
+            shape of `ydata`, data are traced, not finite or of other lengths, `sigma`
+            is not positive, or as a matrix not symmetric and positive definite, the
+            start is outside its bounds, bounds are crossed, or there are fewer points
+            than parameters.
         PrecisionError: If JAX's 64-bit types are off while data are float64.
         FitError: If the fit did not converge, or the data do not determine every
             parameter.
@@ -130,15 +133,16 @@ def curve_fit(
             "`bounds` must be a pair, the lower and the upper ones, but is "
             f"{type(bounds).__name__} {bounds}."
         )
+    _refuse_traced(bounds, "`bounds`")
     bounds = np.asarray(bounds[0], float), np.asarray(bounds[1], float)
     start = _start(f, p0, bounds)
-    _check_model(f, xdata, start, ydata)
     extra, residual = _errors(sigma, ydata)
+    if residual is not _whitened:
+        _check_points(xdata, ydata)
+    _check_model(f, xdata, start, ydata)
     data = (xdata, ydata, extra)
     if residual is _whitened:
         data = jax.tree.map(lambda x: x[None], data)
-    else:
-        _check_points(xdata, ydata)
     problem = LeastSquares(
         jax.tree_util.Partial(residual, f=f),
         start,
@@ -148,11 +152,17 @@ def curve_fit(
         absolute_sigma=absolute_sigma,
     )
     found = least_squares(problem, method, throw=True)
+    _refuse_traced(found.values, "its result")
     return CurveFit(np.asarray(found.parameters), np.asarray(found.covariance), found)
 
 
 def _check_points(xdata, ydata) -> None:
-    """Refuses rows of independent variables, as SciPy takes them."""
+    """Refuses other first axes than that of `ydata`, rows as SciPy takes them too."""
+    if not ydata.ndim:
+        raise ArgumentError(
+            "`ydata` must have an axis of points, but is a single number. For one "
+            "point give a list."
+        )
     rows = isinstance(xdata, np.ndarray | jax.Array)
     if rows and xdata.shape[1:] == ydata.shape != xdata.shape[:1]:
         raise ArgumentError(
@@ -160,11 +170,35 @@ def _check_points(xdata, ydata) -> None:
             f"but has shape {xdata.shape}. Of several independent variables give a "
             "tuple: `tuple(xdata)`."
         )
+    for path, x in jax.tree_util.tree_leaves_with_path(xdata):
+        if x.shape[:1] != ydata.shape[:1]:
+            raise ArgumentError(
+                f"`xdata{jax.tree_util.keystr(path)}` must have a first axis of "
+                f"{len(ydata)} points, as `ydata` has, but has shape {x.shape}. Give "
+                "arrays of one entry for each point; constants belong into `f`."
+            )
+
+
+def _refuse_traced(x, name: str) -> None:
+    if traced(x):
+        raise ArgumentError(
+            "`curve_fit` must be called outside of `jit`, `vmap` and `grad`, but "
+            f"{name} is traced. Use `least_squares`, which works there."
+        )
 
 
 def _checked(x, name: str, check_finite: bool):
+    _refuse_traced(x, f"`{name}`")
+    refuse_text(x, name)
     refuse_masked(x, name)
-    values = native(np.asarray(x))
+    try:
+        values = native(np.asarray(x))
+        values = values.astype(float) if values.dtype.kind == "O" else values
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"`{name}` must be an array of numbers with rows of one length, but is of "
+            f"the type {type(x).__name__}: {str(error).rstrip('.')}."
+        ) from error
     if values.dtype == np.float64:
         require_x64(f"`{name}`")
     if values.dtype.kind in "iub":
@@ -177,11 +211,13 @@ def _checked(x, name: str, check_finite: bool):
             f"({np.sum(~np.isfinite(values))} of {values.size} are not). Leave these "
             "points out."
         )
-    return jnp.asarray(values)
+    with at_once(values):
+        return jnp.asarray(values)
 
 
 def _start(f: Callable, p0, bounds) -> np.ndarray:
     if p0 is not None:
+        _refuse_traced(p0, "`p0`")
         refuse_text(p0, "p0")
         refuse_masked(p0, "p0")
         start = np.atleast_1d(np.asarray(p0, float))
@@ -260,6 +296,7 @@ def _errors(sigma, ydata) -> tuple[Any, Callable]:
             f"{ydata.shape}, or the covariance matrix of all {ydata.size}, but has "
             f"shape {sigma.shape}."
         )
+    _check_symmetric(sigma)
     try:
         factor = np.linalg.cholesky(sigma)
     except np.linalg.LinAlgError as error:
@@ -268,3 +305,18 @@ def _errors(sigma, ydata) -> tuple[Any, Callable]:
             f"smallest eigenvalue is {np.linalg.eigvalsh(sigma)[0]:g}."
         ) from error
     return jnp.asarray(factor), _whitened
+
+
+def _check_symmetric(sigma: np.ndarray) -> None:
+    # What rounding of a product or of an inverse leaves is far below.
+    limit = float(np.sqrt(np.finfo(sigma.dtype).eps))
+    deviations = np.sqrt(np.abs(np.diagonal(sigma)))
+    unequal = np.abs(sigma - sigma.T) > limit * np.outer(deviations, deviations)
+    if unequal.any():
+        i, j = np.argwhere(unequal)[0]
+        raise ArgumentError(
+            "`sigma` must be a symmetric covariance matrix, up to "
+            f"{limit:.2g} of the product of two deviations, but sigma[{i}, {j}] is "
+            f"{sigma[i, j]:g} and sigma[{j}, {i}] is {sigma[j, i]:g}. Fill both "
+            "triangles."
+        )

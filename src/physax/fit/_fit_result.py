@@ -3,7 +3,7 @@
 import math
 from functools import partial
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -19,7 +19,7 @@ from ._sums import rank_limit
 
 
 class FitResult(eqx.Module):
-    r"""The outcome of a fit.
+    r"""The outcome of a fit, or of a batch of fits that `vmap` made.
 
     Attributes:
         parameters: The fitted parameters, a tree like the start; fixed and tied ones
@@ -63,14 +63,16 @@ class FitResult(eqx.Module):
 
     @property
     def success(self) -> bool:
-        """Whether the fit has converged and the data determine every parameter."""
+        """Whether the fit has converged and the data determine every parameter.
+
+        Of a batch: whether all of them have.
+        """
         return bool(np.all(np.asarray(self.status) == Status.CONVERGED))
 
     @property
     def message(self) -> str:
-        """Why the fit ended, in words."""
-        sentence = Status(int(self.status)).sentence
-        return f"{sentence} {self.detail}".rstrip()
+        """Why the fit ended, in words; a line for each fit of a batch."""
+        return "\n".join(head + _ending(fit) for head, fit in each_fit(self, self))
 
     @property
     def _statistics(self) -> "_Statistics":
@@ -79,32 +81,32 @@ class FitResult(eqx.Module):
             self.held,
             self.chi2,
             self.count,
-            linear=self.linear.size,
+            linear=self.linear.shape[-1],
             absolute=self.absolute_sigma,
         )
 
     @property
-    def active(self) -> Bool[Array, " free"]:
+    def active(self) -> Bool[Array, "*fits free"]:
         """Which free parameters stand at a bound."""
         return self._statistics.active
 
     @property
-    def degrees_of_freedom(self) -> Int[Array, ""]:
+    def degrees_of_freedom(self) -> Int[Array, "*fits"]:
         """Residuals less the parameters that were fitted."""
         return self._statistics.degrees_of_freedom
 
     @property
-    def reduced_chi2(self) -> Float[Array, ""]:
+    def reduced_chi2(self) -> Float[Array, "*fits"]:
         """The cost over the degrees of freedom; NaN without any."""
         return self._statistics.reduced_chi2
 
     @property
-    def full_covariance(self) -> Float[Array, "all all"]:
+    def full_covariance(self) -> Float[Array, "*fits all all"]:
         """Covariance of linear and free parameters, in this order."""
         return self._statistics.full_covariance
 
     @property
-    def covariance(self) -> Float[Array, "free free"]:
+    def covariance(self) -> Float[Array, "*fits free free"]:
         """Covariance of the free parameters, in the order of `names`.
 
         Infinite for what the data do not determine; zero for parameters at a bound,
@@ -113,22 +115,22 @@ class FitResult(eqx.Module):
         return self._statistics.covariance
 
     @property
-    def linear_errors(self) -> Float[Array, " linear"]:
+    def linear_errors(self) -> Float[Array, "*fits linear"]:
         """Standard errors of the linear coefficients."""
         return self._statistics.linear_errors
 
     @property
-    def standard_errors(self) -> Float[Array, " free"]:
+    def standard_errors(self) -> Float[Array, "*fits free"]:
         """Standard errors of the free parameters, in the order of `names`."""
         return self._statistics.standard_errors
 
     @property
-    def correlation(self) -> Float[Array, "free free"]:
+    def correlation(self) -> Float[Array, "*fits free free"]:
         """Correlation of the free parameters; NaN where an error is 0 or infinite."""
         return self._statistics.correlation
 
     @property
-    def condition(self) -> Float[Array, ""]:
+    def condition(self) -> Float[Array, "*fits"]:
         """Condition number of the Jacobian with columns of length 1.
 
         It does not depend on the units of the parameters; above some 1e6 a combination
@@ -137,21 +139,64 @@ class FitResult(eqx.Module):
         return self._statistics.condition
 
     def __str__(self) -> str:
-        """Lists parameters with errors, and how the fit ended."""
-        numbers = listed(self)
-        width = max((len(name) for name, _ in numbers), default=0)
-        rows = [f"  {name:{width}}  {shown}" for name, shown in numbers]
-        head = (
-            f"{self.message}\n  chi-square {float(self.chi2):.6g}, "
-            f"{int(self.degrees_of_freedom):,} degrees of freedom, reduced "
-            f"{float(self.reduced_chi2):.6g}; {int(self.iterations)} iterations, "
-            f"{int(self.evaluations)} passes"
+        """Lists parameters with errors, and how the fit ended, for each of a batch."""
+        return "\n".join(head + _summary(fit) for head, fit in each_fit(self, self))
+
+
+def each_fit(tree: Any, result: FitResult) -> list[tuple[str, Any]]:
+    """Returns what belongs to each fit of a batch, under a heading; of one fit, all.
+
+    Args:
+        tree: What has the axes of the batch in front.
+        result: Of the batch.
+    """
+    if not result.chi2.ndim:
+        return [("", tree)]
+
+    def at(place: tuple[int, ...]) -> Any:
+        def part(x):
+            return np.asarray(x)[place] if isinstance(x, np.ndarray | jax.Array) else x
+
+        return jax.tree.map(part, tree)
+
+    places = np.ndindex(result.chi2.shape)
+    return [(f"fit {','.join(map(str, place))}: ", at(place)) for place in places]
+
+
+def one_fit(result: FitResult) -> FitResult:
+    """Returns a result, refusing a batch.
+
+    Raises:
+        ArgumentError: If there are several fits in it.
+    """
+    if result.chi2.ndim:
+        raise ArgumentError(
+            "`result` must be of one fit, but is of a batch of shape "
+            f"{result.chi2.shape}. Take one: `jax.tree.map(lambda x: x[0], result)`."
         )
-        return "\n".join([head, *rows])
+    return result
+
+
+def _ending(result: FitResult) -> str:
+    sentence = Status(int(result.status)).sentence
+    return f"{sentence} {result.detail}".rstrip()
+
+
+def _summary(result: FitResult) -> str:
+    numbers = listed(result)
+    width = max((len(name) for name, _ in numbers), default=0)
+    rows = [f"  {name:{width}}  {shown}" for name, shown in numbers]
+    head = (
+        f"{_ending(result)}\n  chi-square {float(result.chi2):.6g}, "
+        f"{int(result.degrees_of_freedom):,} degrees of freedom, reduced "
+        f"{float(result.reduced_chi2):.6g}; {int(result.iterations)} iterations, "
+        f"{int(result.evaluations)} passes"
+    )
+    return "\n".join([head, *rows])
 
 
 def listed(result: FitResult) -> list[tuple[str, str]]:
-    """Returns the names of free and linear parameters, with their values in words."""
+    """Returns names of free and linear parameters of one fit, with values in words."""
     linear = len(result.linear_names)
     numbers = zip(
         (*result.names, *result.linear_names),
@@ -198,7 +243,14 @@ class _Statistics(NamedTuple):
 
 @partial(jax.jit, static_argnames=("linear", "absolute"))
 def _statistics(factor, held, chi2, count, *, linear: int, absolute: bool):
-    """Computes all at once: one small program instead of dozens."""
+    """Computes all at once, for each fit: one small program instead of dozens."""
+    each = partial(_of_one, linear=linear, absolute=absolute)
+    for _ in chi2.shape:
+        each = jax.vmap(each)
+    return each(factor, held, chi2, count)
+
+
+def _of_one(factor, held, chi2, count, *, linear: int, absolute: bool) -> _Statistics:
     freedom = count - (factor.shape[-1] - jnp.sum(held))
     ratio = chi2 / jnp.maximum(freedom, 1)
     unscaled = _inverse_products(factor, held)
@@ -260,8 +312,8 @@ class Interval(eqx.Module):
         level: The probability.
     """
 
-    low: Float[Array, " free"]
-    high: Float[Array, " free"]
+    low: Float[Array, "*fits free"]
+    high: Float[Array, "*fits free"]
     level: float = eqx.field(static=True)
 
 
@@ -271,7 +323,7 @@ def confidence_intervals(result: FitResult, level: float = 0.95) -> Interval:
     With errors that were scaled by the reduced chi-square they are Student's.
 
     Args:
-        result: Of a fit.
+        result: Of a fit, or of a batch.
         level: Their probability, in (0, 1).
 
     Returns:
@@ -282,18 +334,18 @@ def confidence_intervals(result: FitResult, level: float = 0.95) -> Interval:
     """
     if not 0 < level < 1:
         raise ArgumentError(f"`level` must lie in (0, 1), but is {level:g}.")
-    from_normal = jax.scipy.stats.norm.ppf(0.5 + level / 2)
-    reach = from_normal
+    reach = jax.scipy.stats.norm.ppf(0.5 + level / 2)
     if not result.absolute_sigma:
-        reach = _student(0.5 + level / 2, int(result.degrees_of_freedom))
+        freedom = np.asarray(result.degrees_of_freedom)
+        reach = _student(0.5 + level / 2, freedom)[..., None]
     half = reach * result.standard_errors
     return Interval(result.values - half, result.values + half, level)
 
 
-def _student(probability: float, freedom: int) -> float:
+def _student(probability: float, freedom: np.ndarray) -> np.ndarray:
     # Loaded when it is needed: that takes longer than to load the rest of physax.
     special = import_module("scipy.special")
-    return float(special.stdtrit(freedom, probability)) if freedom > 0 else math.inf
+    return np.where(freedom > 0, special.stdtrit(freedom, probability), math.inf)
 
 
 class Identifiability(eqx.Module):
@@ -345,8 +397,11 @@ def identifiability(result: FitResult) -> Identifiability:
 
     Returns:
         Singular values and directions; print it to read which are weak.
+
+    Raises:
+        ArgumentError: If there are several fits in it.
     """
-    factor = np.asarray(result.factor)
+    factor = np.asarray(one_fit(result).factor)
     norms = np.linalg.norm(factor, axis=0)
     equal = factor / np.where(norms > 0, norms, 1)
     _, sigma, right = np.linalg.svd(equal)

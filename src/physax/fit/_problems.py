@@ -17,6 +17,15 @@ from ._parameters import Parameters, Tie
 from ._sums import Columns, Factored, Normal, Sums, either, triangle, triangular
 
 
+def true_or_false(absolute_sigma: Any) -> bool:
+    """Returns `absolute_sigma`, refusing what is neither, such as "no"."""
+    if not isinstance(absolute_sigma, bool | np.bool_):
+        raise ArgumentError(
+            f"`absolute_sigma` must be True or False, but is {absolute_sigma!r}."
+        )
+    return bool(absolute_sigma)
+
+
 class AbstractProblem(eqx.Module):
     """What `least_squares` minimises.
 
@@ -95,7 +104,7 @@ class LeastSquares(AbstractProblem):
     residual: Callable
     loss: AbstractLoss
     penalty: Callable | None
-    absolute_sigma: bool = eqx.field(static=True)
+    absolute_sigma: bool = eqx.field(static=True, converter=true_or_false)
     linear_names: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(
@@ -133,7 +142,8 @@ class LeastSquares(AbstractProblem):
 
         Raises:
             ArgumentError: If a start value is outside its bounds, bounds are crossed or
-                traced, a weight is negative or not finite, or there is nothing to fit.
+                traced, a weight is negative or not finite, there is nothing to fit, or
+                `absolute_sigma` is neither True nor False.
         """
         self.parameters = Parameters(start, bounds, fixed, ties).with_free()
         self.residual = residual

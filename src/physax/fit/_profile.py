@@ -10,7 +10,7 @@ from scipy.special import ndtri, stdtrit
 
 from .._checks import ArgumentError
 from ._batched_search import chunk_for, search_all
-from ._fit_result import FitResult
+from ._fit_result import FitResult, one_fit
 from ._problems import AbstractProblem
 from ._separable import AbstractSeparable
 from ._trust_region import TrustRegion
@@ -102,9 +102,10 @@ def profile_likelihood(
         The curve and the interval.
 
     Raises:
-        ArgumentError: If there is no such parameter, or a number is out of range.
+        ArgumentError: If there is no such parameter, a number is out of range, or
+            `result` is a batch.
     """
-    if name not in result.names:
+    if name not in one_fit(result).names:
         raise ArgumentError(
             f"`name` must be one of {', '.join(result.names)}, but is {name}."
         )

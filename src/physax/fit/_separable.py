@@ -22,7 +22,7 @@ from ._eliminate import (
     separate,
 )
 from ._parameters import Parameters, Tie
-from ._problems import AbstractProblem
+from ._problems import AbstractProblem, true_or_false
 from ._sums import Columns
 
 
@@ -174,7 +174,7 @@ class Separable(AbstractSeparable):
     centre: Float[Array, ""]
     parts: Parts = eqx.field(static=True)
     linear_names: tuple[str, ...] = eqx.field(static=True)
-    absolute_sigma: bool = eqx.field(static=True)
+    absolute_sigma: bool = eqx.field(static=True, converter=true_or_false)
 
     def __init__(
         self,
@@ -220,8 +220,8 @@ class Separable(AbstractSeparable):
                 relative ones.
 
         Raises:
-            ArgumentError: If bounds are crossed, `sigma` is not positive, or shapes do
-                not fit.
+            ArgumentError: If bounds are crossed, `sigma` is not positive, shapes do
+                not fit, or `absolute_sigma` is neither True nor False.
         """
         self.parameters = Parameters(start, bounds, fixed, ties).with_free()
         self.basis = basis

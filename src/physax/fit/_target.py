@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, PyTree
 
 from .._checks import ArgumentError, positive
 from ._batched_search import chunk_for
-from ._fit_result import FitResult
+from ._fit_result import FitResult, one_fit
 from ._log_density import Target, prior_of
 from ._losses import Squared
 from ._passes import without_data
@@ -67,7 +67,7 @@ def target_of(
             "`penalty` must be None where the standard deviation is unknown, but there "
             "is one. Give it as `priors`."
         )
-    values, factor = result.values, result.factor
+    values, factor = one_fit(result).values, result.factor
     if isinstance(problem, AbstractSeparable):
         bounded = jnp.isfinite(problem.low) | jnp.isfinite(problem.high)
         if bool(jnp.any(bounded)):

@@ -19,6 +19,7 @@ from ..fit import (
     TrustRegion,
     least_squares,
 )
+from ..fit._fit_result import each_fit
 from ..runtime import Checkpointing, Progress
 from ._correlation import AbstractCorrelation, LaminarFlow
 from ._evaluate import two_time
@@ -51,14 +52,18 @@ class TwoTimeFit(eqx.Module):
         return model.convention if isinstance(model, LaminarFlow) else None
 
     def __str__(self) -> str:
-        """Lists parameters with errors, contrasts and offsets."""
-        lines = [str(self.result)]
-        if self.convention is not None:
-            lines.append(f"  shear factor: {self.convention} convention")
-        for name in ("contrast", "offset"):
-            values = getattr(self, name)
-            lines.append(f"  {name}: {', '.join(f'{v:.5g}' for v in values)}")
-        return "\n".join(lines)
+        """Lists parameters with errors, contrasts and offsets, for each of a batch."""
+        fits = each_fit(self, self.result)
+        return "\n".join(head + _summary(fit) for head, fit in fits)
+
+
+def _summary(fit: TwoTimeFit) -> str:
+    lines = [str(fit.result)]
+    if fit.convention is not None:
+        lines.append(f"  shear factor: {fit.convention} convention")
+    for name, values in (("contrast", fit.contrast), ("offset", fit.offset)):
+        lines.append(f"  {name}: {', '.join(f'{v:.5g}' for v in values)}")
+    return "\n".join(lines)
 
 
 def fit_two_time(

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 from .._products import einsum, matmul
 from ..fit import FitResult
+from ..fit._fit_result import one_fit
 from ._tiles import frames_of
 from ._two_time_problem import TwoTimeProblem
 
@@ -35,7 +36,7 @@ def frame_covariance(
         Covariance of linear coefficients and free parameters, in this order, as
         `result.full_covariance`.
     """
-    inverse = result.full_covariance
+    inverse = one_fit(result).full_covariance
     if not result.absolute_sigma:
         inverse = inverse / result.reduced_chi2
     # Not the result itself: the memory that was free is a part of it, and each value
