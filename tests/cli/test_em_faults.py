@@ -302,7 +302,7 @@ def test_another_file_leaves_the_folder_of_an_unfinished_run_alone(
     tmp_path, capsys, monkeypatch
 ):
     path, out = tmp_path / "run.yaml", tmp_path / "out"
-    text = TEXT.replace("time_fs: 10", "steps: 800").replace("decay: 1.0e-5, ", "")
+    text = TEXT.replace("time_fs: 10", "steps: 800").replace(", decay: 1.0e-5", "")
     path.write_text(text.replace("figures: false", "figures: true"))
     line = ["em", "run", str(path), "--output-dir", str(out)]
     stop = partial(em.run, on_chunk=lambda *_: signal.raise_signal(signal.SIGINT))
