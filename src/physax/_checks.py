@@ -277,6 +277,13 @@ def whole(x: Any, name: str, least: int = 1) -> int:
     return int(x)
 
 
+def true_or_false(x: Any, name: str) -> bool:
+    """Returns a truth value, refusing what only counts as one, such as "no"."""
+    if not isinstance(x, bool | np.bool_):
+        raise ArgumentError(f"`{name}` must be True or False, but is {x!r}.")
+    return bool(x)
+
+
 def instance(value: Any, name: str, kind: type, remedy: str = "") -> Any:
     """Returns `value`, refusing other kinds with what to write instead."""
     if not isinstance(value, kind):

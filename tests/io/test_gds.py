@@ -1,5 +1,3 @@
-import builtins
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -169,15 +167,8 @@ def test_cells_that_refer_to_themselves_or_to_nothing_are_refused(tmp_path):
         read_gds(tmp_path / "hole.gds", {(1, 0): SILICON})
 
 
-def test_missing_package_is_named(layout, monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name == "gdstk":
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+def test_missing_package_is_named(layout, without):
+    without("gdstk")
     with pytest.raises(MissingPackageError, match=r"pip install 'physax\[photonics\]'"):
         read_gds(layout, {(1, 0): SILICON})
 

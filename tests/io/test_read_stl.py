@@ -1,6 +1,5 @@
 """Solids from STL files against the shapes that they are of."""
 
-import builtins
 import math
 import struct
 
@@ -190,14 +189,7 @@ def test_parts_are_checked():
         em.TriangleMesh(CORNERS, FACES, 0)
 
 
-def test_missing_package_is_named(tmp_path, monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name == "trimesh":
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+def test_missing_package_is_named(tmp_path, without):
+    without("trimesh")
     with pytest.raises(MissingPackageError, match=r"pip install 'physax\[photonics\]'"):
         read_stl(tmp_path / "box.stl")

@@ -1,4 +1,3 @@
-import builtins
 import math
 
 import numpy as np
@@ -174,15 +173,8 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, largest_file):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_missing_package_is_named(tmp_path, monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name == "gdstk":
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+def test_missing_package_is_named(tmp_path, without):
+    without("gdstk")
     with pytest.raises(MissingPackageError, match=r"pip install 'physax\[photonics\]'"):
         save_gds(tmp_path / "device.gds", GOOD)
 

@@ -1,5 +1,3 @@
-import builtins
-
 import numpy as np
 import pytest
 import scipy.ndimage
@@ -137,14 +135,7 @@ def test_what_cannot_be_written_is_refused_and_the_old_file_stays(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_missing_package_is_named(tmp_path, monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name == "shapely":
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+def test_missing_package_is_named(tmp_path, without):
+    without("shapely")
     with pytest.raises(MissingPackageError, match=r"pip install 'physax\[photonics\]'"):
         save_stl(tmp_path / "device.stl", [(DESIGNS["square"], 0, 1e-6)])

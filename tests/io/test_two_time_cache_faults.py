@@ -95,15 +95,23 @@ def test_a_truncated_cache_is_refused(tmp_path, cut):
         read_two_time(path)
 
 
-def test_an_array_that_vanished_from_the_directory_is_missed(tmp_path):
-    path = tmp_path / "a.npz"
-    write_two_time(path, DATA)
+def members_of(path):
     with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    del members["sigma.npy"]
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def rewrite(path, members):
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in members.items():
             archive.writestr(name, data)
+
+
+def test_an_array_that_vanished_from_the_directory_is_missed(tmp_path):
+    path = tmp_path / "a.npz"
+    write_two_time(path, DATA)
+    members = members_of(path)
+    del members["sigma.npy"]
+    rewrite(path, members)
     with pytest.raises(PhysaxFileError, match="the array `sigma` is gone"):
         read_two_time(path)
 
@@ -111,14 +119,11 @@ def test_an_array_that_vanished_from_the_directory_is_missed(tmp_path):
 def test_a_header_that_lies_is_refused(tmp_path):
     path = tmp_path / "a.npz"
     np.savez(path, **arrays())
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
+    members = members_of(path)
     short, lie = b"(2, 8, 8), }      ", b"(2, 8888, 8888), }"
     assert members["c2_exp.npy"].count(short) == 1
     members["c2_exp.npy"] = members["c2_exp.npy"].replace(short, lie)
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
+    rewrite(path, members)
     with pytest.raises(PhysaxFileError, match="it is damaged"):
         read_two_time(path)
 

@@ -1,7 +1,5 @@
 """Files and grids of velocities that are refused, with the remedy."""
 
-import builtins
-
 import numpy as np
 import pytest
 
@@ -62,15 +60,8 @@ def test_grids_that_cannot_be_understood_are_refused(tmp_path):
         read_velocity(save(dated, tmp_path / "d.nc"))
 
 
-def test_without_xarray_the_remedy_is_named(tmp_path, monkeypatch):
+def test_without_xarray_the_remedy_is_named(tmp_path, without):
     path = save(flow(), tmp_path / "a.nc")
-    real = builtins.__import__
-
-    def refuse(name, *rest):
-        if name == "xarray":
-            raise ImportError
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
+    without("xarray")
     with pytest.raises(MissingPackageError, match="NetCDF .* need .* xarray: pip"):
         read_velocity(path)

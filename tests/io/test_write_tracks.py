@@ -1,5 +1,3 @@
-import builtins
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -156,15 +154,8 @@ def test_faulty_requests_are_refused(tmp_path):
         read_tracks(tmp_path / "d.nc")
 
 
-def test_without_xarray_the_remedy_is_named(tmp_path, monkeypatch):
-    real = builtins.__import__
-
-    def refuse(name, *rest):
-        if name == "xarray":
-            raise ImportError
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
+def test_without_xarray_the_remedy_is_named(tmp_path, without):
+    without("xarray")
     with pytest.raises(MissingPackageError, match="NetCDF .* need .* xarray: pip"):
         write_tracks(tmp_path / "a.nc", tracks())
     write_tracks(tmp_path / "a.npz", tracks())

@@ -1,5 +1,3 @@
-import builtins
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -133,14 +131,7 @@ def test_other_things_are_refused():
         to_xarray({})
 
 
-def test_a_missing_package_is_named(monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name == "xarray":
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+def test_a_missing_package_is_named(without):
+    without("xarray")
     with pytest.raises(MissingPackageError, match=r"pip install 'physax\[xarray\]'"):
         to_xarray(SpectralFlux(FREQUENCIES, jnp.ones(2)))

@@ -10,6 +10,8 @@ from physax import PhysaxError
 from physax.particles import Mesh
 from physax.particles._locate import locate
 
+from .meshes import FACES
+
 
 # Finding places is harder in single precision; the fields' tests see both.
 pytestmark = pytest.mark.f32
@@ -28,14 +30,6 @@ CUBE = np.array(
     float,
 )
 HEXAHEDRON = {"hexahedron": [[0, 1, 2, 3, 4, 5, 6, 7]]}
-CUBE_FACES = [
-    [0, 3, 2, 1],
-    [4, 5, 6, 7],
-    [0, 1, 5, 4],
-    [1, 2, 6, 5],
-    [2, 3, 7, 6],
-    [3, 0, 4, 7],
-]
 
 
 def delaunay(ndim, count, seed=0):
@@ -94,11 +88,11 @@ def test_a_cube_is_split_into_six_from_its_smallest_node(number):
         ("prism", [0, 1, 3, 4, 5, 7], 1 / 2, 3),
         ("prism", [4, 5, 7, 0, 1, 3], 1 / 2, 3),
         ("hexahedron", [0, 1, 2, 3, 4, 5, 6, 7], 1, 6),
-        ("polyhedron", CUBE_FACES, 1, 12),
+        ("polyhedron", FACES, 1, 12),
         # Faces seen now from outside, now from inside.
         (
             "polyhedron",
-            [f[::-1] if k % 2 else f for k, f in enumerate(CUBE_FACES)],
+            [f[::-1] if k % 2 else f for k, f in enumerate(FACES)],
             1,
             12,
         ),
@@ -340,7 +334,7 @@ FLAT = np.array([[0.0, 0], [1, 0], [0, 1], [1, 1], [0.5, 0.5]])
         ),
         (
             CUBE,
-            {"polyhedron": [CUBE_FACES, CUBE_FACES[1:]]},
+            {"polyhedron": [FACES, FACES[1:]]},
             r"must be closed, .* in element 1 of `elements\['polyhedron'\]` 1 faces",
         ),
     ],

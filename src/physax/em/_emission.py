@@ -199,11 +199,11 @@ def purcell(
     Raises:
         ArgumentError: If the frequencies differ, or one is no `Emission`.
     """
-    for name, one in {"emission": emission, "reference": reference}.items():
-        if name == "emission" or one is not None:
-            instance(one, name, Emission, "Give what an `EmissionMonitor` recorded.")
+    remedy = "Give what an `EmissionMonitor` recorded."
+    instance(emission, "emission", Emission, remedy)
     if reference is None:
         return emission.resistance / emission.homogeneous
+    instance(reference, "reference", Emission, remedy)
     one, other = emission.frequencies, reference.frequencies
     if one.shape != other.shape:
         raise ArgumentError(

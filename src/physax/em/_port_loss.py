@@ -10,7 +10,7 @@ from ._medium import Medium, Property, at_component
 
 
 def property_in(value: Property, component: str, box: Box) -> Array:
-    """Returns the entries of a property of a component in a box; a number stands.
+    """Returns the entries of a property in a box; a number stands for all.
 
     Args:
         value: The property.

@@ -12,10 +12,7 @@ from ..grid import AXES, Box, Grid
 from ._boundaries import PEC
 from ._canvas import Canvas, is_zero
 from ._combinations import covered_by_each
-from ._components import (
-    CYLINDRICAL_AXES,
-    CYLINDRICAL_NAMES,
-)
+from ._components import CYLINDRICAL_AXES, CYLINDRICAL_NAMES
 from ._dispersion import Dispersion, metallic as is_metallic
 from ._materials import Material
 from ._medium import Medium

@@ -1,6 +1,7 @@
 """Least-squares problems: what is minimised, over which parameters, on which data."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -10,20 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, true_or_false
 from .._products import matmul
 from ._losses import AbstractLoss, Squared
 from ._parameters import Parameters, Tie
 from ._sums import Columns, Factored, Normal, Sums, either, triangle, triangular
 
 
-def true_or_false(absolute_sigma: Any) -> bool:
-    """Returns `absolute_sigma`, refusing what is neither, such as "no"."""
-    if not isinstance(absolute_sigma, bool | np.bool_):
-        raise ArgumentError(
-            f"`absolute_sigma` must be True or False, but is {absolute_sigma!r}."
-        )
-    return bool(absolute_sigma)
+as_absolute_sigma = partial(true_or_false, name="absolute_sigma")
 
 
 class AbstractProblem(eqx.Module):
@@ -104,7 +99,7 @@ class LeastSquares(AbstractProblem):
     residual: Callable
     loss: AbstractLoss
     penalty: Callable | None
-    absolute_sigma: bool = eqx.field(static=True, converter=true_or_false)
+    absolute_sigma: bool = eqx.field(static=True, converter=as_absolute_sigma)
     linear_names: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(

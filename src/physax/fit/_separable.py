@@ -22,7 +22,7 @@ from ._eliminate import (
     separate,
 )
 from ._parameters import Parameters, Tie
-from ._problems import AbstractProblem, true_or_false
+from ._problems import AbstractProblem, as_absolute_sigma
 from ._sums import Columns
 
 
@@ -174,7 +174,7 @@ class Separable(AbstractSeparable):
     centre: Float[Array, ""]
     parts: Parts = eqx.field(static=True)
     linear_names: tuple[str, ...] = eqx.field(static=True)
-    absolute_sigma: bool = eqx.field(static=True, converter=true_or_false)
+    absolute_sigma: bool = eqx.field(static=True, converter=as_absolute_sigma)
 
     def __init__(
         self,

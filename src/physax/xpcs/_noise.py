@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from .._checks import ArgumentError, positive
+from .._checks import positive, true_or_false
 
 
 class AbstractNoise(eqx.Module):
@@ -105,13 +105,9 @@ class FrameNoise(AbstractNoise):
     """
 
     sigma: Float[Array, ""] = eqx.field(converter=lambda x: positive(x, "sigma"))
-    shared: bool = eqx.field(static=True, default=False)
-
-    def __check_init__(self):
-        if not isinstance(self.shared, bool):
-            raise ArgumentError(
-                f"`shared` must be True or False, but is {self.shared!r}."
-            )
+    shared: bool = eqx.field(
+        static=True, converter=lambda x: true_or_false(x, "shared"), default=False
+    )
 
     def variance(self, c2):
         del c2

@@ -23,7 +23,7 @@ from ..fit import (
     linear_limits,
     projected_cost,
 )
-from ..fit._problems import true_or_false
+from ..fit._problems import as_absolute_sigma
 from ._correlation import AbstractCorrelation, LaminarFlow, check_model
 from ._known import known, on_host
 from ._scaling import (
@@ -75,7 +75,7 @@ class TwoTimeProblem(AbstractSeparable):
     size: int = eqx.field(static=True)
     parts: Parts = eqx.field(static=True)
     linear_names: tuple[str, ...] = eqx.field(static=True)
-    absolute_sigma: bool = eqx.field(static=True, converter=true_or_false)
+    absolute_sigma: bool = eqx.field(static=True, converter=as_absolute_sigma)
 
     def columns(self, vector, batch, used):
         starts, c2, weight, mask = batch
