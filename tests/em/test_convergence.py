@@ -1,5 +1,6 @@
 """Orders, limits and error bars of sequences whose limits are known."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -120,6 +121,8 @@ def test_too_few_or_unlike_runs_are_refused_before_and_after_them():
         em.extrapolate(RESOLUTIONS, sequence(2), order=0)
     with pytest.raises(ArgumentError, match="a positive number, but is inf"):
         em.extrapolate(RESOLUTIONS, sequence(2), order=np.inf)
+    with pytest.raises(ArgumentError, match="call `extrapolate` outside of `jit`"):
+        jax.jit(lambda v: em.extrapolate(RESOLUTIONS, v))(sequence(2))
     with pytest.raises(ArgumentError, match="arrays of one shape"):
         em.converge(lambda r: np.ones(r), [1, 2, 3], progress=False)
     with pytest.raises(ArgumentError, match="`safety` at least 1"):

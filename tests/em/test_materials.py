@@ -65,6 +65,8 @@ def test_gain_is_warned_of(name):
 def test_shape_and_type_are_checked(name):
     with pytest.raises(ArgumentError, match=r"shape \(3,\)\), but has shape \(2,\)"):
         Material(**{name: (1.0, 2.0)})
+    with pytest.raises(ArgumentError, match=r"shape \(3,\)\), but has shape \(0,\)"):
+        Material(**{name: []})
     with pytest.raises(ArgumentError, match="must be real, but has dtype complex"):
         Material(**{name: 1 + 1j})
 

@@ -114,6 +114,14 @@ def test_two_photons_are_absorbed_as_by_theory():
         assert lost == pytest.approx(expected, rel=0.01 + 0.1 * strength)
 
 
+@pytest.mark.parametrize(
+    "convert", [em.kerr_susceptibility, em.two_photon_conductivity]
+)
+def test_an_index_must_be_positive(convert):
+    with pytest.raises(ArgumentError, match="`index` must be positive, but is 0"):
+        convert(1e-19, 0.0)
+
+
 @pytest.mark.x64
 @pytest.mark.parametrize(
     ("strength", "error"), [(0.01, 1e-10), (0.1, 2e-6), (0.3, 3e-4)]

@@ -337,6 +337,7 @@ def test_gradient_of_an_infinite_box_is_finite():
         (lambda: Sphere(0.0, (1.0, 2.0)), "`radius` must be one number"),
         (lambda: Cylinder(0.0, 1.0, "w"), "`axis` must be one of"),
         (lambda: Cylinder(0.0, 1.0, "z", -1.0), "`length` must be positive, but is -1"),
+        (lambda: Polygon([[0, 0], [1, 1], [1]]), "`vertices` must be .* inhomogeneous"),
         (lambda: Polygon([[0, 0], [1, 1]]), r"`vertices` must have shape \(n, 2\)"),
         (
             lambda: Polygon([[0, 0], [1, 1], [math.inf, 0]]),

@@ -46,7 +46,8 @@ class Emission(eqx.Module):
         frequencies: In Hz.
         resistance: $R$ in ohm/m^2 (3-D), ohm/m (2-D) or ohm (1-D); of a magnetic dipole
             the conductance in S/m^2, S/m or S.
-        homogeneous: The same in a homogeneous medium like that at the dipole, exactly.
+        homogeneous: The same in a homogeneous isotropic medium of the permittivity (or
+            permeability) that its component has at the dipole, exactly.
         power: Spectral energy in W fs^2 (3-D), W fs^2/m (2-D), W fs^2/m^2 (1-D): equal
             to the flux through a surface around the dipole, if nothing absorbs in it.
         ldos: $\rho$ in s/m^3 (3-D), s/m^2 (2-D) or s/m (1-D).
@@ -64,7 +65,9 @@ class EmissionMonitor(AbstractSpectralMonitor):
 
     The fields must have decayed when the run ends. All fields at the dipole count as
     its own: it must be the only source. Next to a mirror face it emits with its image;
-    on a mirror the figures are those of the whole scene.
+    on a mirror the figures are those of the whole scene. In a medium that conducts, the
+    power that its near field loses is counted, which grows without limit as cells
+    shrink.
 
     Attributes:
         dipole: The source, as given to the simulation, which compares both when it is
@@ -190,8 +193,8 @@ def purcell(
     Args:
         emission: Of a dipole in a structure.
         reference: Of the same dipole on the same grid in a homogeneous medium, which
-            has the errors of the cells in common. Without it the exact value of a
-            medium like that at the dipole is taken.
+            has the errors of the cells in common. Without it the exact value of an
+            isotropic medium like that at the dipole is taken: give one in others.
 
     Returns:
         The factor at each frequency.

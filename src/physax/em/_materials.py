@@ -30,7 +30,7 @@ def _values(
             f"`{name}` must be numbers, but is {x!r}. Materials are looked up by their "
             "names: `library(name)`."
         )
-    if isinstance(x, Sequence):
+    if isinstance(x, Sequence) and len(x):
         x = jnp.stack([_values(value, name, tensor=tensor) for value in x])
     elif not isinstance(x, jax.core.Tracer):
         # A constant must stay one under `jit` too: then `rasterise` can see that a

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, as_array, optional
+from .._checks import ArgumentError, as_array, optional, positive
 from ..grid import Box
 from ..units import EPSILON_0, SPEED_OF_LIGHT
 from ._boxes import as_box, size_of
@@ -127,9 +127,12 @@ def kerr_susceptibility(
 
     Returns:
         The susceptibility for a wave of one polarisation (Boyd, section 4.1).
+
+    Raises:
+        ArgumentError: If the index is not positive.
     """
     scale = 4 / 3 * EPSILON_0 * SPEED_OF_LIGHT
-    return scale * as_array(index, "index") ** 2 * as_array(n2, "n2")
+    return scale * positive(index, "index") ** 2 * as_array(n2, "n2")
 
 
 def two_photon_conductivity(
@@ -143,6 +146,9 @@ def two_photon_conductivity(
 
     Returns:
         The conductivity for a wave of one polarisation (Boyd, section 12.5).
+
+    Raises:
+        ArgumentError: If the index is not positive.
     """
     scale = 2 / 3 * (EPSILON_0 * SPEED_OF_LIGHT) ** 2
-    return scale * as_array(index, "index") ** 2 * as_array(beta, "beta")
+    return scale * positive(index, "index") ** 2 * as_array(beta, "beta")

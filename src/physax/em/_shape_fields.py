@@ -2,27 +2,18 @@
 
 from collections.abc import Callable, Sequence
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, check, refuse_text, single, traced
+from .._checks import ArgumentError, check, real, single, traced
 from ..grid import AXES
 from ._outlines import across_of
 
 
-def as_floats(x: ArrayLike | Sequence, name: str) -> Float[Array, "..."]:
-    """Returns numbers, traced or not, as one array of definite floating dtype."""
-    refuse_text(x, name)
-    if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.floating):
-        return x
-    return jnp.asarray(x, dtype=float)
-
-
 def as_point(x: ArrayLike | Sequence[ArrayLike], name: str, missing: float) -> Array:
     """Returns the three entries of a point; the last ones may be left out."""
-    x = jnp.atleast_1d(as_floats(x, name))
+    x = jnp.atleast_1d(real(x, name))
     if x.ndim != 1 or x.size > 3:
         raise ArgumentError(
             f"`{name}` must have 1 to 3 entries (x, y, z), but has shape {x.shape}."
@@ -49,18 +40,18 @@ def one_length(name: str) -> Callable[[ArrayLike | Sequence], Float[Array, ""]]:
 
 def as_number(x: ArrayLike | Sequence, name: str) -> Float[Array, ""]:
     """Returns one number, traced or not."""
-    return single(as_floats(x, name), name)
+    return single(real(x, name), name)
 
 
 def as_length(x: ArrayLike) -> Float[Array, ""]:
     """Returns a positive length, which may be infinite."""
-    x = as_floats(x, "length")
+    x = real(x, "length")
     return check(x, x > 0, "`length` must be positive")
 
 
 def as_vertices(x: ArrayLike | Sequence) -> Float[Array, "vertices 2"]:
     """Returns the finite corners of a polygon."""
-    x = as_floats(x, "vertices")
+    x = real(x, "vertices")
     if x.ndim != 2 or x.shape[1] != 2 or x.shape[0] < 3:
         raise ArgumentError(
             "`vertices` must have shape (n, 2) with n at least 3, but has shape "

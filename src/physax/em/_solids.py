@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, check, traced
+from .._checks import ArgumentError, check, real, traced
 from ..grid import AXES
 from ._combinations import AbstractShape
 from ._outlines import across_of
@@ -18,7 +18,6 @@ from ._sections import Cells, Cut, between, in_ball, stacked
 from ._shape_fields import (
     around,
     as_centre,
-    as_floats,
     as_length,
     check_axis,
     one_length,
@@ -26,7 +25,7 @@ from ._shape_fields import (
 
 
 def _radii(x: ArrayLike | Sequence) -> Float[Array, "3"]:
-    x = as_floats(x, "radii")
+    x = real(x, "radii")
     if x.shape != (3,):
         raise ArgumentError(f"`radii` must have shape (3,), but has shape {x.shape}.")
     good = (x > 0) & jnp.isfinite(x)
@@ -34,7 +33,7 @@ def _radii(x: ArrayLike | Sequence) -> Float[Array, "3"]:
 
 
 def _two_radii(x: ArrayLike | Sequence) -> Float[Array, "2"]:
-    x = as_floats(x, "radii")
+    x = real(x, "radii")
     if x.shape != (2,):
         raise ArgumentError(f"`radii` must have shape (2,), but has shape {x.shape}.")
     x = check(x, (x >= 0) & jnp.isfinite(x), "`radii` must be finite and at least 0")

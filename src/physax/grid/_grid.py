@@ -85,13 +85,19 @@ def _spacings(
 
 
 def _as_shape(shape: Any) -> tuple[int, ...]:
-    """Returns numbers of cells as a tuple of integers."""
+    """Returns numbers of cells along one to three axes as a tuple of integers."""
+    told = f"`shape` must be a tuple of whole numbers of cells, but is {shape!r}."
     try:
-        return tuple(index(cells) for cells in shape)
+        cells = tuple(map(index, shape))
     except TypeError as error:
+        raise ArgumentError(told) from error
+    if any(isinstance(one, bool) for one in shape):
+        raise ArgumentError(told)
+    if not 1 <= len(cells) <= len(AXES):
         raise ArgumentError(
-            f"`shape` must be a tuple of whole numbers of cells, but is {shape!r}."
-        ) from error
+            f"`shape` must have 1 to {len(AXES)} axes, but is {shape!r}."
+        )
+    return cells
 
 
 class Grid(eqx.Module):
@@ -118,10 +124,6 @@ class Grid(eqx.Module):
     shape: tuple[int, ...] = eqx.field(static=True, converter=_as_shape)
 
     def __check_init__(self):
-        if not 1 <= len(self.shape) <= len(AXES):
-            raise ArgumentError(
-                f"`shape` must have 1 to {len(AXES)} axes, but is {self.shape}."
-            )
         for name in ("widths", "origin"):
             entries = len(getattr(self, name))
             if entries != self.ndim:
@@ -205,6 +207,10 @@ class Grid(eqx.Module):
             ArgumentError: If edges do not increase, are not finite, or are fewer than
                 two.
         """
+        if not 1 <= len(edges) <= len(AXES):
+            raise ArgumentError(
+                f"`edges` must have 1 to {len(AXES)} entries, but has {len(edges)}."
+            )
         widths, origin = [], []
         for axis, given in zip(AXES, edges, strict=False):
             refuse_text(given, "edges")
@@ -217,10 +223,6 @@ class Grid(eqx.Module):
             diff = jnp.diff if isinstance(points, jax.Array) else np.diff
             widths.append(_as_float(diff(points)))
             origin.append(points[0])
-        if len(edges) > len(AXES):
-            raise ArgumentError(
-                f"`edges` must have 1 to {len(AXES)} entries, but has {len(edges)}."
-            )
         shape = tuple(width.size for width in widths)
         return cls(tuple(widths), _like(widths, origin), shape)
 
