@@ -79,6 +79,15 @@ def traced(x: PyTree) -> bool:
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(x))
 
 
+def same(one: PyTree, other: PyTree) -> bool:
+    """Whether two trees are equal, as far as their arrays are known."""
+    ours, theirs = jax.tree.flatten(one), jax.tree.flatten(other)
+    return ours[1] == theirs[1] and all(
+        traced(pair) or np.array_equal(np.asarray(pair[0]), np.asarray(pair[1]))
+        for pair in zip(ours[0], theirs[0], strict=True)
+    )
+
+
 def at_once(x: PyTree[ArrayLike]) -> AbstractContextManager:
     """Returns a context in which arithmetic on a known `x` is done now, even in `jit`.
 

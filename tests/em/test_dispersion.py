@@ -265,9 +265,10 @@ def test_averages_across_the_surface_of_a_metal_are_warned_of(averaging):
     grid, names = Grid.uniform((30, 20), 1e-8), ("Hz", "Ex", "Ey")
     with pytest.warns(PhysaxWarning, match=AVERAGED):
         em.rasterise([ball], grid, components=names, averaging=averaging)
-    film = em.Structure(em.Box((1.5e-7, 1e-7), (2.5e-8, 1)), metal)
-    with pytest.warns(PhysaxWarning, match=AVERAGED):
-        em.rasterise([film], grid, components=names, averaging=averaging)
+    for thickness in (2.5e-8, 5e-9):
+        film = em.Structure(em.Box((1.5e-7, 1e-7), (thickness, 1)), metal)
+        with pytest.warns(PhysaxWarning, match=AVERAGED):
+            em.rasterise([film], grid, components=names, averaging=averaging)
 
 
 def test_what_is_not_averaged_across_a_metal_is_not_warned_of(recwarn):
@@ -280,6 +281,15 @@ def test_what_is_not_averaged_across_a_metal_is_not_warned_of(recwarn):
     em.rasterise([em.Structure(ball, glass)], grid, None, names)
     # Faces on nodes: what they cut are fields along them.
     em.rasterise([film], grid, None, names)
+    block = em.Structure(em.Box((1.5e-7, 1e-7), (4e-8, 8e-8)), metal)
+    em.rasterise([block], grid, None, names)
+    # A seam inside of metal, and cells that two metals share.
+    ends = (1e-7, 1.43e-7, 2e-7)
+    seam = [
+        em.Structure(em.Box.from_corners((low, -1), (high, 1)), em.library(metal))
+        for low, high, metal in zip(ends, ends[1:], ("Au", "Cr"), strict=False)
+    ]
+    em.rasterise(seam, grid, None, names)
     em.rasterise([em.Structure(ball, metal)], grid, None, ("Ez", "Hx", "Hy"))
     assert not recwarn.list
 

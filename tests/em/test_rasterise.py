@@ -10,6 +10,7 @@ from physax.em import (
     AbstractShape,
     Box,
     Circle,
+    Drude,
     Material,
     Structure,
     Union,
@@ -292,6 +293,47 @@ def test_each_cell_of_a_staircase_is_of_what_has_most_of_it():
             stepped.conductivity[name], np.where(seen == 4.0, 3.0, 0.0)
         )
         assert np.max(np.abs(seen - smooth.permittivity[name])) > 1
+
+
+@pytest.mark.f32
+@pytest.mark.parametrize("halves", [2, 4, 6, 7, 8])
+def test_faces_on_nodes_are_no_steps(halves):
+    block = [Structure(Box((0, 0), (200 * halves * NANO,) * 2), SILICON)]
+    smooth = rasterise(block, GRID, components=HZ).permittivity
+    stepped = rasterise(block, GRID, None, HZ, "staircase").permittivity
+    for name in ("Ex", "Ey"):
+        np.testing.assert_allclose(stepped[name], smooth[name], atol=1e-4)
+
+
+def test_faces_in_the_middle_of_cells_move_alike():
+    sheet = [Structure(Box((0, 0), (1, 700 * NANO)), SILICON)]
+    found = np.asarray(rasterise(sheet, GRID, None, HZ, "staircase").permittivity["Ey"])
+    assert set(np.unique(found)) == {1.0, 12.25}
+    np.testing.assert_array_equal(found, found[:, ::-1])
+
+
+def test_pieces_of_one_material_are_one_in_a_staircase():
+    high = 320 * NANO
+    pieces = [Box((s * MICRO, 0), (2 * MICRO, high)) for s in (-1, 1)]
+    one = [Structure(Union(pieces), Material(4.0))]
+    each = [Structure(piece, Material(4.0)) for piece in pieces]
+    whole, parts = (
+        rasterise(s, Grid.centred((21, 24), 100 * NANO), None, HZ, "staircase")
+        for s in (one, each)
+    )
+    for name in ("Ex", "Ey"):
+        np.testing.assert_array_equal(
+            parts.permittivity[name], whole.permittivity[name]
+        )
+
+
+def test_equal_poles_are_one_dispersion():
+    gold = [Material(p, poles=Drude(2e15, 2e13)) for p in (1.0, 1.0, 2.0)]
+    places = [Box((x * MICRO, 0), (400 * NANO,) * 2) for x in (-1, 0, 1)]
+    blocks = list(map(Structure, places, gold))
+    (found,) = rasterise(blocks, GRID, components=HZ).dispersions
+    area = np.sum(np.asarray(found.fraction["Ex"]))
+    assert area == pytest.approx(3 * 16, rel=1e-5)
 
 
 def test_bad_arguments_are_refused():

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import reduce
 from operator import add, mul
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.core
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import traced
+from .._checks import same, traced
 from ..grid import Box, Grid
 from ._boxes import cells_of
 from ._combinations import covered_by_each
@@ -25,6 +25,9 @@ from ._overlap import control_volumes
 from ._poles import AbstractPole
 from ._shapes import AbstractShape
 from ._visible import visible
+
+
+Tree = TypeVar("Tree")
 
 
 class Canvas(NamedTuple):
@@ -46,7 +49,11 @@ class Canvas(NamedTuple):
             cells = control_volumes(self.grid, stagger)
             ground, seen = visible(covered_by_each(self.shapes, cells))
             parts = [ground, *seen]
-            self.known[component] = _largest(parts) if self.stepped else parts
+            if self.stepped:
+                own = component[1]
+                axis = self.axes.index(own) if own in self.axes else None
+                parts = _largest(parts, self.materials, axis)
+            self.known[component] = parts
         return self.known[component]
 
     def painted(self, name: str, component: str) -> Array:
@@ -84,20 +91,21 @@ class Canvas(NamedTuple):
 
     def dispersions(self, names: Sequence[str]) -> tuple[Dispersion, ...]:
         """Returns the poles of each dispersive material."""
-        distinct = {id(m.poles): m.poles for m in self.materials if m.poles and names}
+        poles = shared([m.poles for m in self.materials])
+        distinct = {id(one): one for one in poles if one and names}
         found = (
             _boxed(
-                poles,
-                {c: self.filled(poles, c) for c in names},
+                one,
+                {c: self.filled([other is one for other in poles], c) for c in names},
                 self.grid.shape,
             )
-            for poles in distinct.values()
+            for one in distinct.values()
         )
         return tuple(one for one in found if one is not None)
 
-    def filled(self, poles: tuple[AbstractPole, ...], component: str) -> Array:
-        """Returns the part of each cell that holds a material with these poles."""
-        own = [jnp.asarray(float(m.poles is poles)) for m in self.materials]
+    def filled(self, chosen: Sequence[bool], component: str) -> Array:
+        """Returns the part of each cell that holds some of the materials."""
+        own = [jnp.asarray(float(one)) for one in chosen]
         parts = self.parts(component)
         if any(self.metallic):
             return _around(parts, own, self.metallic, jnp.zeros(()))
@@ -117,11 +125,56 @@ class Canvas(NamedTuple):
         return (Nonlinearity(box, **jax.tree.map(lambda x: x[cells_of(box)], whole)),)
 
 
-def _largest(parts: Sequence[Array]) -> list[Array]:
-    """Gives each cell wholly to what has the largest part of it."""
+def shared(trees: Sequence[Tree]) -> list[Tree]:
+    """Returns trees of which those that are known to be equal are one object."""
+    found = []
+    for one in trees:
+        alike = (
+            other
+            for other in found
+            if other is one or (not traced((other, one)) and same(other, one))
+        )
+        found.append(next(alike, one))
+    return found
+
+
+# Parts of a cell that differ by less are taken for equal: rounding must not decide.
+_TIED = 1e-3
+
+
+def _largest(
+    parts: Sequence[Array], materials: Sequence[Material], axis: int | None
+) -> list[Array]:
+    """Gives each cell to the material that has the largest part of it.
+
+    Equal parts that go on along the field are those of a face on which the sample lies:
+    each keeps its own, which is exact. Else the last one gets the cell.
+
+    Args:
+        parts: Of each cell, what each material fills.
+        materials: Equal ones are one object.
+        axis: That of the field, if the grid has it.
+    """
     parts = jnp.broadcast_arrays(*parts)
-    first = jnp.argmax(jnp.stack(parts), axis=0)
-    return [(first == i).astype(part.dtype) for i, part in enumerate(parts)]
+    places: dict[int, list[int]] = {}
+    for i, material in enumerate(materials):
+        places.setdefault(id(material), []).append(i)
+    each = jnp.stack([reduce(add, (parts[i] for i in own)) for own in places.values()])
+    tied = each > jnp.max(each, axis=0) - _TIED
+    count = len(each)
+    last = count - 1 - jnp.argmax(tied[::-1], axis=0)
+    alone = last == jnp.arange(count).reshape(-1, *(1,) * last.ndim)
+    goes_on = jnp.ones((), bool)
+    if axis is not None:
+        row = jnp.moveaxis(each, axis + 1, -1)
+        alike = jnp.all(jnp.abs(jnp.diff(row)) < _TIED, axis=0)
+        before, after = ((0, 0),) * (alike.ndim - 1), ((1, 0), (0, 1))
+        either = [jnp.pad(alike, (*before, width)) for width in after]
+        goes_on = jnp.moveaxis(either[0] | either[1], -1, axis)
+    share = jnp.where(goes_on, tied / jnp.sum(tied, axis=0), alone).astype(each.dtype)
+    nothing = jnp.zeros_like(parts[0])
+    given = {own[0]: one for own, one in zip(places.values(), share, strict=True)}
+    return [given.get(i, nothing) for i in range(len(parts))]
 
 
 def _around(

@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Complex, Float
 
-from .._checks import ArgumentError, check, instance, traced, warn
+from .._checks import ArgumentError, check, instance, same, traced, warn
 from ..units import EPSILON_0, ETA_0, FEMTO, MU_0, SPEED_OF_LIGHT
 from ._clock import Clock
 from ._medium import Property
@@ -246,7 +246,7 @@ def _check_dipole(
     dipole: Dipole, sources: Mapping[str, AbstractSource], name: str
 ) -> None:
     """Refuses a dipole that is not the only source."""
-    others = [key for key, source in sources.items() if not _alike(dipole, source)]
+    others = [key for key, source in sources.items() if not same(dipole, source)]
     if len(others) == len(sources):
         raise ArgumentError(
             f"`dipole` of monitor {name!r} must be a source of the simulation, with "
@@ -259,15 +259,6 @@ def _check_dipole(
             f"are {list(sources)}: their fields would count as its own. Run once for "
             "each."
         )
-
-
-def _alike(dipole: Dipole, source: AbstractSource) -> bool:
-    """Whether a source is the dipole, as far as both are known."""
-    ours, theirs = jax.tree.flatten(dipole), jax.tree.flatten(source)
-    return ours[1] == theirs[1] and all(
-        traced(pair) or np.array_equal(np.asarray(pair[0]), np.asarray(pair[1]))
-        for pair in zip(ours[0], theirs[0], strict=True)
-    )
 
 
 def _check_band(

@@ -10,7 +10,8 @@ from jaxtyping import Array, Float
 from .._checks import ArgumentError, check, instance, traced, warn
 from ..grid import AXES, Box, Grid
 from ._boundaries import PEC
-from ._canvas import Canvas, is_zero
+from ._boxes import cells_of
+from ._canvas import Canvas, is_zero, shared
 from ._combinations import covered_by_each
 from ._components import CYLINDRICAL_AXES, CYLINDRICAL_NAMES
 from ._dispersion import Dispersion, metallic as is_metallic
@@ -115,7 +116,8 @@ def rasterise(
             inverse acts along the normal: of second order for any field, at the price
             of a full tensor where interfaces lie askew. With a tensor among the
             materials it is `"polarised"` instead of `"volume"`. Or `"staircase"`: a
-            cell is of what has the largest part of it, in all properties. This serves
+            cell is of the material that has the largest part of it, in all properties;
+            where a flat face halves those of a field along it, of both. This serves
             metals with poles best, and has no derivatives by shapes.
         askew: For each axis the first cell and one past the last of a box that holds
             all entries of a full tensor beside the diagonal, on its first nodes none.
@@ -145,7 +147,7 @@ def rasterise(
     structures, ground = painted(structures, background)
     given = [ground, *(s.material for s in structures)]
     metallic = [isinstance(one, PEC) for one in given]
-    materials = [Material() if isinstance(one, PEC) else one for one in given]
+    materials = shared([Material() if isinstance(m, PEC) else m for m in given])
     electric = [name for name in components if name[0] == "E"]
     magnetic = [name for name in components if name[0] == "H"]
     shapes = [s.shape for s in structures]
@@ -173,7 +175,7 @@ def rasterise(
         values = [_uncoupled(value, electric) for value in values]
         epsilon, beside = polarised(shapes, values, grid, electric, askew)
     dispersions = canvas.dispersions(electric)
-    _review_metals(dispersions, axes)
+    _review_metals(dispersions, grid.shape, axes)
     return Medium(
         permittivity=epsilon,
         permeability=canvas.everywhere("permeability", magnetic),
@@ -216,32 +218,38 @@ _MOSTLY = 0.4
 _SLIGHT = 0.02
 
 
-def _review_metals(dispersions: Sequence[Dispersion], axes: Sequence[str]) -> None:
+def _review_metals(
+    dispersions: Sequence[Dispersion], shape: tuple[int, ...], axes: Sequence[str]
+) -> None:
     """Warns of averages of metals across their surface, as far as they are known."""
-    count = 0
+    filled: dict[str, np.ndarray] = {}
     for one in dispersions:
         parts = one.fraction
-        if not isinstance(parts, dict) or traced(parts):
-            continue
-        if not is_metallic(one, _MOSTLY):
-            continue
-        for name, part in parts.items():
-            if name[1] not in axes:
-                continue
-            along = np.moveaxis(np.asarray(part), axes.index(name[1]), 0)
-            cut = np.abs(along - 0.5) < 0.5 - _SLIGHT
-            changes = np.abs(np.diff(along, axis=0)) > _SLIGHT
-            across = np.zeros_like(cut)
-            across[1:] |= changes
-            across[:-1] |= changes
-            count += np.sum(cut & across)
-    if count:
+        if isinstance(parts, dict) and not traced(parts) and is_metallic(one, _MOSTLY):
+            for name, part in parts.items():
+                whole = filled.setdefault(name, np.zeros(shape))
+                whole[cells_of(one.box)] += np.asarray(part)
+    cut = [_cut(part, axes.index(n[1])) for n, part in filled.items() if n[1] in axes]
+    if count := sum(cut):
         warn(
             f"A metal with poles is averaged by volume at {count} samples that its "
             "surface cuts, of fields across it: their permittivity is near 0 at some "
             "frequency, so that they absorb too much. Take `averaging='staircase'`, "
             "unless derivatives by its shape are wanted, or put flat faces on nodes."
         )
+
+
+def _cut(part: np.ndarray, axis: int) -> int:
+    """Counts samples of a field across the surface of what fills parts of cells.
+
+    A surface along the field cuts more than two cells in a row alike.
+    """
+    part = np.moveaxis(part, axis, -1)
+    ends = [(0, 0)] * (part.ndim - 1) + [(1, 1)]
+    alike = np.abs(np.diff(np.pad(part, ends, mode="edge"))) < _SLIGHT
+    middle = np.pad(alike[..., 1:] & alike[..., :-1], ends)
+    along = middle[..., :-2] | middle[..., 1:-1] | middle[..., 2:]
+    return int(np.sum((np.abs(part - 0.5) < 0.5 - _SLIGHT) & ~along))
 
 
 def _uncoupled(value: Array, electric: Sequence[str]) -> Array:
