@@ -165,6 +165,7 @@ SCALES = {
     "time": ("time_fs: 10,", "time: 10,", "line 17: `run` is refused: `time` and "
              "`steps` must make at most 1073741823 steps of 1.17e-16 s, but make 8.*"
              "write `time_fs`"),
+    "endless": ("time_fs: 10,", "time: 1.0e+300,", "line 17: .*at most 1073741823 "),
     "shape": ("centre_um: [0.2, 0], radius", "centre: [0.2, 0], radius", "line 6: .*"
               r"`structures\[0\].shape` is refused: `shape` must have a part in the "
               r"scene of 1.6e-06 x 1.2e-06 m, but lies at 0.2 to 0.2, .*`centre_um`"),

@@ -290,10 +290,26 @@ def test_decay_must_look_at_whole_steps(bad):
         em.Decay(check_every=bad)
 
 
+@pytest.mark.parametrize("bad", ["1e-6", [1e-6, 1e-5], 1e-6j])
+def test_decay_must_be_to_a_number(bad):
+    with pytest.raises(ArgumentError, match="`threshold` must be"):
+        em.Decay(bad)
+
+
+def test_decay_is_to_a_number_of_any_library():
+    for given in (np.float64(1e-6), np.asarray(1e-6), jnp.asarray(1e-6)):
+        assert em.Decay(given).threshold == pytest.approx(1e-6)
+        assert isinstance(hash(em.Decay(given).threshold), int)
+    with pytest.raises(ArgumentError, match="`threshold` must be known, but is traced"):
+        jax.jit(lambda x: em.Decay(x).threshold)(1e-6)
+
+
 def test_steps_must_be_countable():
     message = "`steps` must be at most 1073741823, but is 1000000000000"
     with pytest.raises(ArgumentError, match=message):
         build(steps=10**12)
+    with pytest.raises(ArgumentError, match=message):
+        em.with_steps(build(steps=1), 10**12)
 
 
 def test_every_refusal_is_a_value_error_and_a_physax_error():

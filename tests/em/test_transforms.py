@@ -205,8 +205,11 @@ KNOWN = [("adjoint", em.LinearTape()), ("until", None)]
     ("options", "message"),
     [
         ({"adjoint": em.LinearTape}, "`adjoint` must be .* forget to call it"),
-        ({"adjoint": "direct"}, "`adjoint` must be of the type AbstractAdjoint"),
-        ({"until": 1e-6}, "`until` must be of the type Decay or NoneType"),
+        (
+            {"adjoint": "direct"},
+            "`adjoint` must be an `AbstractAdjoint`, but is a str. Write",
+        ),
+        ({"until": 1e-6}, "`until` must be a `Decay`, but is a float. Write `Decay"),
     ],
 )
 def test_arguments_of_the_wrong_type_are_refused(options, message):

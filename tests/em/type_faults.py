@@ -52,7 +52,7 @@ FAULTS = {
     ),
     "medium as simulation": (
         lambda: em.simulate(em.Medium(2.0)),
-        "`sim` must be of the type Simulation, but is Medium",
+        "`sim` must be a `Simulation`, but is a Medium",
     ),
     "folder as checkpoint": (
         lambda: em.run(sim(), checkpoint="folder"),

@@ -37,6 +37,15 @@ REFUSED = {
     r"`bounds` must be numbers, or one for each of 3 parameters": {
         "bounds": ([0, 0], [1, 1])
     },
+    r"`bounds` must be a pair, .* Bounds\(.* Of a `scipy.optimize.Bounds` give": {
+        "bounds": optimize.Bounds(0, 9)
+    },
+    "`bounds` must be an array of numbers with rows of one length": {
+        "bounds": ([0, [1]], [9, 9])
+    },
+    "`bounds` must be real numbers, but has dtype complex128": {"bounds": (0, 9j)},
+    "`p0` must be real numbers, but has dtype complex128": {"p0": [1j, 2, 3]},
+    "`p0` must be an array of numbers .* of the type dict": {"p0": {"a": 1}},
     r"`sigma` must be one number, .* shape \(200,\), or .* has shape \(5,\)": {
         "sigma": np.ones(5)
     },
@@ -58,7 +67,7 @@ REFUSED = {
         "f": lambda x, a, b: a * jnp.exp(-b * x[0]),
         "xdata": (X, X[:3]),
     },
-    r"`sigma` must be a symmetric covariance matrix, up to 1.5e-08 of .*, but "
+    r"`sigma` must be a symmetric covariance matrix, up to 1.3e-06 of .*, but "
     r"sigma\[0, 1\] is 0.5 and sigma\[1, 0\] is 0\. Fill both triangles": {
         "sigma": np.triu(np.full((200, 200), 0.5)) + np.eye(200)
     },
@@ -94,6 +103,26 @@ def test_whether_sigma_is_known_is_yes_or_no():
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     message = "`absolute_sigma` must be True or False, but is 'no'."
     assert said.splitlines() == [message] * 2
+
+
+def test_what_rounding_leaves_of_symmetry_is_let_through():
+    x = X[:30]
+    near = np.exp(-((x[:, None] - x) ** 2) / 0.1) + 1e-8 * np.eye(30)
+    sigma = np.linalg.inv(np.linalg.inv(near))
+    assert np.max(np.abs(sigma - sigma.T)) > 1e-9
+    ours = curve_fit(decay, x, Y[:30], sigma=sigma)[0]
+    theirs = optimize.curve_fit(host_model, x, Y[:30], TRUE, sigma=sigma)[0]
+    np.testing.assert_allclose(ours, theirs, rtol=1e-2)
+
+
+@pytest.mark.f32
+def test_numbers_of_python_are_errors_of_any_data():
+    x, y = X.astype(np.float32), Y.astype(np.float32)
+    _, wanted = optimize.curve_fit(host_model, X, Y, TRUE)
+    for sigma in (0.05, [0.05], [0.05] * 200):
+        found = curve_fit(decay, x, y, sigma=sigma)
+        assert found.result.parameters.dtype == np.float32
+        np.testing.assert_allclose(found.pcov, wanted, rtol=1e-2)
 
 
 @pytest.mark.parametrize("name", ["ydata", "xdata", "sigma", "p0", "bounds", None])

@@ -1,3 +1,6 @@
+import inspect
+
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -75,6 +78,18 @@ def test_missing_layer_cell_and_file_are_named(layout, tmp_path):
         read_gds(tmp_path / "none.gds", {(1, 0): SILICON})
     with pytest.raises(ArgumentError, match="`layers` must name at least one"):
         read_gds(layout, {})
+    for bad in (-1, True, 1.0):
+        with pytest.raises(
+            ArgumentError, match=r"`layers\[.*\]` must be an integer of"
+        ):
+            # Users run it without the type checks of the tests.
+            inspect.unwrap(read_gds)(layout, {(bad, 0): SILICON})
+
+
+def test_layers_are_integers_of_any_library(layout):
+    ours = read_gds(layout, {(1, 0): SILICON})
+    theirs = inspect.unwrap(read_gds)(layout, {(np.int64(1), np.uint8(0)): SILICON})
+    assert eqx.tree_equal(ours, theirs)
 
 
 def test_two_top_cells_need_a_choice(tmp_path):

@@ -91,7 +91,8 @@ def build(settings: Settings, file: YamlNode) -> em.Simulation:
         )
     steps = run.steps or sim.steps
     if run.time is not None:
-        steps = math.ceil(run.time / float(sim.dt))
+        # No number of steps is infinite.
+        steps = math.ceil(min(run.time / float(sim.dt), 1e18))
     with at(file, "run"):
         check_steps(steps, float(sim.dt))
     return em.with_steps(sim, steps)

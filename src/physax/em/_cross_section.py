@@ -158,6 +158,7 @@ def cross_section_modes(
             spans less than a thousandth of a wavelength; in a compiled program such a
             grid gives NaN.
     """
+    count = whole(count, "count")
     _check_arguments(grid, medium, count, boundaries)
     frequency = check_section(grid, medium, one_frequency(frequency))
     numbers = {"radius": radius, "target": target, "spacing": spacing, "dt": dt}
@@ -226,7 +227,6 @@ def _check_arguments(grid, medium, count, boundaries) -> None:
             "`grid` must be 2-D, the section in x and y, but is "
             f"{grid.ndim}-D. Light travels along z."
         )
-    whole(count, "count")
     most = 2 * grid.shape[0] * grid.shape[1] - sum(grid.shape) - 4
     if count > max(most, 1):
         raise ArgumentError(

@@ -1,6 +1,7 @@
 """Marches a program: one traced loop, on one device or on every one of a layout."""
 
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
-from .._checks import ArgumentError, whole
+from .._checks import ArgumentError, between, single, traced, whole
 from .._loop import divisor_near, iterate
 from ..grid import Layout
 from ._monitors import AbstractSpectralMonitor
@@ -16,6 +17,16 @@ from ._program import Program
 from ._simulation import Simulation
 from ._state import State, look, required_layout, specs, step, total_energy
 from ._wavefront import leaps
+
+
+def _threshold(x: Any) -> float:
+    if traced(x):
+        raise ArgumentError(
+            "`threshold` must be known, but is traced: make the `Decay` outside of "
+            "`jit`."
+        )
+    single(between("threshold", 0.0, 1.0)(x), "threshold")
+    return float(x)
 
 
 class Decay(eqx.Module):
@@ -32,16 +43,10 @@ class Decay(eqx.Module):
             positive integer.
     """
 
-    threshold: float = eqx.field(static=True, default=1e-8)
+    threshold: float = eqx.field(static=True, converter=_threshold, default=1e-8)
     check_every: int = eqx.field(
         static=True, converter=lambda n: whole(n, "check_every"), default=200
     )
-
-    def __check_init__(self):
-        if not 0 < self.threshold < 1:
-            raise ArgumentError(
-                f"`threshold` must lie in (0, 1), but is {self.threshold:g}."
-            )
 
 
 _LOOK = 100

@@ -32,7 +32,7 @@ from ._memory import state_bytes
 from ._monitors import AbstractSpectralMonitor
 from ._pole_blocks import STEPS, Late
 from ._program import build_program
-from ._simulate import Result, check_layout, finish, warn_of
+from ._simulate import Result, check_layout, check_rule, finish, warn_of
 from ._simulation import Simulation, with_steps
 from ._state import State, energy, look, rest, step
 from ._wavefront import leaps
@@ -172,8 +172,7 @@ def warm_up(
 
 def _check_rules(sim: Any, until: Any, layout: Any) -> None:
     instance(sim, "sim", Simulation)
-    if until is not None:
-        instance(until, "until", Decay, "Write `Decay(1e-6)`.")
+    check_rule(until)
     check_layout(layout)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from .._checks import ArgumentError, forgotten, instance, traced, warn
+from .._checks import instance, traced, warn
 from .._status import Status
 from ..grid import Layout
 from ..runtime import check_memory
@@ -92,17 +92,15 @@ def simulate(
 
 def check_types(sim: Any, adjoint: Any, until: Any) -> None:
     """Refuses what is no simulation, adjoint or stop rule."""
-    for name, value, kinds in (
-        ("sim", sim, (Simulation,)),
-        ("adjoint", adjoint, (AbstractAdjoint,)),
-        ("until", until, (Decay, type(None))),
-    ):
-        if not isinstance(value, kinds):
-            wanted = " or ".join(kind.__name__ for kind in kinds)
-            raise ArgumentError(
-                f"`{name}` must be of the type {wanted}, but is {value!r}."
-                f"{forgotten(value)}"
-            )
+    instance(sim, "sim", Simulation)
+    instance(adjoint, "adjoint", AbstractAdjoint, "Write `em.LinearTape()`, say.")
+    check_rule(until)
+
+
+def check_rule(until: Any) -> None:
+    """Refuses what is no stop rule."""
+    if until is not None:
+        instance(until, "until", Decay, "Write `Decay(1e-6)`.")
 
 
 def check_layout(layout: Any) -> None:

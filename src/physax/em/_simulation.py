@@ -132,7 +132,7 @@ class Simulation(eqx.Module):
         self.precision = _as_precision(precision)
         _check_coordinates(self)
         parts = self.components
-        self.steps = _countable(whole(steps, "steps"))
+        self.steps = _countable(steps, 1)
         check_boundaries(self.boundaries, grid, around=cylindrical is not None)
         frame = build_frame(grid, self.boundaries, parts)
         check_medium(self.medium, parts.names, grid.shape)
@@ -235,7 +235,8 @@ MOST_STEPS = 2**30 - 1
 """Half steps are counted in 32 bits."""
 
 
-def _countable(steps: int) -> int:
+def _countable(steps: Any, least: int) -> int:
+    steps = whole(steps, "steps", least)
     if steps > MOST_STEPS:
         raise ArgumentError(
             f"`steps` must be at most {MOST_STEPS}, but is {steps}. The length of a "
@@ -379,9 +380,9 @@ def with_steps(sim: Simulation, steps: int) -> Simulation:
         A copy that shares all arrays.
 
     Raises:
-        ArgumentError: If `steps` is no such number.
+        ArgumentError: If `steps` is no such number, or above 2**30 - 1.
     """
-    steps = whole(steps, "steps", 0)
+    steps = _countable(steps, 0)
     copy = object.__new__(Simulation)
     for field in dataclasses.fields(Simulation):
         value = steps if field.name == "steps" else getattr(sim, field.name)

@@ -128,14 +128,8 @@ def curve_fit(
     if isinstance(xdata, Sequence) and all(np.ndim(x) == 0 for x in xdata):
         xdata = np.asarray(xdata)
     xdata = jax.tree.map(lambda x: _checked(x, "xdata", check_finite), xdata)
-    if len(bounds) != 2:
-        raise ArgumentError(
-            "`bounds` must be a pair, the lower and the upper ones, but is "
-            f"{type(bounds).__name__} {bounds}."
-        )
-    _refuse_traced(bounds, "`bounds`")
-    bounds = np.asarray(bounds[0], float), np.asarray(bounds[1], float)
-    start = _start(f, p0, bounds)
+    pair = _checked_bounds(bounds)
+    start = _start(f, p0, pair)
     extra, residual = _errors(sigma, ydata)
     if residual is not _whitened:
         _check_points(xdata, ydata)
@@ -147,7 +141,7 @@ def curve_fit(
         jax.tree_util.Partial(residual, f=f),
         start,
         data,
-        bounds=bounds,
+        bounds=pair,
         loss=loss,
         absolute_sigma=absolute_sigma,
     )
@@ -187,7 +181,7 @@ def _refuse_traced(x, name: str) -> None:
         )
 
 
-def _checked(x, name: str, check_finite: bool):
+def _numbers(x, name: str) -> np.ndarray:
     _refuse_traced(x, f"`{name}`")
     refuse_text(x, name)
     refuse_masked(x, name)
@@ -199,10 +193,22 @@ def _checked(x, name: str, check_finite: bool):
             f"`{name}` must be an array of numbers with rows of one length, but is of "
             f"the type {type(x).__name__}: {str(error).rstrip('.')}."
         ) from error
+    return values.astype(float) if values.dtype.kind in "iub" else values
+
+
+def _reals(x, name: str) -> np.ndarray:
+    values = _numbers(x, name)
+    if values.dtype.kind != "f":
+        raise ArgumentError(
+            f"`{name}` must be real numbers, but has dtype {values.dtype}."
+        )
+    return values
+
+
+def _checked(x, name: str, check_finite: bool):
+    values = _numbers(x, name)
     if values.dtype == np.float64:
         require_x64(f"`{name}`")
-    if values.dtype.kind in "iub":
-        values = values.astype(float)
     if check_finite and not np.all(np.isfinite(values)):
         first = np.unravel_index(np.argmin(np.isfinite(values)), values.shape)
         place = ", ".join(map(str, first))
@@ -215,12 +221,20 @@ def _checked(x, name: str, check_finite: bool):
         return jnp.asarray(values)
 
 
+def _checked_bounds(bounds: Any) -> tuple[np.ndarray, np.ndarray]:
+    if not isinstance(bounds, Sequence | np.ndarray | jax.Array) or len(bounds) != 2:
+        raise ArgumentError(
+            "`bounds` must be a pair, the lower and the upper ones, but is "
+            f"{type(bounds).__name__} {bounds}. Of a `scipy.optimize.Bounds` give "
+            "`(b.lb, b.ub)`."
+        )
+    low, high = (_reals(bound, "bounds") for bound in bounds)
+    return low, high
+
+
 def _start(f: Callable, p0, bounds) -> np.ndarray:
     if p0 is not None:
-        _refuse_traced(p0, "`p0`")
-        refuse_text(p0, "p0")
-        refuse_masked(p0, "p0")
-        start = np.atleast_1d(np.asarray(p0, float))
+        start = np.atleast_1d(_reals(p0, "p0"))
         if start.ndim > 1:
             raise ArgumentError(
                 f"`p0` must be a list of numbers, but has shape {start.shape}."
@@ -285,7 +299,11 @@ def _errors(sigma, ydata) -> tuple[Any, Callable]:
     """Returns what goes with the data, and the residual that reads it."""
     if sigma is None:
         return None, _residual
+    if isinstance(sigma, float | int | Sequence):
+        # Numbers of Python have the precision of the data.
+        sigma = _reals(sigma, "sigma").astype(ydata.dtype)
     sigma = np.asarray(_checked(sigma, "sigma", True))
+    sigma = sigma.reshape(()) if sigma.size == 1 else sigma
     if sigma.shape in ((), ydata.shape):
         if not np.all(sigma > 0):
             raise ArgumentError(f"`sigma` must be positive, but is {np.min(sigma):g}.")
@@ -309,7 +327,7 @@ def _errors(sigma, ydata) -> tuple[Any, Callable]:
 
 def _check_symmetric(sigma: np.ndarray) -> None:
     # What rounding of a product or of an inverse leaves is far below.
-    limit = float(np.sqrt(np.finfo(sigma.dtype).eps))
+    limit = float(np.finfo(sigma.dtype).eps ** 0.375)
     deviations = np.sqrt(np.abs(np.diagonal(sigma)))
     unequal = np.abs(sigma - sigma.T) > limit * np.outer(deviations, deviations)
     if unequal.any():
@@ -318,5 +336,5 @@ def _check_symmetric(sigma: np.ndarray) -> None:
             "`sigma` must be a symmetric covariance matrix, up to "
             f"{limit:.2g} of the product of two deviations, but sigma[{i}, {j}] is "
             f"{sigma[i, j]:g} and sigma[{j}, {i}] is {sigma[j, i]:g}. Fill both "
-            "triangles."
+            "triangles, or take the mean `(sigma + sigma.T) / 2`."
         )

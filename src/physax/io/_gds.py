@@ -4,7 +4,6 @@ import math
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, PhysaxError, instance, numeric
+from .._checks import ArgumentError, PhysaxError, instance, numeric, whole
 from ..em import Material, Polygon, Structure
 from ..em._shape_fields import check_ends
 from ._gds_polygons import check_polygons
@@ -79,7 +78,7 @@ def read_gds(
         FileNotFoundError: If there is no such file.
         ArgumentError: If `layers` is empty or not of `GDSLayer` by pairs.
     """
-    _check_layers(layers)
+    layers = _checked_layers(layers)
     try:
         import gdstk
     except ImportError as error:
@@ -116,7 +115,7 @@ def read_gds(
     return structures
 
 
-def _check_layers(layers: Any) -> None:
+def _checked_layers(layers: Any) -> dict[tuple[int, int], GDSLayer]:
     example = "Write `{(1, 0): GDSLayer(material)}`."
     if not isinstance(layers, Mapping):
         raise ArgumentError(
@@ -125,15 +124,17 @@ def _check_layers(layers: Any) -> None:
         )
     if not layers:
         raise ArgumentError("`layers` must name at least one (layer, datatype).")
+    found = {}
     for key, layer in layers.items():
-        match key:
-            case (Integral(), Integral()):
-                instance(layer, f"layers[{key}]", GDSLayer, example)
-            case _:
-                raise ArgumentError(
-                    "`layers` must have pairs of integers (layer, datatype) as keys, "
-                    f"but one is {key!r}. {example}"
-                )
+        if not isinstance(key, tuple) or len(key) != 2:
+            raise ArgumentError(
+                "`layers` must have pairs of integers (layer, datatype) as keys, "
+                f"but one is {key!r}. {example}"
+            )
+        number, datatype = (whole(one, f"layers[{key}]", 0) for one in key)
+        named = f"layers[{number}, {datatype}]"
+        found[number, datatype] = instance(layer, named, GDSLayer, example)
+    return found
 
 
 def _joined(outlines: list[np.ndarray], layer: GDSLayer, path: Path) -> Polygon:
