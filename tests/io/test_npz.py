@@ -2,6 +2,7 @@ import hashlib
 import json
 import math
 import zipfile
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -286,10 +287,16 @@ def test_wide_numbers_are_not_rounded_silently(path):
         load_npz(path)
 
 
+class Pair(NamedTuple):
+    a: int
+    b: int
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
         ({"a": object()}, r"`results\['a'\]` must be one of .* but is a object"),
+        ({"a": Pair(1, 2)}, "but is a Pair. Of a class of your own save the contents"),
         ({"a": {1: 2}}, r"Keys of `results\['a'\]` must be strings, but one is 1"),
         ({"a": np.array(["x"])}, r"dtype of `results\['a'\]` must be one of"),
         ({"a": [len]}, r"`results\['a'\]\[0\]` must be one of"),

@@ -8,6 +8,7 @@ import pytest
 
 from physax import fit
 from physax._checks import ArgumentError
+from physax._status import Status
 from physax.io import load_npz, save_npz
 from physax.io._encoding import EncodingError, decode
 from physax.xpcs import (
@@ -60,6 +61,45 @@ def test_a_fit_is_the_same_and_says_the_same(again):
     assert str(kept) == str(found)
     assert kept.plan == found.plan
     np.testing.assert_array_equal(kept.covariance, found.covariance)
+
+
+def test_what_is_known_of_a_fit_is_kept(again):
+    y = np.exp(-X) + 0.01 * np.sin(9 * X)
+    problem = fit.LeastSquares(
+        lambda p, x: p["a"] * jnp.exp(-p["b"] * x[0]) - x[1],
+        {"a": 1.0, "b": 2.0},
+        (X, y),
+        bounds=({"a": 0.5, "b": 0.5}, {"a": 2.0, "b": 3.0}),
+    )
+    found = fit.least_squares(problem)
+    draws = np.random.default_rng(0).normal(size=(2, 5, 2))
+    rows, numbers = draws[..., 0], draws[0, 0]
+    known = {
+        "interval": fit.confidence_intervals(found),
+        "identifiability": fit.identifiability(found),
+        "profile": fit.profile_likelihood(problem, found, "a"),
+        "multistart": fit.multistart(problem, key=jax.random.key(0), starts=8),
+        "posterior": fit.Posterior(
+            samples=draws,
+            names=("a", "b"),
+            linear=draws[..., :0],
+            linear_names=(),
+            sigma=None,
+            divergences=rows > 9,
+            acceptance=rows,
+            steps=np.ones((2, 5), int),
+            r_hat=numbers,
+            bulk_ess=numbers,
+            tail_ess=numbers,
+            status=Status.SUCCESSFUL,
+            refined=False,
+        ),
+    }
+    kept = again(known)
+    same(kept, known)
+    assert kept["posterior"].status is Status.SUCCESSFUL
+    for name, one in known.items():
+        assert str(kept[name]) == str(one)
 
 
 def test_curves_and_a_power_law_are_kept(again):

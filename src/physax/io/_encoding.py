@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._checks import ArgumentError
+from .._status import Status
 from ..em import (
     Convergence,
     Debye,
@@ -33,7 +34,17 @@ from ..em import (
     SpectralForce,
     TimeSeries,
 )
-from ..fit import CurveFit, FitResult, Plan, Strategy
+from ..fit import (
+    CurveFit,
+    FitResult,
+    Identifiability,
+    Interval,
+    MultistartResult,
+    Plan,
+    Posterior,
+    Profile,
+    Strategy,
+)
 from ..grid import Field, Grid
 from ..xpcs import (
     Diffusion,
@@ -66,17 +77,22 @@ MODULES = {
         FitResult,
         G2Fit,
         Grid,
+        Identifiability,
+        Interval,
         LaminarFlow,
         Lorentz,
         Material,
         MaterialFit,
         ModeAmplitudes,
+        MultistartResult,
         NearField,
         OneTime,
         PadeSpectra,
         Plan,
         PoleResidue,
+        Posterior,
         PowerLaw,
+        Profile,
         QualityReport,
         Resonances,
         Result,
@@ -94,7 +110,7 @@ MODULES = {
     )
 }
 
-_ENUMS = {kind.__name__: kind for kind in (Strategy,)}
+_ENUMS = {kind.__name__: kind for kind in (Status, Strategy)}
 
 _DTYPES = {
     name: jnp.dtype(name)
@@ -140,6 +156,10 @@ def encode(value: Any, arrays: list[np.ndarray], where: str = "results") -> dict
     # Before bool, int and float, of which NumPy's scalars are partly subclasses.
     if isinstance(value, jax.Array | np.ndarray | np.generic):
         return _encode_array(value, arrays, where)
+    name = type(value).__name__
+    # Some count as integers.
+    if isinstance(value, enum.Enum) and _ENUMS.get(name) is type(value):
+        return {"enum": [name, value.name]}
     if value is None or isinstance(value, bool | int | str):
         return {"value": value}
     if isinstance(value, float):
@@ -161,12 +181,9 @@ def encode(value: Any, arrays: list[np.ndarray], where: str = "results") -> dict
             f"`{where}` is what `curve_fit` returns, of which a pair would be saved. "
             "Save its `result`, which has the parameters and the covariance."
         )
-    if isinstance(value, list | tuple):
+    if type(value) in (list, tuple):
         entries = [encode(v, arrays, f"{where}[{i}]") for i, v in enumerate(value)]
-        return {"list" if isinstance(value, list) else "tuple": entries}
-    name = type(value).__name__
-    if isinstance(value, enum.Enum) and _ENUMS.get(name) is type(value):
-        return {"enum": [name, value.name]}
+        return {name: entries}
     if isinstance(value, eqx.Module) and MODULES.get(name) is type(value):
         fields = [
             [f.name, encode(getattr(value, f.name), arrays, f"{where}.{f.name}")]
@@ -175,7 +192,9 @@ def encode(value: Any, arrays: list[np.ndarray], where: str = "results") -> dict
         return {"module": [name, fields]}
     raise ArgumentError(
         f"`{where}` must be one of {', '.join(MODULES)}, an array, a number, a string, "
-        f"or dictionaries, lists and tuples of them, but is a {name}."
+        f"or dictionaries, lists and tuples of them, but is a {name}. Of a class of "
+        "your own save the contents by name; of a fit with one its `names`, `values` "
+        "and `covariance`."
     )
 
 
