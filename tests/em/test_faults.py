@@ -290,6 +290,20 @@ def test_decay_must_look_at_whole_steps(bad):
         em.Decay(check_every=bad)
 
 
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda t: jnp.exp(2e15j * t), "`function.times.` must be real, but has dtype"),
+        (lambda t: t > 0, "`function.times.` must be numbers, but holds truth values"),
+        (lambda t: jnp.ones(3), r"`function` of a pulse must map .* shape \(3,\)"),
+    ],
+)
+def test_pulses_are_real_numbers(function, message):
+    pulse = em.CustomPulse(function, 2e14, 1e-14)
+    with pytest.raises(ArgumentError, match=message):
+        em.simulate(build(sources=dipole(pulse=pulse)))
+
+
 @pytest.mark.parametrize("bad", ["1e-6", [1e-6, 1e-5], 1e-6j])
 def test_decay_must_be_to_a_number(bad):
     with pytest.raises(ArgumentError, match="`threshold` must be"):

@@ -123,6 +123,12 @@ def test_intervals_of_a_batch_are_students_of_each_fit(plain):
     np.testing.assert_allclose(half, reach * plain.standard_errors, rtol=1e-9)
 
 
+def test_intervals_of_traced_fits_are_refused(plain):
+    message = "`result` must be known where .* outside of `jit` and `vmap`, of the"
+    with pytest.raises(ArgumentError, match=message):
+        jax.vmap(lambda fit: confidence_intervals(fit).low)(plain)
+
+
 def test_a_batch_is_printed_fit_by_fit(plain, separable):
     for result in (plain, separable):
         text = str(result)

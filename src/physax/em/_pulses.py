@@ -16,6 +16,7 @@ from .._checks import (
     finite,
     optional,
     positive,
+    real,
     single,
     written_for_jax,
 )
@@ -157,7 +158,8 @@ class CustomPulse(AbstractPulse):
 
     Raises:
         ArgumentError: If `function` is none or, where it is called, not written with
-            `jax.numpy`, or if a number is not positive.
+            `jax.numpy`, or returns anything but one real value for each time, or if a
+            number is not positive.
     """
 
     function: Callable[[Array], Array] = eqx.field(static=True, converter=_as_function)
@@ -168,8 +170,16 @@ class CustomPulse(AbstractPulse):
     )
 
     def __call__(self, clock, delay):
+        time = clock.time - delay
         with written_for_jax("function"):
-            return self.function(clock.time - delay)
+            value = self.function(time)
+        value = real(value, "function(times)")
+        if value.shape != jnp.shape(time):
+            raise ArgumentError(
+                "`function` of a pulse must map times to one value each, of shape "
+                f"{jnp.shape(time)}, but returns shape {value.shape}."
+            )
+        return value
 
     def duration(self):
         return self.length

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, traced
 from .._products import matmul
 from .._status import Status
 from ._plan import Plan
@@ -330,12 +330,19 @@ def confidence_intervals(result: FitResult, level: float = 0.95) -> Interval:
         One interval for each free parameter.
 
     Raises:
-        ArgumentError: If `level` is out of range.
+        ArgumentError: If `level` is out of range, or if the degrees of freedom are
+            traced and count.
     """
     if not 0 < level < 1:
         raise ArgumentError(f"`level` must lie in (0, 1), but is {level:g}.")
     reach = jax.scipy.stats.norm.ppf(0.5 + level / 2)
     if not result.absolute_sigma:
+        if traced(result.degrees_of_freedom):
+            raise ArgumentError(
+                "`result` must be known where `absolute_sigma` is False, but is "
+                "traced: call `confidence_intervals` outside of `jit` and `vmap`, of "
+                "the whole batch."
+            )
         freedom = np.asarray(result.degrees_of_freedom)
         reach = _student(0.5 + level / 2, freedom)[..., None]
     half = reach * result.standard_errors

@@ -181,7 +181,7 @@ def encode(value: Any, arrays: list[np.ndarray], where: str = "results") -> dict
             f"`{where}` is what `curve_fit` returns, of which a pair would be saved. "
             "Save its `result`, which has the parameters and the covariance."
         )
-    if type(value) in (list, tuple):
+    if isinstance(value, list | tuple) and type(value) in (list, tuple):
         entries = [encode(v, arrays, f"{where}[{i}]") for i, v in enumerate(value)]
         return {name: entries}
     if isinstance(value, eqx.Module) and MODULES.get(name) is type(value):
