@@ -310,6 +310,8 @@ def kind_of(x: Any) -> str:
     Args:
         x: What was given.
     """
+    if x is None:
+        return "None."
     if isinstance(x, type):
         return f"the class {x.__name__}.{forgotten(x)}"
     given = type(x).__name__

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, numeric, positive, traced, warn
+from .._checks import ArgumentError, kind_of, numeric, positive, traced, warn
 from ._clock import Clock
 from ._flux import FluxMonitor
 from ._monitors import AbstractMonitor, FieldMonitor
@@ -43,7 +43,7 @@ class Apodised(AbstractMonitor):
         if not isinstance(self.monitor, FieldMonitor | FluxMonitor | NearFieldMonitor):
             raise ArgumentError(
                 "`monitor` must be a `FieldMonitor`, `FluxMonitor` or "
-                f"`NearFieldMonitor`, but is a {type(self.monitor).__name__}."
+                f"`NearFieldMonitor`, but is {kind_of(self.monitor)}"
             )
 
     def locate(self, frame, what):

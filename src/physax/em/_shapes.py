@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, check
+from .._checks import ArgumentError, check, kind_of
 from ..grid import AXES
 from ._boundaries import PEC
 from ._combinations import AbstractShape, as_shape
@@ -265,15 +265,15 @@ def painted(
     """Returns what is painted and on what, vacuum by default, after checking it."""
     if not isinstance(structures, Iterable):
         raise ArgumentError(
-            "`structures` must be a list of `Structure(shape, material)`, but is a "
-            f"{type(structures).__name__}."
+            "`structures` must be a list of `Structure(shape, material)`, but is "
+            f"{kind_of(structures)}"
         )
     structures = list(structures)
     for k, one in enumerate(structures):
         if not isinstance(one, Structure):
             raise ArgumentError(
                 "`structures` must be a list of `Structure(shape, material)`, but "
-                f"`structures[{k}]` is a {type(one).__name__}."
+                f"`structures[{k}]` is {kind_of(one)}"
             )
     if background is None:
         return structures, Material()

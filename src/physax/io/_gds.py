@@ -132,7 +132,7 @@ def _checked_layers(layers: Any) -> dict[tuple[int, int], GDSLayer]:
                 f"but one is {key!r}. {example}"
             )
         number, datatype = (whole(one, f"layers[{key}]", 0) for one in key)
-        named = f"layers[{number}, {datatype}]"
+        named = f"layers[{number, datatype}]"
         found[number, datatype] = instance(layer, named, GDSLayer, example)
     return found
 

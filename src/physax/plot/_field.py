@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, kind_of
 from ..em import Simulation, SpectralFields, TimeSeries
 from ..grid import AXES, Field
 from ..units import NANO, SPEED_OF_LIGHT
@@ -177,8 +177,8 @@ def samples_of(fields, component: str | None, index: int) -> Samples:
     """Takes one component at one frequency or time out of a result."""
     del component, index
     raise ArgumentError(
-        "`fields` must be `SpectralFields`, a `TimeSeries` or a `Field`, but is a "
-        f"{type(fields).__name__}. Of a `Result` take one of `monitors`."
+        "`fields` must be `SpectralFields`, a `TimeSeries` or a `Field`, but is "
+        f"{kind_of(fields)} Of a `Result` take one of `monitors`."
     )
 
 

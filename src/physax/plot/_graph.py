@@ -29,7 +29,7 @@ def graph(graph: Graph, *, axes: Axes | None = None) -> Axes:
     Raises:
         ArgumentError: If `graph` is something else.
     """
-    instance(graph, "graph", Graph)
+    instance(graph, "graph", Graph, "Make one by `graph.Graph`.")
     places = _places(graph)
     rows = 1 + max((row for row, _ in places.values()), default=0)
     widest = max((abs(x) for _, x in places.values()), default=0) + 1

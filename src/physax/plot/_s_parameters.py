@@ -41,7 +41,7 @@ def s_parameters(
     Raises:
         ArgumentError: If a pair does not exist.
     """
-    instance(sparameters, "sparameters", SParameters)
+    instance(sparameters, "sparameters", SParameters, "Make it by `em.s_parameters`.")
     if pairs is None:
         pairs = [(o, i) for i in sparameters.inputs for o in sparameters.ports]
     for one in (sparameters, sparameters if reference is None else reference):

@@ -5,7 +5,7 @@ from functools import singledispatch
 import numpy as np
 from matplotlib.axes import Axes
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, kind_of
 from ..em import (
     Emission,
     ModeAmplitudes,
@@ -85,7 +85,8 @@ def _curves(result) -> tuple[dict[str, np.ndarray], str]:
     """Returns curves by name, and the label of their axis."""
     raise ArgumentError(
         "`result` must be `SpectralFlux`, `ModeAmplitudes`, `SpectralForce`, "
-        f"`Emission` or `SpectralFields`, but is a {type(result).__name__}."
+        f"`Emission` or `SpectralFields`, but is {kind_of(result)} Of a `Result` take "
+        "one of `monitors`."
     )
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.axes import Axes
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, kind_of
 from ..em import EnergySeries, TimeSeries
 from ._canvas import choose, new_axes, readable_unit
 from ._curves import style_grid
@@ -35,8 +35,8 @@ def time_series(
         return _draw_energy(series, new_axes(axes, 0.5))
     if not isinstance(series, TimeSeries):
         raise ArgumentError(
-            "`series` must be a `TimeSeries` or an `EnergySeries`, but is a "
-            f"{type(series).__name__}."
+            "`series` must be a `TimeSeries` or an `EnergySeries`, but is "
+            f"{kind_of(series)} Of a `Result` take one of `monitors`."
         )
     names = tuple(series.values)
     if component is not None:
