@@ -300,7 +300,7 @@ FAULTS = {
     ),
     "none for modes of a cross-section": (
         lambda: plot.cross_section_mode(None),
-        r"`modes` must be a `CrossSectionModes`, but is None\. Draw those of `slab_mode` by `mode`",
+        r"`modes` must be a `CrossSectionModes`, but is None\. Draw .* by `mode`",
     ),
     "fields for a far field": (
         lambda: plot.far_field({}),
