@@ -33,7 +33,7 @@ WORKLOADS = [
     (None, 64, 400, 40),
     (None, 128, 100, 81),
 ]
-WIDE = [(None, 256, 12, 161)]
+WIDE = [(None, 256, 48, 161)]
 SPECTRA = 128, 200  # Cells, steps.
 LARGE = [("Ez", 4096, 200, 2048), ("Hz", 4096, 200, 2048), (None, 256, 100, 161)]
 QUICK = [("Ez", 60, 10, 30), (None, 30, 4, 19)]
