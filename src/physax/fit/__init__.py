@@ -8,13 +8,7 @@ from ._eliminate import (
     separate as separate,
     shared as shared,
 )
-from ._fit_result import (
-    FitResult as FitResult,
-    Identifiability as Identifiability,
-    Interval as Interval,
-    confidence_intervals as confidence_intervals,
-    identifiability as identifiability,
-)
+from ._fit_result import FitResult as FitResult
 from ._global_search import (
     DifferentialEvolution as DifferentialEvolution,
     global_search as global_search,
@@ -73,3 +67,9 @@ from ._target import (
     target_of as target_of,
 )
 from ._trust_region import TrustRegion as TrustRegion
+from ._uncertainty import (
+    Identifiability as Identifiability,
+    Interval as Interval,
+    confidence_intervals as confidence_intervals,
+    identifiability as identifiability,
+)
