@@ -318,6 +318,25 @@ def test_bad_calls_are_refused():
             em.s_parameters(*args, **options)
 
 
+def test_parameters_are_printed_as_powers():
+    values = jnp.stack([jnp.full(21, 0.6), jnp.linspace(0, 0.8, 21)], 1)[..., None]
+    waves = jnp.linspace(1.5e-6, 1.6e-6, 21)
+    made = em.SParameters(values + 0j, waves, ("in", "out"), ("in",), {})
+    first, heads, *rows, last = str(made).splitlines()
+    assert first == "power from in"
+    assert heads.split() == ["wavelength", "(nm)", "in", "out", "sum"]
+    assert len(rows) == 9
+    numbers = np.array([row.split() for row in (rows[0], rows[-1])], float)
+    np.testing.assert_allclose(
+        numbers, [[1500, 0.36, 0, 0.36], [1600, 0.36, 0.64, 1]], rtol=1e-3
+    )
+    assert last == "(9 of 21 wavelengths)"
+    assert "of" not in str(jax.tree.map(lambda x: x[:3], made)).splitlines()[-1]
+    shown = []
+    jax.jit(lambda s: shown.append(str(s)))(made)
+    assert shown[0].startswith("SParameters(")
+
+
 def test_unknown_parameter_is_refused():
     made = em.SParameters(
         jnp.ones((1, 2, 1), complex), jnp.ones(1), ("a", "b"), ("a",), {}

@@ -13,7 +13,7 @@ from jaxtyping import Array, ArrayLike, Complex, Float
 
 from .._checks import ArgumentError, at_once, by_name, check, positive, traced, warn
 from ..grid import Box, Grid, Layout
-from ..units import SPEED_OF_LIGHT
+from ..units import NANO, SPEED_OF_LIGHT
 from ._adjoints import AbstractAdjoint
 from ._cut_off import check_modes, check_travels
 from ._frame import build_frame
@@ -174,6 +174,25 @@ class SParameters(eqx.Module):
     def power(self) -> Float[Array, "wavelengths outputs inputs"]:
         """Squared moduli: the fractions of the power."""
         return jnp.abs(self.values) ** 2
+
+    def __str__(self) -> str:
+        """Lists the fractions of the power, at nine wavelengths at most."""
+        if traced(self) or self.values.ndim != 3:
+            return repr(self)
+        count, width = len(self.wavelengths), max(9, *map(len, self.ports)) + 2
+        rows = np.unique(np.linspace(0, count - 1, min(count, 9)).round().astype(int))
+        lines = []
+        each = np.moveaxis(np.asarray(self.power), 2, 0)
+        for power, name in zip(each, self.inputs, strict=True):
+            heads = "".join(f"{port:>{width}}" for port in (*self.ports, "sum"))
+            lines.append(f"power from {name}")
+            lines.append(f"{'wavelength (nm)':>16}{heads}")
+            for wave, out in zip(self.wavelengths[rows], power[rows], strict=True):
+                parts = "".join(f"{p:{width}.4g}" for p in (*out, np.sum(out)))
+                lines.append(f"{wave / NANO:16.7g}{parts}")
+        if len(rows) < count:
+            lines.append(f"({len(rows)} of {count} wavelengths)")
+        return "\n".join(lines)
 
 
 def run_frequencies(
