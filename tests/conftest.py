@@ -128,6 +128,7 @@ ONE_PRECISION = {
         "em/test_solids.py",
         "em/test_sources.py",
         "em/test_subpixel.py",
+        "em/test_polarised_poles.py",
         "em/test_visible.py",
         "em/test_adjoints.py",
         "em/test_apodised.py",

@@ -1,6 +1,6 @@
 """What rasterisation paints: the parts of cells, and properties averaged over them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import add, mul
 from typing import NamedTuple, TypeVar
@@ -31,7 +31,11 @@ Tree = TypeVar("Tree")
 
 
 class Canvas(NamedTuple):
-    """What is painted, and the fractions of each set of sample points once computed."""
+    """What is painted, and the fractions of each set of sample points once computed.
+
+    What poles add to each material is the `excess`, and `shares` is what they add to
+    the average of a component, where that is not the mean.
+    """
 
     grid: Grid
     axes: tuple[str, ...]
@@ -40,6 +44,8 @@ class Canvas(NamedTuple):
     metallic: Sequence[bool]
     stepped: bool
     known: dict[str, list[Array]]
+    excess: Sequence[Array] | None = None
+    shares: Mapping[str, Array] | None = None
 
     def parts(self, component: str) -> list[Array]:
         """Returns what is seen of the ground and of each shape around a component."""
@@ -109,6 +115,12 @@ class Canvas(NamedTuple):
         parts = self.parts(component)
         if any(self.metallic):
             return _around(parts, own, self.metallic, jnp.zeros(()))
+        if self.excess is not None and self.shares is not None:
+            mean = reduce(add, map(mul, parts, self.excess))
+            factor = self.shares[component] / jnp.where(mean > 0, mean, 1)
+            factor = jnp.where(mean > 0, factor, 1)
+            pairs = zip(own, self.excess, strict=True)
+            own = [x * jnp.where(added > 0, factor, 1) for x, added in pairs]
         return reduce(add, map(mul, parts, own))
 
     def powers(self, names: Sequence[str]) -> tuple[Nonlinearity, ...]:

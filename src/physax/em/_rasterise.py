@@ -1,13 +1,22 @@
 """Rasterisation: from shapes and materials to the medium that a simulation steps."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, check, instance, traced, warn
+from .._checks import (
+    ArgumentError,
+    at_once,
+    check,
+    instance,
+    positive,
+    single,
+    traced,
+    warn,
+)
 from ..grid import AXES, Box, Grid
 from ._boundaries import PEC
 from ._boxes import cells_of
@@ -19,6 +28,7 @@ from ._materials import Material
 from ._medium import Medium
 from ._nonlinear import COEFFICIENTS
 from ._overlap import control_volumes
+from ._poles import susceptibility
 from ._shapes import AbstractShape, Structure, painted
 from ._subpixel import polarised
 
@@ -90,6 +100,7 @@ def rasterise(
     components: Sequence[str] | None = None,
     averaging: Averaging = "volume",
     askew: Box | None = None,
+    frequency: Num[ArrayLike, ""] | None = None,
 ) -> Medium:
     r"""Paints structures onto a grid.
 
@@ -123,6 +134,9 @@ def rasterise(
             all entries of a full tensor beside the diagonal, on its first nodes none.
             Needed where shapes are traced and design regions lie beside them; else the
             smallest one is found, or, of traced shapes, the whole grid taken.
+        frequency: In Hz, one at which cells that are `"polarised"` have the average of
+            all of the permittivity, what poles add included, as far as that is
+            positive. Without it poles are averaged by volume.
 
     Returns:
         The medium. A property that is the same everywhere is a scalar (a conductivity
@@ -135,7 +149,9 @@ def rasterise(
             grid lacks, `averaging` is unknown, a tensor couples components that are
             not stepped together, or has entries outside of `askew` (where that is not
             known, they are NaN), or where perfect metal meets tensors, powers of the
-            field or a grid of r and z, or `"staircase"` tensors.
+            field or a grid of r and z, or `"staircase"` tensors; or if `frequency` is
+            not positive, or given with another `averaging` or with permittivities
+            that differ along the axes.
     """
     instance(grid, "grid", Grid, "Write `Grid.centred(shape, spacing)`.")
     if averaging not in get_args(Averaging):
@@ -161,19 +177,27 @@ def rasterise(
             "`averaging` must be 'volume' or 'polarised' with a tensor among the "
             "materials, but is 'staircase'."
         )
+    excess = None
+    if frequency is not None:
+        excess = _excess(materials, averaging, frequency)
     if any(metallic):
         _check_around_metal(materials, axes, averaging, tensors=tensors)
     epsilon, beside = {}, ()
     if not tensors:
         epsilon = canvas.everywhere("permittivity", electric)
-    if tensors or (averaging == "polarised" and isinstance(epsilon, dict)):
+    uneven = isinstance(epsilon, dict) or excess is not None
+    if tensors or (averaging == "polarised" and uneven):
         if axes == CYLINDRICAL_AXES:
             raise ArgumentError(
                 "`averaging` must be 'volume', and `permittivity` one number or three, "
                 "on a grid of r and z, but a full tensor is asked for."
             )
         values = [_uncoupled(value, electric) for value in values]
-        epsilon, beside = polarised(shapes, values, grid, electric, askew)
+        epsilon, beside, shares = polarised(
+            shapes, values, grid, electric, askew, excess
+        )
+        if excess is not None:
+            canvas = canvas._replace(excess=excess, shares=shares)
     dispersions = canvas.dispersions(electric)
     _review_metals(dispersions, grid.shape, axes)
     return Medium(
@@ -186,6 +210,28 @@ def rasterise(
         nonlinearities=canvas.powers(electric),
         metal=canvas.metal(components) if any(metallic) else None,
     )
+
+
+def _excess(
+    materials: Sequence[Material], averaging: Averaging, frequency: Any
+) -> list[Array] | None:
+    """Returns what poles add to each permittivity, `None` where there are none."""
+    if averaging != "polarised":
+        raise ArgumentError(
+            "`frequency` must be given with `averaging='polarised'` alone, but is "
+            f"given with {averaging!r}. Leave it out."
+        )
+    f = single(positive(frequency, "frequency"), "frequency")
+    if not any(one.poles for one in materials):
+        return None
+    if any(one.permittivity.ndim for one in materials):
+        raise ArgumentError(
+            "`frequency` must be given where no permittivity differs along the axes, "
+            "but one does. Leave it out: poles are then averaged by volume."
+        )
+    with at_once((f, [one.poles for one in materials])):
+        added = [jnp.real(susceptibility(one.poles, f)) for one in materials]
+        return [jnp.maximum(x, 0) for x in added]
 
 
 def _check_around_metal(

@@ -112,7 +112,15 @@ def scene(
     )
     grid = _grid(size, middle, spacing, faces)
     names = components(grid.ndim, polarisation).names
-    medium = rasterise(structures, grid, ground, names, averaging)
+    apart = any(one.permittivity.ndim for one in materials if isinstance(one, Material))
+    medium = rasterise(
+        structures,
+        grid,
+        ground,
+        names,
+        averaging,
+        frequency=_middle(waves) if averaging == "polarised" and not apart else None,
+    )
     sources = by_name(sources, "sources", AbstractSource)
     if steps is None:
         # Without sources it is for `s_parameters`, which adds such a pulse.
@@ -167,6 +175,11 @@ def _known(value: Any, name: str) -> np.ndarray:
     if host.dtype.kind not in "iuf":
         raise ArgumentError(f"`{name}` must be real numbers, but is {value!r}.")
     return host.astype(float)
+
+
+def _middle(waves: np.ndarray) -> float:
+    """Returns the frequency in the middle of a band."""
+    return SPEED_OF_LIGHT * (1 / waves.min() + 1 / waves.max()) / 2
 
 
 def _grid(

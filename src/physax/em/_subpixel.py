@@ -24,6 +24,8 @@ from ._visible import visible
 
 # Entries below this part of the largest are rounding.
 _NOISE = 1e-6
+# Those below this part of the diagonal do no harm beside poles.
+_ASKEW = 1e-2
 
 
 Tensor = list[list[Array]]
@@ -165,7 +167,8 @@ def polarised(
     grid: Grid,
     names: Sequence[str],
     askew: Box | None = None,
-) -> tuple[dict[str, Array], tuple[OffDiagonal, ...]]:
+    excess: Sequence[Array] | None = None,
+) -> tuple[dict[str, Array], tuple[OffDiagonal, ...], dict[str, Array]]:
     r"""Averages permittivities by what is continuous across interfaces.
 
     The inverse permittivity of a cell between isotropic media is
@@ -183,9 +186,12 @@ def polarised(
         grid: The grid.
         names: Electric components.
         askew: Where there may be entries beside the diagonal; found if `None`.
+        excess: What poles add to each, where all of the permittivity is averaged.
 
     Returns:
-        The permittivity of each component, and what lies beside the diagonal.
+        The permittivity of each component without poles, what lies beside the diagonal,
+        and with `excess` what poles add to each component: nothing next to entries
+        beside the diagonal, which their currents do not meet in the right cells.
 
     Raises:
         ArgumentError: If an entry outside of `askew` is known.
@@ -197,13 +203,8 @@ def polarised(
     if pairs:
         staggers.append((0.0,) * grid.ndim)
     samples = [control_volumes(grid, stagger) for stagger in staggers]
-    inverses = _inverses(shapes, values, samples, grid.ndim)
-    found = {}
-    for name, tensor in zip(names, inverses, strict=False):
-        k = AXES.index(name[1])
-        found[name] = jnp.broadcast_to(1 / tensor[k][k], grid.shape)
-    if not pairs:
-        return found, ()
+    whole = values if excess is None else list(map(add, values, excess))
+    inverses = _inverses(shapes, whole, samples, grid.ndim)
     nodes = inverses[-1]
     entries = {
         pair: jnp.broadcast_to(
@@ -211,16 +212,48 @@ def polarised(
         )
         for pair in pairs
     }
+    found, shares = _on_diagonal(inverses, names, grid), {}
+    if excess is not None:
+        rest = _inverses(shapes, values, samples, grid.ndim)
+        for name, still in _on_diagonal(rest, names, grid).items():
+            near = _next_to(name, entries, found[name])
+            shares[name] = jnp.where(near, 0, found[name] - still)
+            found[name] = jnp.where(near, found[name], still)
+    if not pairs:
+        return found, (), shares
     if askew is None:
         box, entries = _smallest(entries, grid.shape)
     else:
         check_inside(box := as_box(askew), grid.shape, "`askew`")
         entries = _confined(entries, box)
     if box is None:
-        return found, ()
+        return found, (), shares
     cut = {pair: entry[cells_of(box)] for pair, entry in entries.items()}
     factor = allowed(OffDiagonal(box, cut), found)
-    return found, (OffDiagonal(box, {pair: x * factor for pair, x in cut.items()}),)
+    beside = OffDiagonal(box, {pair: x * factor for pair, x in cut.items()})
+    return found, (beside,), shares
+
+
+def _on_diagonal(
+    inverses: list[Tensor], names: Sequence[str], grid: Grid
+) -> dict[str, Array]:
+    """Returns the permittivity of each component, of inverses at their samples."""
+    found = {}
+    for name, tensor in zip(names, inverses, strict=False):
+        k = AXES.index(name[1])
+        found[name] = jnp.broadcast_to(1 / tensor[k][k], grid.shape)
+    return found
+
+
+def _next_to(name: str, entries: dict[str, Array], permittivity: Array) -> Array:
+    """Returns which samples of a component lie beside nodes with entries of it."""
+    near = jnp.zeros(permittivity.shape, bool)
+    for pair, entry in entries.items():
+        if name[1] in pair:
+            there = jnp.abs(entry)
+            there = jnp.maximum(there, jnp.roll(there, -1, AXES.index(name[1])))
+            near = near | (there * permittivity > _ASKEW)
+    return near
 
 
 def _confined(entries: dict[str, Array], box: Box) -> dict[str, Array]:
