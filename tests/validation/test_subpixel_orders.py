@@ -28,6 +28,7 @@ def scattered(
     empty=False,
     material=GLASS,
     pulse=cylinders.PULSE,
+    sizes=SIZES,
     **options,
 ):
     """Returns the efficiencies of scattering, or the flow of power without cylinder."""
@@ -44,7 +45,7 @@ def scattered(
     )
     ends = (0.0, 0.0), (2 * cylinders.BOX * radius,) * 2
     component = "Ez" if polarisation == "Ez" else "Ey"
-    f = cylinders.frequency(np.array(SIZES))
+    f = cylinders.frequency(np.array(sizes))
     sim = em.Simulation(
         grid,
         medium,
@@ -96,9 +97,15 @@ def test_a_cylinder_with_a_pole_scatters_as_one_without():
     pole = em.Lorentz((INDEX**2 - 1) * (1 - 1 / 4), 2 * at)
     lorentz = em.Material(1.0, poles=pole)
     assert complex(em.complex_permittivity(lorentz, at)) == pytest.approx(INDEX**2)
-    flow = partial(scattered, "Hz", 15, pulse=em.GaussianPulse(at, 0.15 * at))
+    flow = partial(
+        scattered,
+        "Hz",
+        15,
+        pulse=em.GaussianPulse(at, 0.15 * at),
+        sizes=SIZES[1:2],
+    )
     want, found, blunt = (
-        flow(**options)[1]
+        flow(**options)[0]
         for options in (
             {},
             {"material": lorentz, "frequency": at},
