@@ -279,6 +279,8 @@ def test_what_is_not_averaged_across_a_metal_is_not_warned_of(recwarn):
     film = em.Structure(em.Box((1.5e-7, 1e-7), (4e-8, 1)), metal)
     em.rasterise([em.Structure(ball, metal)], grid, None, names, "staircase")
     em.rasterise([em.Structure(ball, glass)], grid, None, names)
+    narrow = em.Structure(em.Box((1.1e-7, 1e-7), (2e-8, 1e-7)), metal)
+    em.rasterise([narrow], grid, None, names, "staircase")
     # Faces on nodes: what they cut are fields along them.
     em.rasterise([film], grid, None, names)
     block = em.Structure(em.Box((1.5e-7, 1e-7), (4e-8, 8e-8)), metal)

@@ -1,5 +1,7 @@
 """Bad input: refused before anything is compiled, in words; one test per message."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -302,6 +304,18 @@ def test_pulses_are_real_numbers(function, message):
     pulse = em.CustomPulse(function, 2e14, 1e-14)
     with pytest.raises(ArgumentError, match=message):
         em.simulate(build(sources=dipole(pulse=pulse)))
+
+
+def test_functions_of_pulses_hold_no_traced_numbers():
+    pulse = lambda f: em.CustomPulse(f, 2e14, 1e-14)  # noqa: E731
+    for make in (
+        lambda a: pulse(lambda t: a * jnp.sin(2e15 * t)),
+        lambda a: pulse(partial(jnp.multiply, a)),
+        lambda a: pulse(jax.tree_util.Partial(jnp.multiply, a)),
+    ):
+        make(2.0)
+        with pytest.raises(ArgumentError, match="must not hold traced .* subclass of"):
+            jax.jit(lambda a, make=make: make(a).length)(2.0)
 
 
 @pytest.mark.parametrize("bad", ["1e-6", [1e-6, 1e-5], 1e-6j])

@@ -10,7 +10,7 @@ from physax.em import (
     AbstractShape,
     Box,
     Circle,
-    Drude,
+    Debye,
     Material,
     Structure,
     Union,
@@ -312,8 +312,8 @@ def test_faces_in_the_middle_of_cells_move_alike():
     np.testing.assert_array_equal(found, found[:, ::-1])
 
 
-def test_pieces_of_one_material_are_one_in_a_staircase():
-    high = 320 * NANO
+@pytest.mark.parametrize("high", [320 * NANO, 420 * NANO])
+def test_pieces_of_one_material_are_one_in_a_staircase(high):
     pieces = [Box((s * MICRO, 0), (2 * MICRO, high)) for s in (-1, 1)]
     one = [Structure(Union(pieces), Material(4.0))]
     each = [Structure(piece, Material(4.0)) for piece in pieces]
@@ -327,13 +327,28 @@ def test_pieces_of_one_material_are_one_in_a_staircase():
         )
 
 
-def test_equal_poles_are_one_dispersion():
-    gold = [Material(p, poles=Drude(2e15, 2e13)) for p in (1.0, 1.0, 2.0)]
-    places = [Box((x * MICRO, 0), (400 * NANO,) * 2) for x in (-1, 0, 1)]
-    blocks = list(map(Structure, places, gold))
-    (found,) = rasterise(blocks, GRID, components=HZ).dispersions
-    area = np.sum(np.asarray(found.fraction["Ex"]))
-    assert area == pytest.approx(3 * 16, rel=1e-5)
+def test_equal_poles_share_a_box_where_that_is_no_larger():
+    def blocks(*corners):
+        glass = [Material(p, poles=Debye(0.5, 1e-16)) for p in (1.0, 1.0, 2.0)]
+        places = [Box((x * NANO, 0), (400 * NANO,) * 2) for x in corners]
+        return rasterise(map(Structure, places, glass), GRID, components=HZ).dispersions
+
+    (whole,) = blocks(-370, 30, 430)
+    # At the ends of a seam some of what is beneath stays.
+    assert np.sum(whole.fraction["Ex"]) == pytest.approx(3 * 16, rel=1e-2)
+    assert np.max(whole.fraction["Ex"]) <= 1 + 1e-12
+    apart = blocks(-1000, 0, 1000)
+    assert len(apart) == 3
+    assert np.sum(apart[2].fraction["Ex"]) == pytest.approx(16, rel=1e-5)
+
+
+def test_axes_of_one_cell_do_not_matter_to_a_staircase():
+    block = [Structure(Box((0, 0), (800 * NANO,) * 2), SILICON)]
+    flat = rasterise(block, GRID, None, EZ, "staircase").permittivity["Ez"]
+    assert len(np.unique(np.round(flat, 3))) == 3
+    thin = Grid.centred((*GRID.shape, 1), 100 * NANO)
+    deep = rasterise(block, thin, None, None, "staircase").permittivity
+    np.testing.assert_allclose(deep["Ez"][..., 0], flat, rtol=1e-5)
 
 
 def test_bad_arguments_are_refused():

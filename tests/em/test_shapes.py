@@ -258,6 +258,15 @@ def test_a_grid_of_fewer_axes_cuts_at_zero():
     )
 
 
+def test_numbers_of_numpy_have_the_precision_of_jax():
+    for dtype in (np.float16, np.float32):
+        disc = Circle((dtype(0), dtype(0)), dtype(0.5))
+        assert disc.radius.dtype == disc.centre.dtype == jnp.result_type(float)
+    corners = [[jnp.float32(0), 0.0], [1.0, 0.0], [0.0, 1.0]]
+    assert Polygon(corners).vertices.dtype == jnp.result_type(float)
+    assert Circle((0, 0), jnp.float32(0.5)).radius.dtype == jnp.float32
+
+
 def test_half_space():
     fraction = fill_fraction(Box.from_corners(-math.inf, 0.0), PLANE, (0.5, 0.5))
     assert jnp.all(fraction[:27] == 1)

@@ -105,6 +105,17 @@ def test_whether_sigma_is_known_is_yes_or_no():
     assert said.splitlines() == [message] * 2
 
 
+def test_start_and_bounds_of_any_precision_fit_in_that_of_the_data():
+    wanted = curve_fit(decay, X, Y, p0=[1.0, 1.0, 1.0])[0]
+    for dtype in (np.float16, np.float32):
+        found = curve_fit(decay, X, Y, p0=np.ones(3, dtype))[0]
+        bounds = (np.zeros(3, dtype), np.full(3, 9, dtype))
+        bounded = curve_fit(decay, X, Y, p0=[1.0, 1.0, 1.0], bounds=bounds)[0]
+        assert found.dtype == bounded.dtype == np.float64
+        np.testing.assert_allclose(found, wanted, rtol=1e-9)
+        np.testing.assert_allclose(bounded, wanted, rtol=1e-6)
+
+
 def test_what_rounding_leaves_of_symmetry_is_let_through():
     x = X[:30]
     near = np.exp(-((x[:, None] - x) ** 2) / 0.1) + 1e-8 * np.eye(30)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from math import prod
 from operator import add, mul
 from typing import NamedTuple, TypeVar
 
@@ -13,7 +14,7 @@ from jaxtyping import Array, Float
 
 from .._checks import same, traced
 from ..grid import Box, Grid
-from ._boxes import cells_of
+from ._boxes import cells_of, size_of
 from ._combinations import covered_by_each
 from ._components import components as components_of, staggered
 from ._dispersion import Dispersion
@@ -58,7 +59,7 @@ class Canvas(NamedTuple):
             if self.stepped:
                 own = component[1]
                 axis = self.axes.index(own) if own in self.axes else None
-                parts = _largest(parts, self.materials, axis)
+                parts = _largest(parts, shared(self.materials), axis)
             self.known[component] = parts
         return self.known[component]
 
@@ -97,17 +98,15 @@ class Canvas(NamedTuple):
 
     def dispersions(self, names: Sequence[str]) -> tuple[Dispersion, ...]:
         """Returns the poles of each dispersive material."""
-        poles = shared([m.poles for m in self.materials])
+        poles = [m.poles for m in self.materials]
         distinct = {id(one): one for one in poles if one and names}
-        found = (
-            _boxed(
-                one,
-                {c: self.filled([other is one for other in poles], c) for c in names},
-                self.grid.shape,
-            )
-            for one in distinct.values()
-        )
-        return tuple(one for one in found if one is not None)
+        found: list[Dispersion] = []
+        for one in distinct.values():
+            chosen = [other is one for other in poles]
+            parts = {c: self.filled(chosen, c) for c in names}
+            if (made := _boxed(one, parts, self.grid.shape)) is not None:
+                found = _with(found, made)
+        return tuple(found)
 
     def filled(self, chosen: Sequence[bool], component: str) -> Array:
         """Returns the part of each cell that holds some of the materials."""
@@ -160,11 +159,12 @@ def _largest(
     """Gives each cell to the material that has the largest part of it.
 
     Equal parts that go on along the field are those of a face on which the sample lies:
-    each keeps its own, which is exact. Else the last one gets the cell.
+    each keeps its own, which is exact. Else the last one gets the cell. Of the pieces
+    of one material that with the largest part does.
 
     Args:
-        parts: Of each cell, what each material fills.
-        materials: Equal ones are one object.
+        parts: Of each cell, what each piece fills.
+        materials: Of each piece; equal ones are one object.
         axis: That of the field, if the grid has it.
     """
     parts = jnp.broadcast_arrays(*parts)
@@ -177,16 +177,18 @@ def _largest(
     last = count - 1 - jnp.argmax(tied[::-1], axis=0)
     alone = last == jnp.arange(count).reshape(-1, *(1,) * last.ndim)
     goes_on = jnp.ones((), bool)
-    if axis is not None:
+    if axis is not None and each.shape[axis + 1] > 1:
         row = jnp.moveaxis(each, axis + 1, -1)
         alike = jnp.all(jnp.abs(jnp.diff(row)) < _TIED, axis=0)
         before, after = ((0, 0),) * (alike.ndim - 1), ((1, 0), (0, 1))
         either = [jnp.pad(alike, (*before, width)) for width in after]
         goes_on = jnp.moveaxis(either[0] | either[1], -1, axis)
     share = jnp.where(goes_on, tied / jnp.sum(tied, axis=0), alone).astype(each.dtype)
-    nothing = jnp.zeros_like(parts[0])
-    given = {own[0]: one for own, one in zip(places.values(), share, strict=True)}
-    return [given.get(i, nothing) for i in range(len(parts))]
+    given = {}
+    for own, mine in zip(places.values(), share, strict=True):
+        first = jnp.argmax(jnp.stack([parts[i] for i in own]), axis=0)
+        given |= {i: jnp.where(first == k, mine, 0) for k, i in enumerate(own)}
+    return [given[i] for i in range(len(parts))]
 
 
 def _around(
@@ -226,6 +228,33 @@ def _boxed(
         return None
     cut = {name: part[cells_of(box)] for name, part in fractions.items()}
     return Dispersion(box, poles, cut)
+
+
+def _with(found: Sequence[Dispersion], one: Dispersion) -> list[Dispersion]:
+    """Adds a dispersion: to one of equal poles, if a common box is no larger."""
+    for k, other in enumerate(found):
+        spans = zip(one.box, other.box, strict=True)
+        box = tuple((min(a[0], b[0]), max(a[1], b[1])) for a, b in spans)
+        apart = prod(size_of(one.box)) + prod(size_of(other.box))
+        (_, poles) = shared([other.poles, one.poles])
+        if prod(size_of(box)) > apart or poles is not other.poles:
+            continue
+        blank = jnp.zeros(size_of(box))
+        whole = {
+            name: reduce(add, (_put(blank, box, d, name) for d in (other, one)))
+            for name in one.fraction
+        }
+        return [*found[:k], Dispersion(box, other.poles, whole), *found[k + 1 :]]
+    return [*found, one]
+
+
+def _put(blank: Array, box: Box, one: Dispersion, name: str) -> Array:
+    """Returns the fraction of a component in a larger box."""
+    place = tuple(
+        slice(low - first, high - first)
+        for (low, high), (first, _) in zip(one.box, box, strict=True)
+    )
+    return blank.at[place].set(one.fraction[name])
 
 
 # Of a diagonal property: along x, y, z, or along r, phi, z.

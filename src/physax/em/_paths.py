@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, check, real, whole
+from .._checks import ArgumentError, check, whole
 from .._products import matmul
-from ._shape_fields import as_number, one_length
+from ._shape_fields import as_floats, as_number, one_length
 from ._shapes import Polygon
 
 
@@ -88,9 +88,9 @@ def Taper(
     Raises:
         ArgumentError: If the ends are equal, or a width is not positive.
     """
-    ends = [real(start, "start"), real(stop, "stop")]
+    ends = [as_floats(start, "start"), as_floats(stop, "stop")]
     ends = _points(ends, 2, "start and stop")
-    widths = real(widths, "widths")
+    widths = as_floats(widths, "widths")
     if widths.ndim != 1 or widths.size < 2:
         raise ArgumentError(
             f"`widths` must have at least 2 entries, but has shape {widths.shape}."
@@ -130,7 +130,7 @@ def Bend(
         ArgumentError: If a number is out of its range.
     """
     segments = whole(segments, "segments")
-    centre = _points([real(centre, "centre")], 1, "centre")[0]
+    centre = _points([as_floats(centre, "centre")], 1, "centre")[0]
     radius, width = one_length("radius")(radius), one_length("width")(width)
     width = check(width, width < 2 * radius, "`width` must be less than twice `radius`")
     start, stop = as_number(start, "start"), as_number(stop, "stop")
@@ -238,7 +238,7 @@ def _along(curve, tangent, width, prism: Extrusion) -> Polygon:
     length = jnp.hypot(*tangent.T)
     _refuse_short(curve, length)
     normal = jnp.stack([-tangent[:, 1], tangent[:, 0]], 1) / length[:, None]
-    width = real(width, "width")
+    width = as_floats(width, "width")
     if width.ndim and width.shape != (2,):
         raise ArgumentError(
             f"`width` must be one number or two, but has shape {width.shape}."
@@ -250,7 +250,7 @@ def _along(curve, tangent, width, prism: Extrusion) -> Polygon:
 
 def _strip(middle, normal, width, prism: Extrusion) -> Polygon:
     """Returns the polygon half a width on both sides of a line."""
-    width = real(width, "width")
+    width = as_floats(width, "width")
     if width.shape not in ((), middle.shape[:1]):
         raise ArgumentError(
             f"`width` must be one number or one per point ({middle.shape[0]}), but has "
@@ -271,7 +271,7 @@ def _bernstein(order: int, t: np.ndarray) -> np.ndarray:
 def _points(
     x: ArrayLike | Sequence, least: int, name: str = "points"
 ) -> Float[Array, "points 2"]:
-    x = real(x, name)
+    x = as_floats(x, name)
     if x.ndim != 2 or x.shape[1] != 2 or x.shape[0] < least:
         raise ArgumentError(
             f"`{name}` must be at least {least} points of 2 numbers, but has shape "

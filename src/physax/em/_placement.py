@@ -10,14 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, check, real, whole
+from .._checks import ArgumentError, check, whole
 from .._products import matmul
 from ..grid import AXES
 from ._combinations import AbstractShape, Difference, Intersection, Union
 from ._moved_shapes import Mirrored, Repeated, Scaled, Turned, turned
 from ._outlines import across_of
 from ._prism import Prism
-from ._shape_fields import as_number, as_point, check_axis
+from ._shape_fields import as_floats, as_number, as_point, check_axis
 from ._shapes import Box, Cylinder, Polygon, Sphere
 from ._solids import Cone, Ellipsoid, Ring
 
@@ -187,7 +187,7 @@ def scale(
     Raises:
         ArgumentError: If an argument is out of its range.
     """
-    factors = real(factors, "factors")
+    factors = as_floats(factors, "factors")
     if factors.shape not in ((), (3,)):
         raise ArgumentError(
             f"`factors` must be one number or three, but has shape {factors.shape}."

@@ -1,7 +1,9 @@
 """Time dependence of sources."""
 
+import inspect
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -18,6 +20,7 @@ from .._checks import (
     positive,
     real,
     single,
+    traced,
     written_for_jax,
 )
 from ._clock import Clock
@@ -142,6 +145,16 @@ def _as_function(function: Any) -> Callable:
             "`function` must be a function of the time in seconds, such as `lambda t: "
             f"jnp.sin(2e15 * t)`, but is {function!r}."
         )
+    held: Any = ()
+    if isinstance(function, partial):
+        held = function.args, function.keywords
+    elif inspect.isfunction(function):
+        held = inspect.getclosurevars(function).nonlocals
+    if traced(held):
+        raise ArgumentError(
+            "`function` must not hold traced numbers, whose derivatives would be lost, "
+            "but does. Write a subclass of `AbstractPulse` with them as attributes."
+        )
     return function
 
 
@@ -149,7 +162,8 @@ class CustomPulse(AbstractPulse):
     """A function of the user.
 
     Attributes:
-        function: Maps times in seconds to values, elementwise, by `jax.numpy`.
+        function: Maps times in seconds to values, elementwise, by `jax.numpy`. To vary
+            numbers in it under `jit` or `grad`, write a subclass of `AbstractPulse`.
         frequency: A typical frequency in Hz: it sets the phase delays of mode sources
             and the default grid.
         length: Time in seconds after which the function is negligible.

@@ -20,7 +20,7 @@ from .._checks import (
 from ..grid import AXES, Box, Grid
 from ._boundaries import PEC
 from ._boxes import cells_of
-from ._canvas import Canvas, is_zero, shared
+from ._canvas import Canvas, is_zero
 from ._combinations import covered_by_each
 from ._components import CYLINDRICAL_AXES, CYLINDRICAL_NAMES
 from ._dispersion import Dispersion, metallic as is_metallic
@@ -128,7 +128,8 @@ def rasterise(
             of a full tensor where interfaces lie askew. With a tensor among the
             materials it is `"polarised"` instead of `"volume"`. Or `"staircase"`: a
             cell is of the material that has the largest part of it, in all properties;
-            where a flat face halves those of a field along it, of both. This serves
+            where a flat face halves those of a field along it, of both. Pieces of equal
+            materials count as one; of traced ones, if they are one object. This serves
             metals with poles best, and has no derivatives by shapes.
         askew: For each axis the first cell and one past the last of a box that holds
             all entries of a full tensor beside the diagonal, on its first nodes none.
@@ -163,7 +164,7 @@ def rasterise(
     structures, ground = painted(structures, background)
     given = [ground, *(s.material for s in structures)]
     metallic = [isinstance(one, PEC) for one in given]
-    materials = shared([Material() if isinstance(m, PEC) else m for m in given])
+    materials = [Material() if isinstance(m, PEC) else m for m in given]
     electric = [name for name in components if name[0] == "E"]
     magnetic = [name for name in components if name[0] == "H"]
     shapes = [s.shape for s in structures]
@@ -199,7 +200,8 @@ def rasterise(
         if excess is not None:
             canvas = canvas._replace(excess=excess, shares=shares)
     dispersions = canvas.dispersions(electric)
-    _review_metals(dispersions, grid.shape, axes)
+    if averaging != "staircase":
+        _review_metals(dispersions, grid.shape, axes)
     return Medium(
         permittivity=epsilon,
         permeability=canvas.everywhere("permeability", magnetic),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
@@ -11,9 +12,15 @@ from ..grid import AXES
 from ._outlines import across_of
 
 
+def as_floats(x: ArrayLike | Sequence, name: str) -> Float[Array, "..."]:
+    """Returns real numbers as one array, those of NumPy in JAX's own precision."""
+    found = real(x, name)
+    return found if isinstance(x, jax.Array) else found.astype(float)
+
+
 def as_point(x: ArrayLike | Sequence[ArrayLike], name: str, missing: float) -> Array:
     """Returns the three entries of a point; the last ones may be left out."""
-    x = jnp.atleast_1d(real(x, name))
+    x = jnp.atleast_1d(as_floats(x, name))
     if x.ndim != 1 or x.size > 3:
         raise ArgumentError(
             f"`{name}` must have 1 to 3 entries (x, y, z), but has shape {x.shape}."
@@ -40,18 +47,18 @@ def one_length(name: str) -> Callable[[ArrayLike | Sequence], Float[Array, ""]]:
 
 def as_number(x: ArrayLike | Sequence, name: str) -> Float[Array, ""]:
     """Returns one number, traced or not."""
-    return single(real(x, name), name)
+    return single(as_floats(x, name), name)
 
 
 def as_length(x: ArrayLike) -> Float[Array, ""]:
     """Returns a positive length, which may be infinite."""
-    x = real(x, "length")
+    x = as_floats(x, "length")
     return check(x, x > 0, "`length` must be positive")
 
 
 def as_vertices(x: ArrayLike | Sequence) -> Float[Array, "vertices 2"]:
     """Returns the finite corners of a polygon."""
-    x = real(x, "vertices")
+    x = as_floats(x, "vertices")
     if x.ndim != 2 or x.shape[1] != 2 or x.shape[0] < 3:
         raise ArgumentError(
             "`vertices` must have shape (n, 2) with n at least 3, but has shape "

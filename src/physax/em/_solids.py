@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, check, real, traced
+from .._checks import ArgumentError, check, traced
 from ..grid import AXES
 from ._combinations import AbstractShape
 from ._outlines import across_of
@@ -18,6 +18,7 @@ from ._sections import Cells, Cut, between, in_ball, stacked
 from ._shape_fields import (
     around,
     as_centre,
+    as_floats,
     as_length,
     check_axis,
     one_length,
@@ -25,7 +26,7 @@ from ._shape_fields import (
 
 
 def _radii(x: ArrayLike | Sequence) -> Float[Array, "3"]:
-    x = real(x, "radii")
+    x = as_floats(x, "radii")
     if x.shape != (3,):
         raise ArgumentError(f"`radii` must have shape (3,), but has shape {x.shape}.")
     good = (x > 0) & jnp.isfinite(x)
@@ -33,7 +34,7 @@ def _radii(x: ArrayLike | Sequence) -> Float[Array, "3"]:
 
 
 def _two_radii(x: ArrayLike | Sequence) -> Float[Array, "2"]:
-    x = real(x, "radii")
+    x = as_floats(x, "radii")
     if x.shape != (2,):
         raise ArgumentError(f"`radii` must have shape (2,), but has shape {x.shape}.")
     x = check(x, (x >= 0) & jnp.isfinite(x), "`radii` must be finite and at least 0")

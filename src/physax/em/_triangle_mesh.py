@@ -10,14 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from .._checks import ArgumentError, check, real, whole
+from .._checks import ArgumentError, check, whole
 from ._combinations import AbstractShape
 from ._overlap import Intervals
 from ._sections import place_of_cut, shape_of
+from ._shape_fields import as_floats
 
 
 def _vertices(x: ArrayLike | Sequence) -> Float[Array, "vertices 3"]:
-    x = real(x, "vertices")
+    x = as_floats(x, "vertices")
     if x.ndim != 2 or x.shape[1] != 3:
         raise ArgumentError(
             f"`vertices` must have shape (n, 3), but has shape {x.shape}."

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any
 
 import equinox as eqx
@@ -198,11 +199,11 @@ def _numbers(x, name: str) -> np.ndarray:
 
 def _reals(x, name: str) -> np.ndarray:
     values = _numbers(x, name)
-    if values.dtype.kind != "f":
+    if values.dtype.kind == "c":
         raise ArgumentError(
             f"`{name}` must be real numbers, but has dtype {values.dtype}."
         )
-    return values
+    return values.astype(float)
 
 
 def _checked(x, name: str, check_finite: bool):
@@ -299,7 +300,7 @@ def _errors(sigma, ydata) -> tuple[Any, Callable]:
     """Returns what goes with the data, and the residual that reads it."""
     if sigma is None:
         return None, _residual
-    if isinstance(sigma, float | int | Sequence):
+    if isinstance(sigma, Real | Sequence):
         # Numbers of Python have the precision of the data.
         sigma = _reals(sigma, "sigma").astype(ydata.dtype)
     sigma = np.asarray(_checked(sigma, "sigma", True))
