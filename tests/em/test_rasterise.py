@@ -310,6 +310,12 @@ def test_faces_in_the_middle_of_cells_move_alike():
     found = np.asarray(rasterise(sheet, GRID, None, HZ, "staircase").permittivity["Ey"])
     assert set(np.unique(found)) == {1.0, 12.25}
     np.testing.assert_array_equal(found, found[:, ::-1])
+    # What is painted last gets the cells, equal to the ground or not.
+    assert np.sum(found[10] > 1) == 8
+    for trench in (1.0, 1.0001):
+        cut = [*sheet, Structure(Box((0, 0), (1, 100 * NANO)), Material(trench))]
+        found = rasterise(cut, GRID, None, HZ, "staircase").permittivity["Ey"]
+        assert np.sum(np.asarray(found)[10] > 2) == 6
 
 
 @pytest.mark.parametrize("high", [320 * NANO, 420 * NANO])

@@ -173,22 +173,37 @@ def _largest(
         places.setdefault(id(material), []).append(i)
     each = jnp.stack([reduce(add, (parts[i] for i in own)) for own in places.values()])
     tied = each > jnp.max(each, axis=0) - _TIED
-    count = len(each)
-    last = count - 1 - jnp.argmax(tied[::-1], axis=0)
-    alone = last == jnp.arange(count).reshape(-1, *(1,) * last.ndim)
-    goes_on = jnp.ones((), bool)
-    if axis is not None and each.shape[axis + 1] > 1:
-        row = jnp.moveaxis(each, axis + 1, -1)
-        alike = jnp.all(jnp.abs(jnp.diff(row)) < _TIED, axis=0)
-        before, after = ((0, 0),) * (alike.ndim - 1), ((1, 0), (0, 1))
-        either = [jnp.pad(alike, (*before, width)) for width in after]
-        goes_on = jnp.moveaxis(either[0] | either[1], -1, axis)
-    share = jnp.where(goes_on, tied / jnp.sum(tied, axis=0), alone).astype(each.dtype)
+    # Which piece of each was painted last in a cell.
+    painted = [jnp.where(part > _TIED, i, -1) for i, part in enumerate(parts)]
+    latest = [reduce(jnp.maximum, (painted[i] for i in own)) for own in places.values()]
+    last = jnp.argmax(jnp.where(tied, jnp.stack(latest), -2), axis=0)
+    alone = last == jnp.arange(len(each)).reshape(-1, *(1,) * last.ndim)
+    level = jnp.ones((), bool) if axis is None else goes_on(each, axis, _TIED)
+    share = jnp.where(level, tied / jnp.sum(tied, axis=0), alone).astype(each.dtype)
     given = {}
     for own, mine in zip(places.values(), share, strict=True):
         first = jnp.argmax(jnp.stack([parts[i] for i in own]), axis=0)
         given |= {i: jnp.where(first == k, mine, 0) for k, i in enumerate(own)}
     return [given[i] for i in range(len(parts))]
+
+
+def goes_on(each: Array, axis: int, limit: float) -> Array:
+    """Returns which samples are among three in a row that are alike.
+
+    So are those on a face along the row, but not those of a sheet across it.
+
+    Args:
+        each: Kinds of parts of cells, by kind.
+        axis: Of the row.
+        limit: Above any difference of those that are alike.
+    """
+    row = jnp.moveaxis(each, axis + 1, -1)
+    ends = [(0, 0)] * (row.ndim - 1) + [(1, 1)]
+    row = jnp.pad(row, ends, mode="edge")
+    alike = jnp.all(jnp.abs(jnp.diff(row)) < limit, axis=0)
+    middle = jnp.pad(alike[..., 1:] & alike[..., :-1], ends[1:])
+    near = middle[..., :-2] | middle[..., 1:-1] | middle[..., 2:]
+    return jnp.moveaxis(near, -1, axis)
 
 
 def _around(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
-from .._checks import ArgumentError, between, single, traced, whole
+from .._checks import ArgumentError, real, single, traced, whole
 from .._loop import divisor_near, iterate
 from ..grid import Layout
 from ._monitors import AbstractSpectralMonitor
@@ -25,8 +25,11 @@ def _threshold(x: Any) -> float:
             "`threshold` must be known, but is traced: make the `Decay` outside of "
             "`jit`."
         )
-    single(between("threshold", 0.0, 1.0)(x), "threshold")
-    return float(x)
+    single(real(x, "threshold"), "threshold")
+    value = float(x)
+    if not 0 < value < 1:
+        raise ArgumentError(f"`threshold` must lie in (0, 1), but is {value:g}.")
+    return value
 
 
 class Decay(eqx.Module):

@@ -20,7 +20,7 @@ from .._checks import (
 from ..grid import AXES, Box, Grid
 from ._boundaries import PEC
 from ._boxes import cells_of
-from ._canvas import Canvas, is_zero
+from ._canvas import Canvas, goes_on, is_zero
 from ._combinations import covered_by_each
 from ._components import CYLINDRICAL_AXES, CYLINDRICAL_NAMES
 from ._dispersion import Dispersion, metallic as is_metallic
@@ -277,27 +277,19 @@ def _review_metals(
             for name, part in parts.items():
                 whole = filled.setdefault(name, np.zeros(shape))
                 whole[cells_of(one.box)] += np.asarray(part)
-    cut = [_cut(part, axes.index(n[1])) for n, part in filled.items() if n[1] in axes]
-    if count := sum(cut):
+    count = 0
+    for name, part in filled.items():
+        if name[1] in axes:
+            cut = np.abs(part - 0.5) < 0.5 - _SLIGHT
+            along = goes_on(jnp.asarray(part)[None], axes.index(name[1]), _SLIGHT)
+            count += np.sum(cut & ~np.asarray(along))
+    if count:
         warn(
             f"A metal with poles is averaged by volume at {count} samples that its "
             "surface cuts, of fields across it: their permittivity is near 0 at some "
             "frequency, so that they absorb too much. Take `averaging='staircase'`, "
             "unless derivatives by its shape are wanted, or put flat faces on nodes."
         )
-
-
-def _cut(part: np.ndarray, axis: int) -> int:
-    """Counts samples of a field across the surface of what fills parts of cells.
-
-    A surface along the field cuts more than two cells in a row alike.
-    """
-    part = np.moveaxis(part, axis, -1)
-    ends = [(0, 0)] * (part.ndim - 1) + [(1, 1)]
-    alike = np.abs(np.diff(np.pad(part, ends, mode="edge"))) < _SLIGHT
-    middle = np.pad(alike[..., 1:] & alike[..., :-1], ends)
-    along = middle[..., :-2] | middle[..., 1:-1] | middle[..., 2:]
-    return int(np.sum((np.abs(part - 0.5) < 0.5 - _SLIGHT) & ~along))
 
 
 def _uncoupled(value: Array, electric: Sequence[str]) -> Array:
