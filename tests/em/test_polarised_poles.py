@@ -129,3 +129,22 @@ def test_frequencies_that_cannot_serve_are_refused():
         options = {"averaging": "polarised", "frequency": FREQUENCY, **options}
         with pytest.raises(ArgumentError, match=message):
             em.rasterise(structures, GRID, components=HZ, **options)
+
+
+@pytest.mark.filterwarnings("ignore:A metal with poles is averaged by volume")
+def test_metals_stay_averaged_by_volume():
+    gold = em.Material(poles=em.Drude(2e15, 2e13))
+    alone, other = (
+        em.rasterise([em.Structure(DISC, gold)], GRID, None, HZ, "polarised", **options)
+        for options in ({"frequency": FREQUENCY}, {})
+    )
+    assert eqx.tree_equal(alone, other)
+    mixed = painted((GLASS, gold), HZ, averaging="polarised", frequency=FREQUENCY)
+    want = painted((GLASS, gold), HZ)
+    fractions = [
+        one.fraction["Ex"]
+        for medium in (mixed, want)
+        for one in medium.dispersions
+        if isinstance(one.poles[0], em.Drude)
+    ]
+    np.testing.assert_allclose(*fractions, atol=1e-12)

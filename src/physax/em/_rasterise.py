@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, get_args
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
@@ -232,8 +233,11 @@ def _excess(
             "but one does. Leave it out: poles are then averaged by volume."
         )
     with at_once((f, [one.poles for one in materials])):
-        added = [jnp.real(susceptibility(one.poles, f)) for one in materials]
-        return [jnp.maximum(x, 0) for x in added]
+        found = [jnp.real(susceptibility(one.poles, f)) for one in materials]
+        added = [jnp.maximum(x, 0) for x in found]
+    if not traced(added) and not np.any(np.asarray(added)):
+        return None
+    return added
 
 
 def _check_around_metal(
@@ -281,8 +285,9 @@ def _review_metals(
     for name, part in filled.items():
         if name[1] in axes:
             cut = np.abs(part - 0.5) < 0.5 - _SLIGHT
-            along = goes_on(jnp.asarray(part)[None], axes.index(name[1]), _SLIGHT)
-            count += np.sum(cut & ~np.asarray(along))
+            with jax.ensure_compile_time_eval():
+                row = goes_on(jnp.asarray(part)[None], axes.index(name[1]), _SLIGHT)
+            count += np.sum(cut & ~np.asarray(row))
     if count:
         warn(
             f"A metal with poles is averaged by volume at {count} samples that its "
