@@ -17,7 +17,7 @@ FREQUENCY = 2e14
 HZ, EZ = ("Hz", "Ex", "Ey"), ("Ez", "Hx", "Hy")
 GRID = Grid.uniform((24, 20), CELL)
 DENSE = em.Material(1.5, poles=em.Lorentz(6.0, 8e14, 1e12))
-GLASS = em.Material(1.2, poles=(em.Lorentz(0.5, 1e15), em.Debye(0.3, 1e-16)))
+GLASS = em.Material(1.2, poles=(em.Lorentz(0.5, 1e15), em.Debye(0.3, 1e-17)))
 DISC = em.Circle((11.32 * CELL, 9.74 * CELL), 5.23 * CELL)
 BLOCK = em.Box.from_corners((0.0, 0.0), (12.4 * CELL, 1.0))
 
@@ -148,3 +148,36 @@ def test_metals_stay_averaged_by_volume():
         if isinstance(one.poles[0], em.Drude)
     ]
     np.testing.assert_allclose(*fractions, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:Dispersion 0 should end before the absorbing")
+@pytest.mark.parametrize("thickness", [5e-9, 20e-9])
+def test_films_within_a_cell_have_fractions(thickness):
+    silica, film = em.library("SiO2"), em.Material(4.0)
+    layers = [
+        em.Structure(em.Box.from_corners((-9.0, -9.0), (9.0, 2e-9)), silica),
+        em.Structure(em.Box.from_corners((-9.0, 2e-9), (9.0, 2e-9 + thickness)), film),
+    ]
+    sim = em.scene(
+        layers,
+        (2e-6, 1.5e-6),
+        [1.5e-6, 1.6e-6],
+        polarisation="Hz",
+        averaging="polarised",
+        spacing=40e-9,
+    )
+    (one,) = sim.medium.dispersions
+    assert min(float(np.min(part)) for part in one.fraction.values()) >= 0
+
+
+def test_lossy_media_stay_averaged_by_volume():
+    lossy = em.Material(2.0, poles=em.Lorentz(2.0, 4e14, 2e14))
+    disc = [em.Structure(DISC, lossy)]
+    alone = em.rasterise(disc, GRID, None, HZ, "polarised", frequency=FREQUENCY)
+    other = em.rasterise(disc, GRID, None, HZ, "polarised")
+    assert eqx.tree_equal(alone, other)
+
+
+def test_one_medium_everywhere_is_a_number():
+    medium = em.rasterise([], GRID, GLASS, HZ, "polarised", frequency=FREQUENCY)
+    assert medium.permittivity == pytest.approx(1.2)

@@ -68,7 +68,7 @@ class Canvas(NamedTuple):
         values = [_along(getattr(m, name), component) for m in self.materials]
         pairs = zip(values, self.metallic, strict=True)
         others = [value for value, metal in pairs if not metal] or values[:1]
-        if _all_equal(others):
+        if all_equal(others):
             return others[0]
         parts = self.parts(component)
         if any(self.metallic):
@@ -89,7 +89,7 @@ class Canvas(NamedTuple):
         values = {c: self.painted(name, c) for c in names}
         # Without a component of its kind, a property does not matter.
         one = list(values.values()) or [_along(getattr(self.materials[0], name), "Ex")]
-        return one[0] if _all_equal(one) else values
+        return one[0] if all_equal(one) else values
 
     def losses(self, name: str, names: Sequence[str]) -> Property | None:
         """Returns the same of a conductivity, `None` where there is none."""
@@ -287,7 +287,7 @@ def is_zero(value: Float[Array, ""]) -> bool:
     return not isinstance(value, jax.core.Tracer) and float(value) == 0
 
 
-def _all_equal(values: Sequence[Array]) -> bool:
+def all_equal(values: Sequence[Array]) -> bool:
     """Whether the values are scalars known now, and all the same."""
     first = values[0]
     if all(value is first for value in values) and first.ndim == 0:

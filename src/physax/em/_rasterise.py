@@ -21,7 +21,7 @@ from .._checks import (
 from ..grid import AXES, Box, Grid
 from ._boundaries import PEC
 from ._boxes import cells_of
-from ._canvas import Canvas, goes_on, is_zero
+from ._canvas import Canvas, all_equal, goes_on, is_zero
 from ._combinations import covered_by_each
 from ._components import CYLINDRICAL_AXES, CYLINDRICAL_NAMES
 from ._dispersion import Dispersion, metallic as is_metallic
@@ -137,8 +137,8 @@ def rasterise(
             Needed where shapes are traced and design regions lie beside them; else the
             smallest one is found, or, of traced shapes, the whole grid taken.
         frequency: In Hz, one at which cells that are `"polarised"` have the average of
-            all of the permittivity, what poles add included, as far as that is
-            positive. Without it poles are averaged by volume.
+            all of the permittivity, what poles add included, in materials where that
+            is positive and the loss is below 1 %. Else poles are averaged by volume.
 
     Returns:
         The medium. A property that is the same everywhere is a scalar (a conductivity
@@ -187,7 +187,7 @@ def rasterise(
     epsilon, beside = {}, ()
     if not tensors:
         epsilon = canvas.everywhere("permittivity", electric)
-    uneven = isinstance(epsilon, dict) or excess is not None
+    uneven = isinstance(epsilon, dict) or not all_equal(excess or [jnp.zeros(())])
     if tensors or (averaging == "polarised" and uneven):
         if axes == CYLINDRICAL_AXES:
             raise ArgumentError(
@@ -233,11 +233,21 @@ def _excess(
             "but one does. Leave it out: poles are then averaged by volume."
         )
     with at_once((f, [one.poles for one in materials])):
-        found = [jnp.real(susceptibility(one.poles, f)) for one in materials]
-        added = [jnp.maximum(x, 0) for x in found]
+        added = [_gained(one, f) for one in materials]
     if not traced(added) and not np.any(np.asarray(added)):
         return None
     return added
+
+
+# Loss over permittivity up to which poles may be left out of single cells.
+_CLEAR = 1e-2
+
+
+def _gained(material: Material, frequency: Array) -> Array:
+    """Returns what poles add to a permittivity, 0 if that is negative or lossy."""
+    chi = susceptibility(material.poles, frequency)
+    clear = jnp.imag(chi) <= _CLEAR * (material.permittivity + jnp.real(chi))
+    return jnp.where(clear, jnp.maximum(jnp.real(chi), 0), 0)
 
 
 def _check_around_metal(

@@ -84,24 +84,41 @@ def _frame_of(normal: list[Array]) -> Tensor:
     ]
 
 
+def _painted(parts: Sequence[Array], own: Sequence[Array]) -> Array:
+    return reduce(add, map(mul, parts, own))
+
+
+def _of_layers(
+    parts: Sequence[Array], values: Sequence[Array], normal: list[Array], sharp: Array
+) -> Tensor:
+    """Returns the inverse permittivity of isotropic media by their parts of a cell."""
+    along = 1 / _painted(parts, values)
+    across = _painted(parts, [1 / value for value in values])
+    # Between parallel faces in one cell no normal is known: the mean.
+    gap = jnp.where(sharp, across - along, 0)
+    return [
+        [gap * x * y + (along if i == j else 0) for j, y in enumerate(normal)]
+        for i, x in enumerate(normal)
+    ]
+
+
 @eqx.filter_jit
 def _inverses(
     shapes: Sequence[AbstractShape],
-    values: Sequence[Array],
+    sets: Sequence[Sequence[Array]],
     samples: list[list[Intervals | None]],
     ndim: int,
-) -> list[Tensor]:
-    """Returns the inverse permittivity around samples, averaged over their cells.
+) -> list[list[Tensor]]:
+    """Returns inverse permittivities around samples, averaged over their cells.
 
-    One loop over the kinds of samples: the formulas are long to compile.
+    One loop over the kinds of samples: the formulas are long to compile. The normals
+    are those of the first set of values; more than one are for isotropic media.
     """
+    values = sets[0]
     tensors = [_as_tensor(value) for value in values]
     traces = [jnp.stack([own[k][k] for k in range(3)]).mean() for own in tensors]
 
-    def painted(parts: Sequence[Array], own: Sequence[Array]) -> Array:
-        return reduce(add, map(mul, parts, own))
-
-    def one(cells) -> Tensor:
+    def one(cells) -> list[Tensor]:
         def mean(offsets: Array):
             moved = [
                 None if c is None else Intervals(c.position + x, c.below, c.above)
@@ -110,7 +127,7 @@ def _inverses(
             found = covered_by_each(shapes, moved)
             ground, seen = visible(lax.optimization_barrier(found))
             parts = [ground, *seen]
-            return painted(parts, traces), parts
+            return _painted(parts, traces), parts
 
         # Gradients of the order of 1 keep float32 from overflow.
         present = [jnp.min(c.below + c.above) for c in cells if c is not None]
@@ -131,22 +148,15 @@ def _inverses(
         normal += [jnp.zeros_like(length)] * (3 - ndim)
         normal[0] = jnp.where(sharp, normal[0], 1)
         if all(value.ndim == 0 for value in values):
-            along = 1 / painted(parts, values)
-            across = painted(parts, [1 / value for value in values])
-            # Between parallel faces in one cell no normal is known: the mean.
-            gap = jnp.where(sharp, across - along, 0)
-            return [
-                [gap * x * y + (along if i == j else 0) for j, y in enumerate(normal)]
-                for i, x in enumerate(normal)
-            ]
+            return [_of_layers(parts, own, normal, sharp) for own in sets]
         frame = _frame_of(normal)
         joints = [_joint(_turned(frame, tensor)) for tensor in tensors]
         tau = [
-            [painted(parts, [own[i][j] for own in joints]) for j in range(3)]
+            [_painted(parts, [own[i][j] for own in joints]) for j in range(3)]
             for i in range(3)
         ]
         across = [list(column) for column in zip(*frame, strict=True)]
-        return _turned(across, _inverse_of_joint(tau))
+        return [_turned(across, _inverse_of_joint(tau))]
 
     stacked = jax.tree.map(lambda *x: jnp.stack(x), *samples)
     found = lax.map(one, stacked)
@@ -204,21 +214,25 @@ def polarised(
         staggers.append((0.0,) * grid.ndim)
     samples = [control_volumes(grid, stagger) for stagger in staggers]
     whole = values if excess is None else list(map(add, values, excess))
-    inverses = _inverses(shapes, whole, samples, grid.ndim)
-    nodes = inverses[-1]
+    sets = [whole] if excess is None else [whole, values]
+    inverses = _inverses(shapes, sets, samples, grid.ndim)
+    nodes = inverses[-1][0]
     entries = {
         pair: jnp.broadcast_to(
             nodes[AXES.index(pair[0])][AXES.index(pair[1])], grid.shape
         )
         for pair in pairs
     }
-    found, shares = _on_diagonal(inverses, names, grid), {}
-    if excess is not None:
-        rest = _inverses(shapes, values, samples, grid.ndim)
-        for name, still in _on_diagonal(rest, names, grid).items():
+    found, shares = {}, {}
+    for name, (tensor, *rest) in zip(names, inverses, strict=False):
+        k = AXES.index(name[1])
+        found[name] = jnp.broadcast_to(1 / tensor[k][k], grid.shape)
+        for still in rest:
             near = _next_to(name, entries, found[name])
-            shares[name] = jnp.where(near, 0, found[name] - still)
-            found[name] = jnp.where(near, found[name], still)
+            apart = jnp.broadcast_to(1 / still[k][k], grid.shape)
+            # With one normal for both no less than rounding below 0.
+            shares[name] = jnp.where(near, 0, jnp.maximum(found[name] - apart, 0))
+            found[name] = jnp.where(near, found[name], apart)
     if not pairs:
         return found, (), shares
     if askew is None:
@@ -232,17 +246,6 @@ def polarised(
     factor = allowed(OffDiagonal(box, cut), found)
     beside = OffDiagonal(box, {pair: x * factor for pair, x in cut.items()})
     return found, (beside,), shares
-
-
-def _on_diagonal(
-    inverses: list[Tensor], names: Sequence[str], grid: Grid
-) -> dict[str, Array]:
-    """Returns the permittivity of each component, of inverses at their samples."""
-    found = {}
-    for name, tensor in zip(names, inverses, strict=False):
-        k = AXES.index(name[1])
-        found[name] = jnp.broadcast_to(1 / tensor[k][k], grid.shape)
-    return found
 
 
 def _next_to(name: str, entries: dict[str, Array], permittivity: Array) -> Array:
