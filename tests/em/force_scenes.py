@@ -47,3 +47,8 @@ def between(low, high):
     """A box between two nodes."""
     low, high = np.array(low) * CELL, np.array(high) * CELL
     return em.ForceMonitor((low + high) / 2, high - low, FREQUENCY)
+
+
+def of(result):
+    """Returns the force of a result as an array."""
+    return np.array([float(result.force[axis][0]) for axis in "xy"])

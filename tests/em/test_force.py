@@ -20,6 +20,7 @@ from tests.em.force_scenes import (
     PULSE,
     block,
     box,
+    of,
     scene,
 )
 
@@ -44,10 +45,6 @@ def stress(fields, low, high):
         along(xy[x1, y]) - along(xy[x0, y]) + along(yy[x, y1]) - along(yy[x, y0]),
     )
     return np.array(force) * EPSILON_0 / 2
-
-
-def of(result):
-    return np.array([float(result.force[axis][0]) for axis in "xy"])
 
 
 @pytest.mark.slow

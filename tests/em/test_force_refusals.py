@@ -17,6 +17,7 @@ from tests.em.force_scenes import (
     between,
     block,
     box,
+    of,
     scene,
 )
 
