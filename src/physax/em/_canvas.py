@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from math import prod
-from operator import add, mul
+from operator import add
 from typing import NamedTuple, TypeVar
 
 import jax
@@ -25,6 +25,7 @@ from ._nonlinear import COEFFICIENTS, Nonlinearity
 from ._overlap import control_volumes
 from ._poles import AbstractPole
 from ._shapes import AbstractShape
+from ._subpixel import mean_of
 from ._visible import visible
 
 
@@ -74,7 +75,7 @@ class Canvas(NamedTuple):
         if any(self.metallic):
             mean = _around(parts, values, self.metallic, others[0])
             return jnp.broadcast_to(mean, self.grid.shape)
-        return jnp.broadcast_to(reduce(add, map(mul, parts, values)), self.grid.shape)
+        return jnp.broadcast_to(mean_of(parts, values), self.grid.shape)
 
     def metal(self, names: Sequence[str]) -> Metal:
         """Returns what perfect metal leaves open."""
@@ -115,12 +116,12 @@ class Canvas(NamedTuple):
         if any(self.metallic):
             return _around(parts, own, self.metallic, jnp.zeros(()))
         if self.excess is not None and self.shares is not None:
-            mean = reduce(add, map(mul, parts, self.excess))
+            mean = mean_of(parts, self.excess)
             factor = self.shares[component] / jnp.where(mean > 0, mean, 1)
             factor = jnp.where(mean > 0, factor, 1)
             pairs = zip(own, self.excess, strict=True)
             own = [x * jnp.where(added > 0, factor, 1) for x, added in pairs]
-        return reduce(add, map(mul, parts, own))
+        return mean_of(parts, own)
 
     def powers(self, names: Sequence[str]) -> tuple[Nonlinearity, ...]:
         """Returns nonlinear answers in the smallest box that holds them."""

@@ -165,7 +165,7 @@ def rasterise(
     structures, ground = painted(structures, background)
     given = [ground, *(s.material for s in structures)]
     metallic = [isinstance(one, PEC) for one in given]
-    materials = [Material() if isinstance(m, PEC) else m for m in given]
+    materials = [Material() if isinstance(one, PEC) else one for one in given]
     electric = [name for name in components if name[0] == "E"]
     magnetic = [name for name in components if name[0] == "H"]
     shapes = [s.shape for s in structures]
@@ -187,8 +187,8 @@ def rasterise(
     epsilon, beside = {}, ()
     if not tensors:
         epsilon = canvas.everywhere("permittivity", electric)
-    uneven = isinstance(epsilon, dict) or not all_equal(excess or [jnp.zeros(())])
-    if tensors or (averaging == "polarised" and uneven):
+    even = not isinstance(epsilon, dict) and (excess is None or all_equal(excess))
+    if tensors or (averaging == "polarised" and not even):
         if axes == CYLINDRICAL_AXES:
             raise ArgumentError(
                 "`averaging` must be 'volume', and `permittivity` one number or three, "
@@ -232,7 +232,7 @@ def _excess(
             "`frequency` must be given where no permittivity differs along the axes, "
             "but one does. Leave it out: poles are then averaged by volume."
         )
-    with at_once((f, [one.poles for one in materials])):
+    with at_once((f, materials)):
         added = [_gained(one, f) for one in materials]
     if not traced(added) and not np.any(np.asarray(added)):
         return None

@@ -84,7 +84,8 @@ def _frame_of(normal: list[Array]) -> Tensor:
     ]
 
 
-def _painted(parts: Sequence[Array], own: Sequence[Array]) -> Array:
+def mean_of(parts: Sequence[Array], own: Sequence[Array]) -> Array:
+    """Returns the mean of values over cells, by the part that each fills."""
     return reduce(add, map(mul, parts, own))
 
 
@@ -92,8 +93,8 @@ def _of_layers(
     parts: Sequence[Array], values: Sequence[Array], normal: list[Array], sharp: Array
 ) -> Tensor:
     """Returns the inverse permittivity of isotropic media by their parts of a cell."""
-    along = 1 / _painted(parts, values)
-    across = _painted(parts, [1 / value for value in values])
+    along = 1 / mean_of(parts, values)
+    across = mean_of(parts, [1 / value for value in values])
     # Between parallel faces in one cell no normal is known: the mean.
     gap = jnp.where(sharp, across - along, 0)
     return [
@@ -127,7 +128,7 @@ def _inverses(
             found = covered_by_each(shapes, moved)
             ground, seen = visible(lax.optimization_barrier(found))
             parts = [ground, *seen]
-            return _painted(parts, traces), parts
+            return mean_of(parts, traces), parts
 
         # Gradients of the order of 1 keep float32 from overflow.
         present = [jnp.min(c.below + c.above) for c in cells if c is not None]
@@ -152,7 +153,7 @@ def _inverses(
         frame = _frame_of(normal)
         joints = [_joint(_turned(frame, tensor)) for tensor in tensors]
         tau = [
-            [_painted(parts, [own[i][j] for own in joints]) for j in range(3)]
+            [mean_of(parts, [own[i][j] for own in joints]) for j in range(3)]
             for i in range(3)
         ]
         across = [list(column) for column in zip(*frame, strict=True)]
