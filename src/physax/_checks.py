@@ -2,8 +2,8 @@
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from numbers import Integral, Number
 from typing import Any
@@ -40,43 +40,27 @@ def warn(message: str, category: type[Warning] = PhysaxWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-@contextmanager
-def written_for_jax(name: str) -> Iterator[None]:
-    """Explains what a function of the user cannot do while it is traced.
-
-    Args:
-        name: What the user calls it.
-
-    Raises:
-        ArgumentError: If it hands a traced value to NumPy or Python, or decides by one.
-    """
-    try:
-        yield
-    except jax.errors.TracerArrayConversionError as error:
-        raise ArgumentError(
-            f"`{name}` must be written with `jax.numpy`, but hands its arguments to "
-            "NumPy: replace `np.` in it by `jnp.`."
-        ) from error
-    except jax.errors.TracerBoolConversionError as error:
-        raise ArgumentError(
-            f"`{name}` must be one formula for all values, but decides by one: replace "
-            "`if`, `and` and the like in it by `jnp.where`."
-        ) from error
-    except (
-        jax.errors.ConcretizationTypeError,
-        jax.errors.NonConcreteBooleanIndexError,
-        jax.errors.TracerIntegerConversionError,
-    ) as error:
-        raise ArgumentError(
-            f"`{name}` must need no value as a Python number or as the size of an "
-            "array, but does: replace `math.`, `float`, `int` and `.item()` in it by "
-            "`jax.numpy`, and masks by `jnp.where`."
-        ) from error
-
-
 def traced(x: PyTree) -> bool:
     """Whether any value in a tree is not known while a function is traced."""
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(x))
+
+
+def refuse_traced(x: PyTree, name: str, remedy: str) -> None:
+    """Refuses what is not known while a function is traced.
+
+    Args:
+        x: The value.
+        name: What the user calls it.
+        remedy: A sentence that says what to do instead.
+
+    Raises:
+        ArgumentError: If any value in it is traced.
+    """
+    if traced(x):
+        raise ArgumentError(
+            f"`{name}` must be known here, but is traced by `jit`, `vmap` or `grad`. "
+            + remedy
+        )
 
 
 def same(one: PyTree, other: PyTree) -> bool:

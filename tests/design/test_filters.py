@@ -233,7 +233,7 @@ def test_a_filter_narrower_than_a_cell_does_nothing(kind):
         ),
         (
             lambda: jax.jit(lambda r: ConicFilter(r, 1.0)(jnp.ones((5, 5))))(2.0),
-            "`radius` must be a number, but is traced",
+            "`radius` must be known here, but is traced",
         ),
     ],
 )

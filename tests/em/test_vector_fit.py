@@ -234,5 +234,5 @@ def test_two_rows_are_too_few():
 
 
 def test_a_traced_table_is_refused():
-    with pytest.raises(ArgumentError, match="`n` is traced"):
+    with pytest.raises(ArgumentError, match="`n` must be known here"):
         jax.jit(lambda n: em.fit_material(WAVES, n).rms_error)(jnp.ones(41))

@@ -120,15 +120,15 @@ FAULTS = {
     ),
     "traced size": (
         lambda: jax.jit(lambda x: scene(size=(x, 1e-6)).medium)(1e-6),
-        "`size` must be known while a function is traced, .* Make the scene outside",
+        "`size` must be known here, but is traced .* Make the scene outside",
     ),
     "traced wavelengths": (
         lambda: jax.jit(lambda x: em.scene([], (1e-6,), x).medium)(1.5e-6),
-        "`wavelengths` must be known while a function is traced",
+        "`wavelengths` must be known here, but is traced",
     ),
     "traced spacing": (
         lambda: jax.jit(lambda x: scene(spacing=x).medium)(2e-8),
-        "`spacing` must be known while a function is traced",
+        "`spacing` must be known here, but is traced",
     ),
     "spacing of a scene": (
         lambda: scene(spacing=(2e-8, 2e-8)),

@@ -124,7 +124,7 @@ def test_intervals_of_a_batch_are_students_of_each_fit(plain):
 
 
 def test_intervals_of_traced_fits_are_refused(plain):
-    message = "`result` must be known where .* outside of `jit` and `vmap`, of the"
+    message = "`result` must be known here, .* outside, of the"
     with pytest.raises(ArgumentError, match=message):
         jax.vmap(lambda fit: confidence_intervals(fit).low)(plain)
 

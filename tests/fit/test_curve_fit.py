@@ -146,8 +146,9 @@ def test_traced_numbers_are_refused(name):
         f = decay if name else lambda x, a, b, c: decay(x, a * one, b, c)
         return inspect.unwrap(curve_fit)(f, **options)[0]
 
-    what = f"`{name}`" if name else "its result"
-    message = f"`curve_fit` must be called outside .* but {what} is traced. Use `least"
+    message = (
+        f"`{name or 'f'}` must be known here, but is traced .* Use `least_squares`"
+    )
     with pytest.raises(ArgumentError, match=message):
         fitted(given.get(name, 1.0))
 

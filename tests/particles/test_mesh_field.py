@@ -274,6 +274,6 @@ def test_bad_arguments_are_refused():
     with pytest.raises(PhysaxError, match=r"must have 2 coordinates, .* \(3,\)"):
         MeshField(mesh, np.zeros(14)).start(jnp.zeros(3))
     with pytest.raises(
-        PhysaxError, match="`mesh` must be known where slopes are fitted"
+        PhysaxError, match="`mesh` must be known here, .* `constant=True`"
     ):
         jax.jit(lambda mesh: CellField(mesh, jnp.zeros(n)).values)(mesh)

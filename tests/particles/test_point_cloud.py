@@ -142,5 +142,5 @@ def test_bad_clouds_are_refused(points, values, neighbours, message):
 
 
 def test_traced_points_are_refused():
-    with pytest.raises(PhysaxError, match="`points` must be known .* outside `jit`"):
+    with pytest.raises(PhysaxError, match="`points` must be known here, .* outside"):
         jax.jit(lambda p: PointCloud(p, jnp.zeros(3)).points)(jnp.zeros((3, 2)))

@@ -236,7 +236,7 @@ def test_arguments_of_another_kind_are_refused(changed, message):
         ),
         (
             lambda: jax.jit(lambda a: GriddedField(np.ones(5), [a]).values)(NODES),
-            r"`axes\[0\]` must be known when the field is made, but is traced",
+            r"`axes\[0\]` must be known here, but is traced",
         ),
     ],
 )

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.fft
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, refuse_traced
 from ._boundaries import (
     Boundary,
     Renormalise,
@@ -28,10 +28,7 @@ from ._boundaries import (
 
 def known_length(x: Any, name: str) -> float:
     """Returns a length that is known before compiling, checking that it is positive."""
-    if isinstance(x, jax.core.Tracer):
-        raise ArgumentError(
-            f"`{name}` must be a number, but is traced: the size of arrays follows it."
-        )
+    refuse_traced(x, name, "Close over a number: the size of arrays follows it.")
     value = float(x)
     if not (value > 0 and math.isfinite(value)):
         raise ArgumentError(f"`{name}` must be positive and finite, but is {value:g}.")

@@ -7,7 +7,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import ArrayLike, Float, Inexact, Num
 
-from .._checks import ArgumentError, traced
+from .._checks import ArgumentError, refuse_traced
 from ..runtime import Progress
 from ..runtime._progress import show_progress
 
@@ -96,11 +96,8 @@ def extrapolate(
             values are not finite, come back, no longer change, or, where the order is
             to be observed, do not come closer to each other.
     """
-    if traced((resolutions, values)):
-        raise ArgumentError(
-            "`values` must be known, but are traced: call `extrapolate` outside of "
-            "`jit`."
-        )
+    refuse_traced(resolutions, "resolutions", "Call `extrapolate` outside.")
+    refuse_traced(values, "values", "Call `extrapolate` outside.")
     r, f = np.asarray(resolutions, float), np.asarray(values)
     _check_count(r, order)
     if f.shape[:1] != r.shape:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._checks import ArgumentError, refuse_text, traced, warn
+from .._checks import ArgumentError, refuse_text, refuse_traced, traced, warn
 from ..grid import Box, Grid
 from ._boundaries import Boundaries, layer_cells
 from ._components import Components
@@ -178,11 +178,11 @@ def build_frame(grid: Grid, boundaries: Boundaries, components: Components) -> F
         ArgumentError: If the grid is traced: where things lie must be known before the
             program is compiled.
     """
-    if traced((*grid.widths, *grid.origin)):
-        raise ArgumentError(
-            "`grid` must be known before compilation, but is traced. Build the "
-            "`Simulation` outside `jit` and replace its traced leaves inside."
-        )
+    refuse_traced(
+        (*grid.widths, *grid.origin),
+        "grid",
+        "Build the `Simulation` outside and replace its traced leaves inside.",
+    )
     nodes = []
     for axis in range(grid.ndim):
         width = np.asarray(grid.widths[axis], np.float64)

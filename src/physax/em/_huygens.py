@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Complex
 
-from .._checks import ArgumentError, at_once, check
+from .._checks import ArgumentError, at_once, check, refuse_traced
 from ..grid import Box
 from ._boundaries import Bloch, Periodic
 from ._clock import Clock
@@ -278,11 +278,11 @@ def _box(near: NearField, key: str, frame: Frame, what: str) -> Box:
     box = []
     for axis, half in enumerate(stagger(name, frame.ndim)):
         wanted = near.coordinates[key][axis]
-        if isinstance(wanted, jax.core.Tracer):
-            raise ArgumentError(
-                f"`near` of {what} must be known before compilation, but is traced. "
-                "Build the `Simulation` outside and replace `near.values` inside."
-            )
+        refuse_traced(
+            wanted,
+            "near.coordinates",
+            f"For {what} build the `Simulation` outside and replace `near.values`.",
+        )
         wanted = np.asarray(wanted, np.float64)
         points = frame.positions(axis, half)
         low = int(np.argmin(np.abs(points - wanted[0])))

@@ -15,7 +15,7 @@ import jax.core
 import numpy as np
 from jaxtyping import ArrayLike, Num
 
-from .._checks import ArgumentError, refuse_text
+from .._checks import ArgumentError, refuse_text, refuse_traced
 from ..units import MICRO
 from ._materials import Material, check_range
 from ._poles import Drude, Lorentz
@@ -117,11 +117,7 @@ def _hint(name: str) -> str:
 
 
 def _check_range(name: str, entry: LibraryEntry, wavelengths: Any) -> None:
-    if isinstance(wavelengths, jax.core.Tracer):
-        raise ArgumentError(
-            "`wavelengths` must be known when the material is looked up, but they are "
-            "traced. Look it up outside of the traced function."
-        )
+    refuse_traced(wavelengths, "wavelengths", "Look the material up outside.")
     refuse_text(wavelengths, "wavelengths")
     waves = np.asarray(wavelengths, float)
     check_range(waves, (entry.shortest, entry.longest), f"{name!r} ({entry.source})")

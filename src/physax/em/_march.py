@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
-from .._checks import ArgumentError, real, single, traced, whole
+from .._checks import ArgumentError, real, refuse_traced, single, whole
 from .._loop import divisor_near, iterate
 from ..grid import Layout
 from ._monitors import AbstractSpectralMonitor
@@ -20,11 +20,7 @@ from ._wavefront import leaps
 
 
 def _threshold(x: Any) -> float:
-    if traced(x):
-        raise ArgumentError(
-            "`threshold` must be known, but is traced: make the `Decay` outside of "
-            "`jit`."
-        )
+    refuse_traced(x, "threshold", "Make the `Decay` outside.")
     single(real(x, "threshold"), "threshold")
     value = float(x)
     if not 0 < value < 1:

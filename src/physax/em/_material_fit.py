@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Complex, Float, Num
 
-from .._checks import ArgumentError, warn, whole
+from .._checks import ArgumentError, refuse_traced, warn, whole
 from ..units import MICRO, SPEED_OF_LIGHT
 from ._materials import Material
 from ._poles import TAU, AbstractPole, Lorentz, PoleResidue
@@ -164,8 +162,7 @@ class _Table(NamedTuple):
 
 
 def _column(name: str, x: Any) -> np.ndarray:
-    if isinstance(x, jax.core.Tracer):
-        raise ArgumentError(f"`{name}` is traced. Fit outside of `jit` and `grad`.")
+    refuse_traced(x, name, "Fit outside.")
     column = np.asarray(x)
     if column.ndim != 1 or column.dtype.kind not in "iuf":
         raise ArgumentError(

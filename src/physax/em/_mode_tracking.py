@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 from scipy.optimize import linear_sum_assignment
 
-from .._checks import ArgumentError, positive, traced
+from .._checks import ArgumentError, positive, refuse_traced, traced
 from .._products import einsum
 from ..units import ETA_0
 from ._cross_section import CrossSectionModes
@@ -117,11 +117,12 @@ def track_modes(
         ArgumentError: If `frequencies` are traced or none, `least` is not in (0, 1), or
             `solve` returns another number of modes or another grid on the way.
     """
-    if isinstance(frequencies, jax.core.Tracer):
-        raise ArgumentError(
-            "`frequencies` must be known, but are traced: which mode is which is "
-            "decided on the host. Track first, then differentiate at one frequency."
-        )
+    refuse_traced(
+        frequencies,
+        "frequencies",
+        "Which mode is which is decided on the host: track first, then "
+        "differentiate at one frequency.",
+    )
     if not 0 < least < 1:
         raise ArgumentError(f"`least` must lie in (0, 1), but is {least:g}.")
     steps = np.atleast_1d(np.asarray(frequencies, float))

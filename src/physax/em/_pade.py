@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 from scipy.linalg import toeplitz
 
-from .._checks import ArgumentError, instance, traced
+from .._checks import ArgumentError, instance, refuse_traced
 from ._monitors import SpectralFields, as_frequencies
 from ._time_monitors import TimeSeries
 
@@ -63,10 +63,8 @@ def pade(
             sampling rate.
     """
     instance(series, "series", TimeSeries, "Give what a `TimeMonitor` recorded.")
-    if traced((series, frequencies)):
-        raise ArgumentError(
-            "`series` must be known, but is traced: call `pade` outside of `jit`."
-        )
+    refuse_traced(series, "series", "Call `pade` outside.")
+    refuse_traced(frequencies, "frequencies", "Call `pade` outside.")
     f = np.asarray(as_frequencies(frequencies), float)
     values, changes = {}, []
     for name, samples in series.values.items():

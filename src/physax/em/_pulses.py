@@ -21,8 +21,8 @@ from .._checks import (
     real,
     single,
     traced,
-    written_for_jax,
 )
+from .._written_for_jax import written_for_jax
 from ._clock import Clock
 
 

@@ -7,7 +7,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import ArrayLike, Complex, Float, Inexact, Num
 
-from .._checks import ArgumentError, traced
+from .._checks import ArgumentError, refuse_traced
 from .._status import RunError, Status
 from ..units import NANO, SPEED_OF_LIGHT, TERA
 from ._matrix_pencil import STOP, Modes, modes_in_band
@@ -186,10 +186,7 @@ def _genuine(modes: Modes, count: int, tolerance: float) -> np.ndarray:
 
 def _record(signal, dt) -> _Record:
     """Returns samples as columns in double precision, with their times."""
-    if traced(signal):
-        raise ArgumentError(
-            "`signal` must be known, but is traced: call `resonances` outside of `jit`."
-        )
+    refuse_traced(signal, "signal", "Call `resonances` outside.")
     if not isinstance(signal, TimeSeries):
         values = _columns(np.asarray(signal))
         if dt is None:

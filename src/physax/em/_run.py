@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from .._checks import ArgumentError, instance, traced
+from .._checks import ArgumentError, instance, refuse_traced
 from .._loop import iterate
 from .._status import Status, raise_for
 from ..grid import Layout
@@ -233,11 +233,7 @@ def run(
         instance(
             checkpoint, "checkpoint", Checkpointing, "Write `Checkpointing(folder)`."
         )
-    if traced(sim):
-        raise ArgumentError(
-            "`sim` must be known, but is traced: `run` works from the host. Inside "
-            "`jit`, `vmap` and `grad` call `simulate`."
-        )
+    refuse_traced(sim, "sim", "Inside call `simulate`: `run` works from the host.")
     check_sources(sim)
     _check_state(sim, layout)
     problem = _lengthless(sim)

@@ -10,7 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
-from .._checks import ArgumentError, by_name, instance, refuse_text, traced
+from .._checks import (
+    ArgumentError,
+    by_name,
+    instance,
+    refuse_text,
+    refuse_traced,
+    traced,
+)
 from ..grid import Grid
 from ..units import SPEED_OF_LIGHT
 from ._boundaries import PEC, Boundaries, Layer, layer_cells
@@ -165,12 +172,12 @@ def check_size(
 def _known(value: Any, name: str) -> np.ndarray:
     """Returns real numbers, which the shape of a grid depends on."""
     refuse_text(value, name)
-    if traced(value):
-        raise ArgumentError(
-            f"`{name}` must be known while a function is traced, since the number of "
-            "cells depends on it. Make the scene outside, and inside only what lies in "
-            "it: `em.rasterise(structures, sim.grid)`."
-        )
+    refuse_traced(
+        value,
+        name,
+        "The number of cells depends on it. Make the scene outside, and inside only "
+        "what lies in it: `em.rasterise(structures, sim.grid)`.",
+    )
     host = np.asarray(value)
     if host.dtype.kind not in "iuf":
         raise ArgumentError(f"`{name}` must be real numbers, but is {value!r}.")

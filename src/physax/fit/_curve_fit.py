@@ -17,15 +17,18 @@ from .._checks import (
     native,
     refuse_masked,
     refuse_text,
-    traced,
-    written_for_jax,
+    refuse_traced,
 )
+from .._written_for_jax import written_for_jax
 from ..runtime import require_x64
 from ._fit_result import FitResult
 from ._least_squares import least_squares
 from ._losses import AbstractLoss
 from ._problems import LeastSquares
 from ._trust_region import TrustRegion
+
+
+_INSIDE = "Use `least_squares`, which works inside."
 
 
 class CurveFit(tuple):
@@ -147,7 +150,7 @@ def curve_fit(
         absolute_sigma=absolute_sigma,
     )
     found = least_squares(problem, method, throw=True)
-    _refuse_traced(found.values, "its result")
+    refuse_traced(found.values, "f", _INSIDE)
     return CurveFit(np.asarray(found.parameters), np.asarray(found.covariance), found)
 
 
@@ -174,16 +177,8 @@ def _check_points(xdata, ydata) -> None:
             )
 
 
-def _refuse_traced(x, name: str) -> None:
-    if traced(x):
-        raise ArgumentError(
-            "`curve_fit` must be called outside of `jit`, `vmap` and `grad`, but "
-            f"{name} is traced. Use `least_squares`, which works there."
-        )
-
-
 def _numbers(x, name: str) -> np.ndarray:
-    _refuse_traced(x, f"`{name}`")
+    refuse_traced(x, name, _INSIDE)
     refuse_text(x, name)
     refuse_masked(x, name)
     try:

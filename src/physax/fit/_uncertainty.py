@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, traced
+from .._checks import ArgumentError, refuse_traced
 from ._fit_result import FitResult, one_fit
 from ._sums import rank_limit
 
@@ -47,12 +47,12 @@ def confidence_intervals(result: FitResult, level: float = 0.95) -> Interval:
         raise ArgumentError(f"`level` must lie in (0, 1), but is {level:g}.")
     reach = jax.scipy.stats.norm.ppf(0.5 + level / 2)
     if not result.absolute_sigma:
-        if traced(result.degrees_of_freedom):
-            raise ArgumentError(
-                "`result` must be known where `absolute_sigma` is False, but is "
-                "traced: call `confidence_intervals` outside of `jit` and `vmap`, of "
-                "the whole batch."
-            )
+        refuse_traced(
+            result.degrees_of_freedom,
+            "result",
+            "Call `confidence_intervals` outside, of the whole batch, or fit with "
+            "`absolute_sigma=True`.",
+        )
         freedom = np.asarray(result.degrees_of_freedom)
         reach = _student(0.5 + level / 2, freedom)[..., None]
     half = reach * result.standard_errors

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
-from .._checks import ArgumentError, as_array, at_once
+from .._checks import ArgumentError, as_array, at_once, refuse_traced
 from ..grid import AbstractInterpolation
 from ._numbers import check_numbers
 from ._state import bounded
@@ -200,11 +200,7 @@ def make_axis(
     """
     if isinstance(positions, Axis):
         return positions
-    if isinstance(positions, jax.core.Tracer):
-        raise ArgumentError(
-            f"`{name}` must be known when the field is made, but is traced. Make the "
-            "field outside `jit` and pass it in."
-        )
+    refuse_traced(positions, name, "Make the field outside and pass it in.")
     check_numbers(positions, name)
     host = np.asarray(positions, float)
     dtype = as_array(positions, name).dtype

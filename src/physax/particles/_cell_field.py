@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, as_array
+from .._checks import as_array, refuse_traced
 from .._gather import gather
 from ..grid import AbstractInterpolation, AbstractOutside, Linear
 from ._fields import AbstractField, Look
@@ -123,11 +123,11 @@ class CellField(AbstractField):
 
 def _at_corners(mesh: Mesh, values: Num[Array, "..."], axis: int) -> Num[Array, "..."]:
     """Continues the values of elements to the corners of their largest simplices."""
-    if isinstance(mesh.links, jax.core.Tracer):
-        raise ArgumentError(
-            "`mesh` must be known where slopes are fitted, but is traced. Make the "
-            "field outside `jit`, close over the mesh, or choose `constant=True`."
-        )
+    refuse_traced(
+        mesh.links,
+        "mesh",
+        "Make the field outside, close over the mesh, or choose `constant=True`.",
+    )
     element, other, weights = _stencil(mesh)
     first = jnp.moveaxis(values, axis, 0)
     rise = first[other] - first[element]

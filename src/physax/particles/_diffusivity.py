@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, at_least, written_for_jax
+from .._checks import ArgumentError, at_least
+from .._written_for_jax import written_for_jax
 from ._fields import check_components
 from ._numbers import check_numbers
 from ._sphere import OnSphere, unfolded

@@ -8,7 +8,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, Num, PyTree
 
-from .._checks import ArgumentError, as_array, forgotten, written_for_jax
+from .._checks import ArgumentError, as_array, forgotten
+from .._written_for_jax import written_for_jax
 from ._state import code
 from ._status import ParticleStatus
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, refuse_traced
 from .._gather import gather
 from ._hash_grid import HashGrid, make_hash_grid
 from ._numbers import check_numbers
@@ -231,11 +231,7 @@ class Mesh(eqx.Module):
 
 def _checked_points(points: ArrayLike) -> tuple[np.ndarray, float]:
     """Returns the points in float64, and how finely they were given."""
-    if isinstance(points, jax.core.Tracer):
-        raise ArgumentError(
-            "`points` must be known when the mesh is made, but are traced. Make the "
-            "mesh outside `jit` and pass it in."
-        )
+    refuse_traced(points, "points", "Make the mesh outside and pass it in.")
     check_numbers(points, "points")
     given = np.asarray(points)
     host = given.astype(float)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, as_array, refuse_masked
+from .._checks import ArgumentError, as_array, refuse_masked, refuse_traced
 from .._products import tensordot
 from ..grid import AbstractInterpolation, AbstractOutside, Linear
 from ._fields import AbstractField, Look
@@ -159,11 +159,7 @@ def _weights(squares: Float[Array, " neighbours"]) -> Float[Array, " neighbours"
 
 def _checked(points: ArrayLike) -> np.ndarray:
     """Returns the points in float64."""
-    if isinstance(points, jax.core.Tracer):
-        raise ArgumentError(
-            "`points` must be known when the field is made, but are traced. Make the "
-            "field outside `jit` and pass it in."
-        )
+    refuse_traced(points, "points", "Make the field outside and pass it in.")
     refuse_masked(points, "points")
     host = np.asarray(points, float)
     if host.ndim != 2 or not 1 <= host.shape[1] <= 3 or not len(host):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Int, Num
 
-from .._checks import ArgumentError, native, refuse_masked
+from .._checks import ArgumentError, native, refuse_masked, refuse_traced
 
 
 class PixelChunks(NamedTuple):
@@ -48,11 +48,7 @@ def pixel_chunks(
             missing, a label is negative or none is positive, or `chunk` is not
             positive.
     """
-    if isinstance(labels, jax.core.Tracer):
-        raise ArgumentError(
-            "`labels` must be known when the program is compiled, but is traced. Close "
-            "over it instead of passing it through `jit`."
-        )
+    refuse_traced(labels, "labels", "Close over it instead of passing it in.")
     refuse_masked(labels, "labels", "Pixels to leave out have the label 0.")
     shape = np.shape(frames)
     if len(shape) < 2 or shape[1:] != np.shape(labels):

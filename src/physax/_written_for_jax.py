@@ -1,0 +1,42 @@
+"""What functions of the user must be like, which are traced."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import jax
+
+from ._checks import ArgumentError
+
+
+@contextmanager
+def written_for_jax(name: str) -> Iterator[None]:
+    """Explains what a function of the user cannot do while it is traced.
+
+    Args:
+        name: What the user calls it.
+
+    Raises:
+        ArgumentError: If it hands a traced value to NumPy or Python, or decides by one.
+    """
+    try:
+        yield
+    except jax.errors.TracerArrayConversionError as error:
+        raise ArgumentError(
+            f"`{name}` must be written with `jax.numpy`, but hands its arguments to "
+            "NumPy: replace `np.` in it by `jnp.`."
+        ) from error
+    except jax.errors.TracerBoolConversionError as error:
+        raise ArgumentError(
+            f"`{name}` must be one formula for all values, but decides by one: replace "
+            "`if`, `and` and the like in it by `jnp.where`."
+        ) from error
+    except (
+        jax.errors.ConcretizationTypeError,
+        jax.errors.NonConcreteBooleanIndexError,
+        jax.errors.TracerIntegerConversionError,
+    ) as error:
+        raise ArgumentError(
+            f"`{name}` must need no value as a Python number or as the size of an "
+            "array, but does: replace `math.`, `float`, `int` and `.item()` in it by "
+            "`jax.numpy`, and masks by `jnp.where`."
+        ) from error
