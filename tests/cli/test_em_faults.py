@@ -240,7 +240,7 @@ LINES = {
     "every": ("every: 4", "every: 0", "line 16: `monitors.film` is refused: `every`"),
     "energy": ("back: {type: FluxMonitor, axis: x, centre_um: [0.6, 0], size_um: "
                "[0, 0.4]}", "back: {type: EnergyMonitor}", "line 14: `monitors.back` "
-               "is refused: Monitor 'back' must not record energy in a dispersive"),
+               "is refused: Monitor 'back' must not record energy in a medium with p"),
     "name of a picture": ("film", "simulation", "line 15: .*not be `simulation`, as "
                           "files are named after them"),
     "hidden results": ("figures: false", "results: .npz", "line 18: .*`results` must"),

@@ -234,6 +234,12 @@ def test_float64_without_x64_is_refused():
         build(precision=Precision("float64", "float64", "float64"))
 
 
+def test_another_type_of_arithmetic_than_of_fields_is_refused():
+    message = "`compute` of the precision must be bfloat16, as its `storage`.* float32"
+    with pytest.raises(ArgumentError, match=message):
+        build(precision=Precision("bfloat16"))
+
+
 @pytest.mark.x64
 def test_float64_is_the_default_with_x64():
     state = em.initial_state(build())

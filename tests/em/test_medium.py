@@ -220,3 +220,31 @@ def test_an_array_may_be_reused_by_its_owner():
     medium = em.Medium(given)
     given[:] = -3.0
     np.testing.assert_array_equal(medium.permittivity, 2.0)
+
+
+BOX = (1, 4), (1, 4)
+SKEW = np.pad(np.full((2, 2), 0.1), ((1, 0), (1, 0)))
+
+
+@pytest.mark.parametrize(
+    ("medium", "found"),
+    [
+        ({"dispersions": em.Dispersion(BOX, em.Drude(1e15, 1e13))}, "poles"),
+        ({"nonlinearities": em.Nonlinearity(BOX, chi3=1e-20)}, "nonlinear suscept"),
+        ({"off_diagonals": em.OffDiagonal(BOX, {"xy": SKEW})}, "off-diagonal entries"),
+    ],
+)
+def test_energy_and_cost_of_what_is_not_counted_are_refused(medium, found):
+    def build(**options):
+        grid = Grid.uniform(SHAPE, 1e-8)
+        medium_ = em.Medium(2.0, **medium)
+        return em.Simulation(grid, medium_, steps=2, polarisation="Hz", **options)
+
+    sim = build()
+    state = em.initial_state(sim)
+    with pytest.raises(ArgumentError, match=f"has {found}.*, whose energy is not"):
+        em.yee_energy(sim, state, state)
+    with pytest.raises(ArgumentError, match=f"has {found}.*, whose steps are not"):
+        em.step_cost(sim, (1, 1))
+    with pytest.raises(ArgumentError, match=f"energy in a medium with {found}"):
+        build(monitors={"all": em.EnergyMonitor()})

@@ -285,7 +285,7 @@ def test_what_does_not_go_with_nonlinear_media_is_refused():
             em.Medium(nonlinearities=one),
             boundaries=em.Boundaries(x=em.Bloch(1e6), y=em.PEC()),
         )
-    with pytest.raises(ArgumentError, match="must not record energy in a nonlinear"):
+    with pytest.raises(ArgumentError, match="must not record energy .* nonlinear"):
         build(em.Medium(nonlinearities=one), monitors={"all": em.EnergyMonitor()})
     with pytest.raises(ArgumentError, match="must not overlap that of another"):
         build(em.Medium(nonlinearities=(one, one)))
@@ -301,7 +301,7 @@ def test_what_does_not_go_with_nonlinear_media_is_refused():
     with pytest.raises(ArgumentError, match="`chi3` must be keyed .* \\['Ew'\\]"):
         em.Nonlinearity(one.box, chi3={"Ez": 1e-20, "Ew": 1e-20})
     with pytest.raises(ArgumentError, match="`storage` of .* must be float32 or"):
-        build(em.Medium(nonlinearities=one), precision=Precision("float16"))
+        build(em.Medium(nonlinearities=one), precision=Precision("float16", "float16"))
     with pytest.raises(ArgumentError, match="must be real"):
         em.Nonlinearity(one.box, chi3=1j)
     with pytest.raises(ArgumentError, match="must be finite"):

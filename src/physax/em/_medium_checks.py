@@ -50,6 +50,16 @@ def check_medium(medium: Medium, names: tuple[str, ...], shape: tuple[int, ...])
                 )
 
 
+def beyond_scalars(medium: Medium) -> str:
+    """Returns what a medium has besides properties along the axes, or nothing."""
+    parts = {
+        "poles": medium.dispersions,
+        "nonlinear susceptibilities": medium.nonlinearities,
+        "off-diagonal entries": medium.off_diagonals,
+    }
+    return " and ".join(name for name, given in parts.items() if given)
+
+
 def _check_metal(medium: Medium, names: tuple[str, ...], shape) -> None:
     if medium.metal is None:
         return

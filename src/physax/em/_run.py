@@ -28,6 +28,7 @@ from ._emission import EmissionMonitor
 from ._huygens import HuygensSource
 from ._layouts import packing, place_state
 from ._march import Decay, fallen, on_devices, watch_every
+from ._medium_checks import beyond_scalars
 from ._memory import state_bytes
 from ._monitors import AbstractSpectralMonitor
 from ._pole_blocks import STEPS, Late
@@ -324,12 +325,13 @@ def yee_energy(sim: Simulation, before: State, after: State) -> Array:
         The energy in J (3-D), J/m (2-D) or J/m^2 (1-D).
 
     Raises:
-        ArgumentError: If the medium is dispersive: what poles hold is not counted.
+        ArgumentError: If the medium has poles, nonlinear susceptibilities or
+            off-diagonal entries: the energy in them is not counted.
     """
-    if sim.medium.dispersions:
+    if found := beyond_scalars(sim.medium):
         raise ArgumentError(
-            "`sim` must not have a dispersive medium, as the energy in its poles is "
-            f"not counted, but has {len(sim.medium.dispersions)} dispersions."
+            "`sim` must have a linear medium without poles whose principal axes run "
+            f"along the grid, but its medium has {found}, whose energy is not counted."
         )
     return _yee_energy(sim, before, after)
 

@@ -21,6 +21,7 @@ from ._cpml import CPML
 from ._layers import stored_cells
 from ._march import watch_every
 from ._medium import REGIONAL
+from ._medium_checks import beyond_scalars
 from ._memory import row_shapes
 from ._row import Row
 from ._simulation import Simulation
@@ -59,18 +60,19 @@ def step_cost(
 
     Raises:
         ArgumentError: If `blocks` or `shape` do not fit to the grid, a periodic axis
-            does not fall into equal blocks, or the medium is dispersive.
+            does not fall into equal blocks, or the medium has poles, nonlinear
+            susceptibilities or off-diagonal entries.
     """
     if sim.cylindrical is not None:
         raise ArgumentError(
             "`sim` must not be in cylindrical coordinates, whose steps are not "
             f"counted, but has {sim.cylindrical}."
         )
-    if sim.medium.dispersions:
+    if found := beyond_scalars(sim.medium):
         raise ArgumentError(
-            "`sim` must not have a dispersive medium, as the steps of poles are not "
-            f"counted, but has {len(sim.medium.dispersions)} dispersions. Leave them "
-            "out to count the rest."
+            "`sim` must have a linear medium without poles whose principal axes run "
+            f"along the grid, but its medium has {found}, whose steps are not counted. "
+            "Leave them out to count the rest."
         )
     ndim = sim.grid.ndim
     shape = sim.grid.shape if shape is None else shape

@@ -34,7 +34,7 @@ from ._limits import (
     largest_step,
 )
 from ._medium import Medium, at_component
-from ._medium_checks import check_medium
+from ._medium_checks import beyond_scalars, check_medium
 from ._monitors import AbstractMonitor, FieldMonitor
 from ._plane_wave_checks import check_plane_waves
 from ._setup import Setup
@@ -60,7 +60,8 @@ class Simulation(eqx.Module):
         steps: Number of steps.
         polarisation: In 2-D the component out of the plane, `"Ez"` or `"Hz"`.
         cylindrical: The angular number where the grid is of r and z, else `None`.
-        precision: `storage` is the type of the fields, `accumulate` of the monitors.
+        precision: `storage` is the type of the fields and of their arithmetic, so that
+            `compute` must be the same; `accumulate` is that of the monitors.
         places: What `locate` of each source and monitor found.
 
     Raises:
@@ -136,8 +137,9 @@ class Simulation(eqx.Module):
         check_boundaries(self.boundaries, grid, around=cylindrical is not None)
         frame = build_frame(grid, self.boundaries, parts)
         check_medium(self.medium, parts.names, grid.shape)
+        _check_energy(self)
         if self.medium.dispersions:
-            _check_dispersive(self.monitors, self.precision)
+            _check_storage(self.precision, "dispersive")
             if len(parts.electric) > 1:
                 _warn_of_metal_in_layers(self.medium, self.boundaries, grid)
         if self.medium.nonlinearities:
@@ -228,7 +230,13 @@ def _as_precision(precision: Any) -> Precision:
         wide = jnp.result_type(float) == jnp.float64
         return Precision(*("float64",) * 3) if wide else Precision()
     remedy = "Write `runtime.Precision(storage, compute, accumulate)`."
-    return instance(precision, "precision", Precision, remedy)
+    precision = instance(precision, "precision", Precision, remedy)
+    if precision.compute != precision.storage:
+        raise ArgumentError(
+            f"`compute` of the precision must be {precision.storage}, as its `storage`,"
+            f" in which steps are computed, but is {precision.compute}."
+        )
+    return precision
 
 
 MOST_STEPS = 2**30 - 1
@@ -254,18 +262,16 @@ def _one_number(dt: Array) -> Array:
     return dt
 
 
-def _check_dispersive(
-    monitors: dict[str, AbstractMonitor], precision: Precision
-) -> None:
-    """Refuses what does not go with poles."""
-    for name, monitor in monitors.items():
-        if isinstance(monitor, EnergyMonitor):
+def _check_energy(sim: Simulation) -> None:
+    """Raises if a monitor records energy in a medium that holds some uncounted."""
+    found = beyond_scalars(sim.medium)
+    for name, monitor in sim.monitors.items():
+        if found and isinstance(monitor, EnergyMonitor):
             raise ArgumentError(
-                f"Monitor {name!r} must not record energy in a dispersive medium: what "
-                "its poles hold is not counted. Leave it out, or take a "
-                "`NearFieldMonitor` around the sources."
+                f"Monitor {name!r} must not record energy in a medium with {found}, "
+                "whose energy is not counted. Leave it out, or take flux monitors "
+                "around the region."
             )
-    _check_storage(precision, "dispersive")
 
 
 def _check_storage(precision: Precision, kind: str) -> None:
@@ -289,24 +295,10 @@ def _check_nonlinear(sim: Simulation) -> None:
             "`boundaries` must not be `Bloch` around a nonlinear medium: its answer is "
             "to the real field. Take `Periodic()`."
         )
-    for name, monitor in sim.monitors.items():
-        if isinstance(monitor, EnergyMonitor):
-            raise ArgumentError(
-                f"Monitor {name!r} must not record energy in a nonlinear medium: what "
-                "the powers of the field hold is not counted. Leave it out, or take "
-                "flux monitors around the region."
-            )
 
 
 def _check_tensors(sim: Simulation) -> None:
-    """Refuses tensors that would grow fields, and what does not go with tensors."""
-    for name, monitor in sim.monitors.items():
-        if isinstance(monitor, EnergyMonitor):
-            raise ArgumentError(
-                f"Monitor {name!r} must not record energy in a medium with entries "
-                "beside the diagonal: what they hold is not counted. Leave it out, or "
-                "take flux monitors around the region."
-            )
+    """Raises if tensors would make fields grow."""
     names = sim.components.electric
     of = {name: at_component(sim.medium.permittivity, name) for name in names}
     for number, one in enumerate(sim.medium.off_diagonals):
