@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from .._checks import ArgumentError, at_once, traced
 from ..units import SPEED_OF_LIGHT
 from ._frame import build_frame
+from ._port_medium import check_loss, port_medium
 from ._port_plane import PortPlane, plane_modes, port_plane
 from ._ports import Port, port_line, port_mode
 from ._program import outline
@@ -44,7 +45,7 @@ def _surely_travels(sim: Simulation, port: Port, place: Any, frequency: Array) -
 
     Between electric walls mode m then has $m \pi$ over the length of the line across.
     """
-    if isinstance(place, PortPlane):
+    if isinstance(place, PortPlane) or sim.medium.dispersions:
         return False
     other = 1 - port.axis
     length = np.sum(np.asarray(sim.grid.cell_widths(other))[slice(*place[other])])
@@ -62,7 +63,7 @@ def check_modes(
     frequencies: Mapping[str, Float[Array, ""]],
     remedy: str,
 ) -> None:
-    """Refuses ports whose mode is cut off, as far as what they lie in is known.
+    """Raises if the mode of a port is cut off or lies in much loss, where it is known.
 
     Args:
         sim: The simulation.
@@ -71,7 +72,7 @@ def check_modes(
         remedy: What else may help than another mode or a wider core.
 
     Raises:
-        ArgumentError: Names the mode and the frequency.
+        ArgumentError: Names the mode and the frequency, or the loss tangent.
     """
     known = (sim.grid, sim.medium, sim.dt, frequencies)
     if not ports or traced(known):
@@ -80,6 +81,10 @@ def check_modes(
     frame = build_frame(sim.grid, sim.boundaries, sim.components)
     find = port_plane if frame.ndim == 3 else port_line
     places = {name: (port, find(port, frame, name)) for name, port in ports.items()}
+    for name, (_, place) in places.items():
+        box = place.box if isinstance(place, PortPlane) else place
+        found = port_medium(sim.medium, box, sim.grid.shape, sim.dt)
+        check_loss(found, sim.components.electric, frequencies[name], name)
     with at_once(known):
         places = {
             name: pair

@@ -200,7 +200,12 @@ class Medium(eqx.Module):
         ]
 
     def near(
-        self, box: Box, shape: tuple[int, ...], *, whole: bool = False
+        self,
+        box: Box,
+        shape: tuple[int, ...],
+        *,
+        whole: bool = False,
+        poles: bool = False,
     ) -> "Medium":
         """Returns the medium as it is in a box, which has no derivatives by the rest.
 
@@ -208,24 +213,25 @@ class Medium(eqx.Module):
             box: Points; one behind the last cell is like its neighbour.
             shape: Cells of the grid.
             whole: As for `OffDiagonal.cut`.
+            poles: Whether the caller reckons with poles in the box.
 
         Returns:
             A medium without regions: those that do not meet the box are left out.
 
         Raises:
-            ArgumentError: If the box lies in a dispersive medium.
+            ArgumentError: If the box lies in a dispersive medium, unless `poles`.
         """
         inside = tuple(
             (min(low, n - 1), min(high, n))
             for (low, high), n in zip(box, shape, strict=True)
         )
         for one in self.dispersions:
-            if meet(one.box, inside):
+            if not poles and meet(one.box, inside):
                 raise ArgumentError(
-                    f"A source, port or mode monitor on the cells {inside} needs a "
-                    "medium without poles there, but a dispersion has the box "
-                    f"{one.box}. Move one of them, or give the permittivity at the "
-                    "frequency as a number."
+                    f"A source or monitor on the cells {inside} needs a medium "
+                    f"without poles there, but a dispersion has the box {one.box}. "
+                    "Move one of them, or give the permittivity at the frequency as a "
+                    "number."
                 )
         regions = tuple(one for one in self.regions if meet(one.box, inside))
         near = eqx.tree_at(

@@ -9,7 +9,7 @@ from ..grid import Box
 from ..units import ETA_0
 from ._components import AXES, stagger
 from ._monitors import AbstractSpectralMonitor, Read, as_frequencies
-from ._port_loss import check_loss
+from ._port_medium import check_loss, port_medium
 from ._port_plane import plane_modes, plane_of, port_plane, to_plane
 from ._ports import (
     Port,
@@ -154,10 +154,8 @@ class ModeMonitor(AbstractSpectralMonitor):
 
     def _loss(self, box: Box, setup: Setup) -> Float[Array, " freqs"]:
         return check_loss(
-            setup.medium,
-            setup.grid.shape,
+            port_medium(setup.medium, box, setup.grid.shape, setup.dt),
             setup.components.electric,
-            box,
             self.frequencies,
             "the port of a monitor",
         )

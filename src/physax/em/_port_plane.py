@@ -18,7 +18,7 @@ from ._cross_section_solver import Request, eigenmodes
 from ._faces import Correction, Face, corrections, metric_at
 from ._frame import Frame, check_point
 from ._injection import Injection
-from ._medium import at_component
+from ._port_medium import port_medium
 from ._ports import Port, node_of, refuse_bloch, rim_share, seen_frequency
 from ._pulses import AbstractPulse
 from ._setup import Setup
@@ -149,19 +149,19 @@ def _cells(plane: PortPlane, shape: tuple[int, ...]) -> Box:
     return tuple(box)
 
 
-def _parts(plane: PortPlane, setup: Setup) -> dict[str, Array]:
+def _parts(
+    plane: PortPlane, setup: Setup, frequency: Float[Array, ""]
+) -> dict[str, Array]:
     """Returns what fills the cells of a plane, as if light went along z."""
     shape = setup.grid.shape
-    low = _cells(plane, shape)
-    medium = setup.medium.near(low, shape)
-    where = tuple(slice(*span) for span in low)
+    medium = port_medium(setup.medium, _cells(plane, shape), shape, setup.dt)
     parts = {}
-    for letter, value in (("E", medium.permittivity), ("H", medium.permeability)):
-        for k in range(3):
-            name = letter + AXES[(plane.axis + 1 + k) % 3]
-            one = jnp.asarray(at_component(value, name))
+    for k in range(3):
+        axis = AXES[(plane.axis + 1 + k) % 3]
+        epsilon = jnp.real(medium.permittivity("E" + axis, frequency))
+        for letter, one in (("E", epsilon), ("H", medium.permeability("H" + axis))):
             if one.ndim:
-                one = jnp.transpose(one[where], (*plane.others, plane.axis))[..., 0]
+                one = jnp.transpose(one, (*plane.others, plane.axis))[..., 0]
             parts[letter + AXES[k]] = one
     return parts
 
@@ -188,10 +188,9 @@ def plane_modes(
         for axis, span in zip(plane.others, plane.cells, strict=True)
     ]
     k0 = 2 * jnp.pi * seen_frequency(frequencies, setup) / SPEED_OF_LIGHT
-    section = build_section(
-        _parts(plane, setup), (widths[0], widths[1]), ends, k0.astype(widths[0].dtype)
-    )
-    target = jnp.zeros((), widths[0].dtype)
+    parts, dtype = _parts(plane, setup, frequencies), widths[0].dtype
+    section = build_section(parts, (widths[0], widths[1]), ends, k0.astype(dtype))
+    target = jnp.zeros((), dtype)
     found = eigenmodes(section, target, Request(port.mode, open_))
     found = jax.tree.map(lambda x: x[-1] if x.ndim else x, found)
     scale = k0 * jnp.sqrt(2 * ETA_0)

@@ -17,9 +17,8 @@ from ..units import SPEED_OF_LIGHT
 from ._boundaries import PEC, PMC, Bloch, Periodic
 from ._components import AXES
 from ._frame import Frame, Point, as_point, check_point
-from ._medium import Property
 from ._modes import SlabMode, slab_mode
-from ._port_loss import property_in
+from ._port_medium import port_medium
 from ._setup import Setup
 
 
@@ -180,11 +179,6 @@ def refuse_bloch(frame: Frame, axis: int, cells: tuple[int, int], what: str) -> 
         )
 
 
-def _line(value: Property, component: str, box: Box, size: int) -> Array:
-    value = property_in(value, component, box)
-    return jnp.broadcast_to(value.reshape(-1), (size,))
-
-
 def _walls(box: Box, other: int, setup: Setup, electric: bool) -> list[float | None]:
     """Returns how the field continues beyond the walls at the ends of a line."""
     low_face, high_face = setup.boundaries.axis(other)
@@ -271,17 +265,22 @@ def port_mode(
     axis, other = port.axis, 1 - port.axis
     low, high = box[other]
     size = high - low
-    grid, medium = setup.grid, setup.medium.near(box, setup.grid.shape)
+    grid = setup.grid
+    medium = port_medium(setup.medium, box, grid.shape, setup.dt)
     own_name = "Ez" if "Ez" in setup.components.names else "Hz"
     electric = own_name == "Ez"
-    own_property = medium.permittivity if electric else medium.permeability
-    other_property = medium.permeability if electric else medium.permittivity
     letter = "H" if electric else "E"
-    # Along the direction of travel and across it, in the plane.
-    along_name, across_name = letter + AXES[axis], letter + AXES[other]
-    own = _line(own_property, own_name, box, size)
-    along = _line(other_property, along_name, box, size)
-    across = _line(other_property, across_name, box, size)
+
+    def line(component: str) -> Array:
+        if component[0] == "H":
+            value = medium.permeability(component)
+        else:
+            value = jnp.real(medium.permittivity(component, frequency))
+        return jnp.broadcast_to(value.reshape(-1), (size,))
+
+    # Of the field out of the plane, along the direction of travel and across it.
+    names = own_name, letter + AXES[axis], letter + AXES[other]
+    own, along, across = map(line, names)
     widths = setup.sample_widths(other, 0.0 if electric else 0.5)
     gaps = grid.cell_widths(other) if electric else grid.dual_widths(other)
     gaps = jnp.pad(gaps, (0, 1), mode="edge")

@@ -19,7 +19,7 @@ from ._cut_off import check_modes, check_travels
 from ._frame import build_frame
 from ._march import Decay
 from ._mode_monitor import ModeAmplitudes, ModeMonitor
-from ._port_loss import check_loss
+from ._port_medium import check_loss, port_medium
 from ._port_plane import port_plane
 from ._ports import Port, port_line
 from ._pulses import AbstractPulse, band_pulse
@@ -50,7 +50,7 @@ def _holds_middle(box: Box, other: Box) -> bool:
 
 
 def _check_places(
-    sim: Simulation, ports: Mapping[str, Port], lowest: Float[Array, ""]
+    sim: Simulation, ports: Mapping[str, Port], frequencies: Float[Array, " freqs"]
 ) -> None:
     """Refuses ports that overlap or lie in a medium that conducts, where known."""
     boxes = _port_boxes(sim, ports)
@@ -66,11 +66,12 @@ def _check_places(
                 f"one, but take the samples {here} and {there}. Move one, or make "
                 "their `width` smaller."
             )
-    if traced((lowest, sim.medium)):
+    if traced((frequencies, sim.medium, sim.dt)):
         return
     names = sim.components.electric
     for name, box in boxes.items():
-        check_loss(sim.medium, sim.grid.shape, names, box, lowest, f"port {name!r}")
+        found = port_medium(sim.medium, box, sim.grid.shape, sim.dt)
+        check_loss(found, names, frequencies, f"port {name!r}")
 
 
 def _review_modes(result: Result, ports: Mapping[str, Port]) -> None:
@@ -336,7 +337,7 @@ def s_parameters(
         waves, sim.dt, match_frequency_domain=match_frequency_domain
     )
     lowest = jnp.min(frequencies)
-    _check_places(sim, ports, lowest)
+    _check_places(sim, ports, frequencies)
     named = {f"port {name!r}": port for name, port in ports.items()}
     check_modes(sim, named, dict.fromkeys(named, lowest), _SHORTER)
     if pulse is None:

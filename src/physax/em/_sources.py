@@ -16,7 +16,7 @@ from ._components import stagger
 from ._faces import Face, corrections, metric_at
 from ._frame import Frame, Point, as_point, check_point
 from ._injection import Injection
-from ._port_loss import check_loss
+from ._port_medium import check_loss, port_medium
 from ._port_plane import PlanePlace, launch_plane, place_plane, plane_modes
 from ._ports import (
     Port,
@@ -307,11 +307,10 @@ class ModeSource(AbstractSource):
         # E and H of a mode are half a cell apart: the flux, which averages H to the
         # plane of E, is their product times the cosine.
         scale = jnp.sqrt(self.power / jnp.cos(turn / 2))
+        box = place.plane.box if solid else place.box
         scale = scale + 0 * check_loss(
-            setup.medium,
-            setup.grid.shape,
+            port_medium(setup.medium, box, setup.grid.shape, setup.dt),
             setup.components.electric,
-            place.plane.box if solid else place.box,
             frequency,
             "the port of a mode source",
         )
