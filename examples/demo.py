@@ -4,7 +4,7 @@
 inverse-designed devices and prints our complex S-parameters beside the published ones,
 designs a mode converter by gradient from a grey start, and writes pictures: each
 device, the modulus of the field in it, spectra ours and published, and the convergence
-of the design. Under four minutes on two cores; `--small` is a part of the same.
+of the design. About a minute and a half on two cores; `--small` runs part of the same.
 """
 
 import argparse
