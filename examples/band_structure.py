@@ -1,9 +1,9 @@
-"""Bands of a photonic crystal: Bloch faces and resonances beside plane waves.
+"""Bands of a photonic crystal: Bloch faces and resonances against plane waves.
 
 `python -m examples.band_structure [--cells N] [--points N] [--output FOLDER]`. A square
 lattice of rods of permittivity 8.9 and radius 0.2 periods, with the electric field
-along the rods. One cell is kicked at each Bloch wavevector, all in one program, and
-`em.resonances` reads the bands off what rings. Saves `band_structure.png`.
+along the rods. A pulse excites one cell at each Bloch wavevector, all in one program,
+and `em.resonances` finds the bands in the ring-down. Saves `band_structure.png`.
 """
 
 from itertools import pairwise
@@ -50,7 +50,7 @@ def plane_waves(k: np.ndarray, bands: int = 5, most: int = 7) -> np.ndarray:
 
 
 def ringing(wavevectors: np.ndarray, cells: int) -> em.TimeSeries:
-    """Returns what a row of the cell sees, with wavevectors along the first axis."""
+    """Returns the record of a row of the cell; wavevectors are along the first axis."""
     grid = Grid.uniform((cells, cells), PERIOD / cells)
     rod = em.Structure(em.Circle((PERIOD / 2,) * 2, RADIUS * PERIOD), em.Material(RODS))
     medium = em.rasterise([rod], grid, components=("Ez", "Hx", "Hy"))

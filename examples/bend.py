@@ -1,8 +1,8 @@
-"""Designs a bend by gradient: light that comes from the left leaves downwards.
+"""Designs a bend by gradient: light from the left leaves downwards.
 
 `python -m examples.bend [--steps N] [--cells NM] [--output FOLDER]`. The worst of three
-wavelengths from 1500 to 1600 nm counts. Box and guides are the same after a mirror
-through the diagonal, and so is the design. Under two minutes on two cores.
+wavelengths from 1500 to 1600 nm is optimised. Box and guides are symmetric about the
+diagonal, and so is the design. Under two minutes on two cores.
 """
 
 import numpy as np
@@ -21,12 +21,12 @@ GUIDES = {"in": ("-x", 0.0), "out": ("-y", 0.0)}
 
 
 def lost(powers):
-    """Returns the part of the power that does not come out, at the worst wavelength."""
+    """Returns the fraction of the power that is lost, at the worst wavelength."""
     return design.soft_max(1 - powers[:, 1], 60.0)
 
 
 def told(powers: np.ndarray) -> str:
-    """Says what a bend does, in one line."""
+    """Describes what a bend does, in one line."""
     reflected, through = powers.T
     return (
         f"Bend, 1500 to 1600 nm: at least {through.min():.4f} comes out, reflects "

@@ -6,9 +6,9 @@ from physax import design
 
 
 class BestBinary:
-    """Looks at each step of `design.optimise`; its objective returns the device too.
+    """Checks each step of `design.optimise`, whose objective returns the device too.
 
-    The least objective wins. It is that of the device before the last cells are mended.
+    Keeps the lowest objective, evaluated before the last narrow cells are removed.
     """
 
     def __init__(self, cell: float, least: float):
@@ -16,7 +16,7 @@ class BestBinary:
 
         Args:
             cell: Width of a cell in metres.
-            least: Least width of parts and gaps in metres.
+            least: Minimum width of parts and gaps in metres.
         """
         self.cell, self.least = cell, least
         self.solid, self.objective = None, float("inf")
@@ -25,12 +25,12 @@ class BestBinary:
         if not info.objective < self.objective:
             return
         solid = np.asarray(info.aux) > 0.5
-        # The constraints leave a few cells that are too narrow; more would make another
-        # device, of which the objective says nothing.
+        # The constraints leave a few narrow cells; removing more would make another
+        # device, for which the objective says nothing.
         mended = design.remove_narrow(solid, self.least, self.cell)
         if np.mean(mended != solid) > 0.01:
             return
-        # A hair less, because widths are whole cells times a rounded number.
+        # Slightly less, because widths are whole cells times a rounded number.
         if design.minimum_length(mended, self.cell).smallest > 0.999 * self.least:
             self.solid, self.objective = mended, info.objective
 

@@ -1,4 +1,4 @@
-"""What scripts ask the command line."""
+"""Command-line options shared by the scripts."""
 
 import argparse
 from pathlib import Path
@@ -7,7 +7,7 @@ from pathlib import Path
 def options(
     about: str | None, arguments: list[str] | None, *, steps: int, cells: float
 ) -> argparse.Namespace:
-    """Returns what the command line of a design chose, with the folder made.
+    """Returns the options of a design script, after creating the output folder.
 
     Args:
         about: What the script does.
@@ -27,7 +27,7 @@ def options(
 def numbers(
     about: str | None, arguments: list[str] | None, **defaults: float
 ) -> argparse.Namespace:
-    """Returns numbers that the command line may choose, with the folder made.
+    """Returns numeric options, after creating the output folder.
 
     Args:
         about: What the script does.

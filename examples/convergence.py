@@ -1,9 +1,9 @@
-"""How far to trust a number: the ring's resonance with an error bar.
+"""The resonance of a ring with an error bar.
 
 `python -m examples.convergence [--cells N] [--output FOLDER]`. `em.converge` repeats
 the ring of `ring_resonator` with finer and finer cells, finds the order at which
-frequency and loss approach their limit, and how far the limit may be off. The exact
-value, which nothing of this knows, tells whether that is true. Saves `convergence.png`.
+frequency and loss approach their limit, and estimates the error of the limit. The exact
+value, which the estimate does not use, confirms it. Saves `convergence.png`.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
-"""Lets particles in Couette flow decide which formula of the shear factor is right.
+"""Tests two formulas of the shear factor against particles in Couette flow.
 
 `python -m examples.couette [--blocks N] [--output FOLDER]`. Brownian particles between
-two plates, 1000 in each block, are carried along by the liquid; their two-time
+two plates, 1000 in each block, are carried by the liquid; their two-time
 correlation is computed from their positions and compared with both conventions of
 `physax.xpcs.LaminarFlow`. It prints the deviations and saves `couette.png`.
 """
@@ -45,8 +45,8 @@ def tracks(key: PRNGKeyArray, particles: int) -> Float[Array, "frames particles 
     `RATE * z` at the height z above the resting plate. Plates reflect.
 
     Args:
-        key: For starts and steps.
-        particles: How many.
+        key: For starting points and steps.
+        particles: Number of particles.
 
     Returns:
         Positions in angstrom, x and y in the plane of the detector, z along the beam.
@@ -80,7 +80,7 @@ def simulated(key: PRNGKeyArray, blocks: int) -> Float[Array, "blocks maps frame
 
 
 def predicted(convention: str, rate=RATE, d0=D0) -> np.ndarray:
-    """Returns what the model says, (maps, frames)."""
+    """Returns the values of the model, (maps, frames)."""
     lags = jnp.arange(FRAMES) * DT
     values = xpcs.g2(model(convention, rate, d0), lags, Q, PHI[:, None], offset=0.0)
     return np.asarray(values)
@@ -104,8 +104,8 @@ def judge(found: np.ndarray, expected: np.ndarray, every: int = 3) -> Verdict:
     Args:
         found: Values of each block, (blocks, maps, frames).
         expected: Values predicted, (maps, frames).
-        every: For the sum of squares, take every so many lags: fewer values have a
-            covariance that the blocks determine better.
+        every: The sum of squares uses each `every`-th lag: the blocks determine the
+            covariance of fewer values better.
 
     Returns:
         The verdict.
@@ -128,7 +128,7 @@ def fit(found: np.ndarray, convention: str) -> tuple[float, float]:
 
     Args:
         found: Values of each block.
-        convention: In which to fit.
+        convention: Of the shear factor.
 
     Returns:
         The rate in 1/s and the prefactor of the diffusion in angstrom^2/s.
@@ -146,7 +146,7 @@ def fit(found: np.ndarray, convention: str) -> tuple[float, float]:
 
 
 def draw(found: np.ndarray, fitted: tuple[float, float], path: Path) -> None:
-    """Draws correlations along the flow, beside both formulas.
+    """Draws correlations along the flow and both formulas.
 
     Args:
         found: Values of each block.

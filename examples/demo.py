@@ -1,10 +1,10 @@
-"""The main job: published devices beside another code, then a device of our own.
+"""The main job: published devices against another code, then a device of our own.
 
 `python -m examples.demo [--small] [--output FOLDER]` simulates four published
-inverse-designed devices and prints our complex S-parameters beside the published ones,
+inverse-designed devices and prints our complex S-parameters next to the published ones,
 designs a mode converter by gradient from a grey start, and writes pictures: each
 device, the modulus of the field in it, spectra ours and published, and the convergence
-of the design. Under four minutes on two cores; `--small` is a part of the same.
+of the design. About a minute and a half on two cores; `--small` runs part of the same.
 """
 
 import argparse
@@ -92,8 +92,8 @@ def main() -> None:
     plt.switch_backend("Agg")
     began = time.perf_counter()
     with warnings.catch_warnings():
-        # 40 nm cells are few for a wavelength in silicon, and a pulse drawn early in a
-        # design still rings: both are meant here.
+        # 40 nm cells are coarse for silicon, and fields of an early design have not
+        # decayed at the end: both are intended here.
         warnings.simplefilter("ignore", PhysaxWarning)
         simulate_published(options.output, small=options.small)
         design_converter(options.output, small=options.small)

@@ -1,8 +1,8 @@
 """Designs a demultiplexer by gradient: each of two wavelengths gets its own guide.
 
 `python -m examples.demultiplexer [--steps N] [--cells NM] [--output FOLDER]`. Light of
-1500 nm shall leave by the upper guide and light of 1600 nm by the lower one. A soft
-maximum of what is lost and what gets into the wrong guide is minimised. Under three
+1500 nm should leave by the upper guide and light of 1600 nm by the lower one. A soft
+maximum of the loss and of the power in the wrong guide is minimised. Under three
 minutes on two cores.
 """
 
@@ -24,20 +24,20 @@ GUIDES = {"in": ("-x", 0.0), "upper": ("+x", OUT), "lower": ("+x", -OUT)}
 
 
 def losses(powers):
-    """Returns what is lost, and what goes astray, at each wavelength."""
+    """Returns the loss and the power in the wrong guide, at each wavelength."""
     right = jnp.stack([powers[0, 1], powers[1, 2]])
     wrong = jnp.stack([powers[0, 2], powers[1, 1]])
     return 1 - right, wrong
 
 
 def worst(powers):
-    """Returns the worst, with what goes astray counted twice."""
+    """Returns the worst case, with power in the wrong guide counted twice."""
     lost, astray = losses(powers)
     return design.soft_max(jnp.concatenate([lost, 2 * astray]), 20.0)
 
 
 def told(powers: np.ndarray) -> str:
-    """Says what a demultiplexer does, in one line."""
+    """Describes what a demultiplexer does, in one line."""
     lost, astray = losses(powers)
     upper, lower = 1 - lost
     crosstalk, reflected = 10 * np.log10([astray.max(), powers[:, 0].max()])

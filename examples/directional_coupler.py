@@ -1,4 +1,4 @@
-"""A directional coupler of two silicon guides: theory, simulation, a part of circuits.
+"""A directional coupler of two silicon guides: theory, simulation, circuit component.
 
 In 2-D with Ez. All lengths are in um unless said otherwise. Gap and length of the
 coupler change the permittivity of a box of cells, through shapes whose edges are
@@ -31,7 +31,7 @@ ARMS = {"in0": "in1", "in1": "in0", "out0": "out1", "out1": "out0"}
 
 
 def waves(points: int = POINTS) -> np.ndarray:
-    """Returns so many wavelengths of the band."""
+    """Returns a number of wavelengths in the band."""
     return np.linspace(1.53, 1.57, points)
 
 
@@ -63,17 +63,17 @@ GROUP_INDEX = INDEX - 1.55 * (slab_index(1.551) - slab_index(1.549)) / 0.002
 
 
 def crossing(gap: float, length: float, bend: float = 0.0) -> float:
-    r"""Returns the part of the power that goes over, by coupled-mode theory.
+    r"""Returns the fraction of the power coupled over, by coupled-mode theory.
 
     Supermodes that differ by $\Delta n$ exchange $\sin^2(\pi \Delta n L / \lambda)$. At
-    its end a bend is a parabola, and coupling falls as $\exp(-\gamma g)$: by a Gaussian
-    integral two bends are worth $B \sqrt{2 / (\pi \gamma A)}$ of length, with $A$ the
-    offset of one.
+    its end a bend is a parabola, and coupling decreases as $\exp(-\gamma g)$: by a
+    Gaussian integral two bends are equivalent to the length
+    $B \sqrt{2 / (\pi \gamma A)}$, with $A$ the offset of one.
 
     Args:
         gap: Between the guides.
         length: Of the straight part.
-        bend: Length $B$ of a bend; 0 leaves bends out.
+        bend: Length $B$ of a bend; 0 ignores bends.
     """
     decay = 2 * np.pi / 1.55 * np.sqrt(INDEX**2 - OXIDE**2)
     offset = APART - (gap + WIDTH) / 2
@@ -83,17 +83,17 @@ def crossing(gap: float, length: float, bend: float = 0.0) -> float:
 
 
 def even_gap(length: float) -> float:
-    """Returns the widest gap at which guides of a length split evenly, bends apart."""
+    """Returns the widest gap at which straight guides of a length split evenly."""
     gaps = np.linspace(0.5, 0.1, 401)
     return float(next(gap for gap in gaps if crossing(gap, length) >= 0.5))
 
 
 class Chip(NamedTuple):
-    """Where a coupler is to be.
+    """A simulation with room for a coupler.
 
     Attributes:
         sim: Of two guides far apart.
-        box: The cells in which a coupler differs from that.
+        box: The cells in which a coupler differs from it.
         ports: By name.
         bend: Length of a bend.
         length: Of the first coupler between its bends.
@@ -107,7 +107,7 @@ class Chip(NamedTuple):
 
 
 def chip(cell: float, bend: float, length: float) -> Chip:
-    """Makes the place of a coupler.
+    """Makes a simulation with room for a coupler.
 
     Args:
         cell: Width of the cells in metres.
@@ -226,9 +226,9 @@ class Verdict(NamedTuple):
     """What a coupler does with the power at 1550 nm.
 
     Attributes:
-        lost: The part that leaves no port.
-        crossed: The part that goes over.
-        reflected: The part that comes back at either arm.
+        lost: The fraction that leaves no port.
+        crossed: The fraction coupled over.
+        reflected: The fraction reflected at either arm.
     """
 
     lost: float
@@ -246,8 +246,8 @@ def asymmetry(part: graph.Scatterer, driven: em.SParameters) -> float:
     """Compares a coupler with a run in which `out1` was driven.
 
     Returns:
-        The largest difference of an amplitude of transmission: from reciprocity, and
-        from the mirror images that `coupler` took for granted.
+        The largest difference of a transmitted amplitude from reciprocity and from the
+        mirror symmetry that `coupler` assumes.
     """
     pairs = [(port, "out1") for port in ("in0", "in1")]
     return max(float(np.max(np.abs(part(*p) - driven(*p)))) for p in pairs)

@@ -2,9 +2,9 @@
 
 `python -m examples.double_gyre_ftle [--nodes N] [--output FOLDER]` follows particles on
 a grid of N x 2N together with the gradient of the flow map, over 15 time units forward
-and backward, prints the largest exponents of Lyapunov and how well areas are kept, and
-saves `double_gyre_ftle.png`: ridges of the forward field repel, those of the backward
-field attract. It is the flow of Shadden, Lekien and Marsden, Physica D 212, 271 (2005).
+and backward, prints the largest Lyapunov exponents and the change of areas, and saves
+`double_gyre_ftle.png`: ridges of the forward field repel, those of the backward field
+attract. It is the flow of Shadden, Lekien and Marsden, Physica D 212, 271 (2005).
 """
 
 import argparse
@@ -25,7 +25,7 @@ DURATION, STEPS = 15.0, 300
 
 
 def gyre(t: Float[Array, ""], x: Float[Array, " 2"]) -> Float[Array, " 2"]:
-    """Returns the velocity at one time and place."""
+    """Returns the velocity at one time and position."""
     a, w = 0.25 * jnp.sin(2 * jnp.pi * t / 10), 0.1 * jnp.pi
     f, slope = a * x[0] ** 2 + (1 - 2 * a) * x[0], 2 * a * x[0] + 1 - 2 * a
     u = -w * jnp.sin(jnp.pi * f) * jnp.cos(jnp.pi * x[1])
@@ -35,7 +35,7 @@ def gyre(t: Float[Array, ""], x: Float[Array, " 2"]) -> Float[Array, " 2"]:
 def exponents(
     axes: list[np.ndarray], start: float, stop: float
 ) -> tuple[Float[Array, "x y"], float]:
-    """Returns the exponents on a grid, and how much areas change at most.
+    """Returns the exponents on a grid, and the largest change of an area.
 
     Args:
         axes: Positions of the seeds along x and y.

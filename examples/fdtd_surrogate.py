@@ -1,10 +1,10 @@
-"""Learns what gratings transmit, and designs one by the gradient of what was learned.
+"""Learns the transmission of gratings, and designs one by the surrogate's gradient.
 
 `python -m examples.fdtd_surrogate [--data FOLDER] [--output FOLDER]` trains a network
 on the data of `examples.fdtd_dataset` (makes 400 samples first if there are none) and
-compares it with simpler fits on samples that it has not seen. Then its gradient looks
-for gratings that pass 1450 nm and stop 1600 nm. Where it looks there are few samples,
-so what it finds is simulated and learned, too, and it looks again. Saves
+compares it with simpler fits on held-out samples. Then its gradient searches
+for gratings that pass 1450 nm and stop 1600 nm. There are few samples in that region,
+so the results are simulated and learned, too, and the search is repeated. Saves
 `fdtd_surrogate.png`.
 """
 
@@ -45,7 +45,7 @@ class Data(NamedTuple):
 
 
 def read(path: Path) -> tuple[Data, Grating]:
-    """Reads a data set and what is the same for all of its samples."""
+    """Reads a data set and the constants shared by its samples."""
     with h5py.File(path) as file:
         arrays = {name: np.asarray(values) for name, values in file.items()}
         lengths = {
@@ -58,7 +58,7 @@ def read(path: Path) -> tuple[Data, Grating]:
 
 
 def held_out(data: Data) -> tuple[Data, Data]:
-    """Splits off the last fifth, which nothing is fitted to."""
+    """Splits off the last fifth, which is not used for fitting."""
     first = len(data.widths) * 4 // 5
     return Data(*(x[:first] for x in data)), Data(*(x[first:] for x in data))
 
@@ -66,8 +66,8 @@ def held_out(data: Data) -> tuple[Data, Data]:
 def network(blocks: int, outputs: int, hidden: tuple[int, ...]) -> graph.Graph:
     """Returns a network and its loss.
 
-    By reciprocity a grating transmits as much from behind. Both directions go through
-    the same layers, so the network can't break this law.
+    By reciprocity a grating transmits the same in both directions. Both go through
+    the same layers, so the network satisfies this exactly.
     """
     layers = graph.MLP(input_size=blocks, hidden_sizes=hidden, output_size=outputs)
     model = graph.Graph() | layers.connect(input="x", output="there", name="layers")
@@ -81,11 +81,11 @@ def network(blocks: int, outputs: int, hidden: tuple[int, ...]) -> graph.Graph:
 
 
 class Surrogate(eqx.Module):
-    """A network in the place of the solver.
+    """A network in place of the solver.
 
     Attributes:
         program: Takes `x`, widths from -1 to 1, to `y`, real and imaginary parts.
-        grating: What it stands for.
+        grating: What it replaces.
     """
 
     program: graph.Program
@@ -124,8 +124,8 @@ def train(
 
     Args:
         data: The samples.
-        grating: What they have in common.
-        steps: How many steps.
+        grating: The constants they share.
+        steps: Number of steps.
         batch: Samples in a step.
         hidden: Sizes of the hidden layers.
         seed: For the first parameters and the choice of samples.
@@ -160,7 +160,7 @@ def train(
         progress=runtime.Progress("training") if progress else False,
         throw=True,
     )
-    # The same layers for one sample, of which callers take batches by `vmap`.
+    # Written for one sample; callers use `vmap` for batches.
     predictor = graph.compile(model, {"x": x.shape[1:]}, discard=("loss",))
     return Surrogate(predictor.with_arrays(trained.state[0], {}), grating)
 
@@ -193,7 +193,7 @@ def polynomial_fit(data: Data, grating: Grating, widths, degree: int) -> np.ndar
 def contrast(
     light: Complex[Array, "*samples wavelengths"], grating: Grating
 ) -> Float[Array, "*samples"]:
-    """Returns the power passed at `PASS` less that at `STOP`."""
+    """Returns the power transmitted at `PASS` minus that at `STOP`."""
     waves = np.asarray(grating.wavelengths)
     i, j = (int(np.argmin(np.abs(waves - wave))) for wave in (PASS, STOP))
     power = jnp.abs(light) ** 2
@@ -201,11 +201,11 @@ def contrast(
 
 
 def climbed(surrogate: Surrogate, data: Data) -> Float[Array, "starts blocks"]:
-    """Raises the contrast by the surrogate's gradient, from the best samples known.
+    """Increases the contrast by the surrogate's gradient, from the best known samples.
 
     Args:
-        surrogate: What is asked for the contrast.
-        data: Where the starts come from.
+        surrogate: Predicts the contrast.
+        data: Provides the starts.
 
     Returns:
         Widths not far from those of the starts, in metres.
@@ -222,7 +222,7 @@ def climbed(surrogate: Surrogate, data: Data) -> Float[Array, "starts blocks"]:
 
     def worth(unit, strength):
         del strength
-        # The starts do not know of each other: each climbs its own hill.
+        # The starts are independent: each climbs its own hill.
         return jnp.sum(contrast(jax.vmap(surrogate)(widths(unit)), grating))
 
     found = design.optimise(
@@ -237,7 +237,7 @@ def climbed(surrogate: Surrogate, data: Data) -> Float[Array, "starts blocks"]:
 
 
 class Round(NamedTuple):
-    """What came of one search.
+    """The result of one search.
 
     Attributes:
         promised: The largest contrast, by the surrogate.
@@ -255,12 +255,12 @@ class Round(NamedTuple):
 
 
 def search(surrogate: Surrogate, data: Data, rounds: int, **training) -> list[Round]:
-    """Searches, simulates what was found, learns from it, and searches again.
+    """Searches, simulates the results, learns from them, and searches again.
 
     Args:
         surrogate: Trained on the data.
         data: The samples.
-        rounds: How often.
+        rounds: Number of searches.
         **training: Options of `train`.
     """
     grating = surrogate.grating

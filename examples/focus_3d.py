@@ -1,9 +1,9 @@
 """Designs a lens of silicon nitride by gradient, in 3-D, from a grey start.
 
 `python -m examples.focus_3d [--steps N] [--cells NM] [--output FOLDER]`. A plate 3.2 um
-square and 0.6 um thick, etched through, gathers a plane wave of three wavelengths and
+square and 0.6 um thick, etched through, focuses a plane wave of three wavelengths and
 any polarisation 1.6 um behind it. It prints the gain in the focus of the binary plate,
-and saves plate and pictures.
+and saves the plate and pictures.
 """
 
 import warnings
@@ -45,9 +45,9 @@ def scene(flat, part: float, cell: float, seen=LINE) -> em.Simulation:
 
     Args:
         flat: Density of the plate's cells, an even number along x and y.
-        part: Of the light's path; 1 is 34 um.
+        part: Fraction of the light's path to simulate; 1 is 34 um.
         cell: Width of the cells in metres.
-        seen: Along which axes to see the light, through the focus or the middle.
+        seen: Axes along which the monitor extends, through the focus or the middle.
     """
     density = design.extrude(flat, [cell] * round(THICKNESS / cell))
     rim, layer = round(RIM / cell), round(LAYER / cell)

@@ -1,9 +1,9 @@
 """A film of gold from measured n and k: vector fit, run, and the transfer matrix.
 
 `python -m examples.gold_film [--cells NM] [--output FOLDER]`. The table of Johnson and
-Christy becomes a few poles that absorb at every frequency; a film of 40 nm reflects and
-transmits one pulse, and what is missing is absorbed. The transfer matrix of the table
-itself, without any fit, says what should come out. Saves `gold_film.png`.
+Christy is fitted by a few poles that absorb at every frequency; a film of 40 nm
+reflects and transmits one pulse, and absorbs the rest. The reference is the transfer
+matrix of the table itself, without any fit. Saves `gold_film.png`.
 """
 
 import matplotlib.pyplot as plt
@@ -71,7 +71,7 @@ def film(material: em.Material, cell: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def transfer_matrix(index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the same of a film with complex indices, exactly."""
+    """Returns the same for a film with complex indices, exactly."""
     r = (1 - index) / (1 + index)
     turn = np.exp(2j * np.pi / WAVELENGTHS * index * THICKNESS)
     below = 1 - (r * turn) ** 2

@@ -1,8 +1,8 @@
-"""Silicon guides that meet a design box: what bend, splitter and demultiplexer share.
+"""Silicon guides around a design box, shared by bend, splitter and demultiplexer.
 
 A `Chip` is oxide with guides that leave a box in its middle, in 2-D with Ez. A script
-says where the guides leave and what it asks of the light; here are the scene, the run
-of light through a density in the box, the design from grey to binary, and the files.
+defines where the guides leave and the objective; here are the scene, the simulation
+of a density in the box, the design from grey to binary, and the files.
 """
 
 from collections.abc import Callable
@@ -23,9 +23,9 @@ from .pictures import draw_convergence, draw_device, driven
 
 SILICON, OXIDE = 12.25, 2.25  # relative permittivities
 WIDTH, MARGIN = 0.4 * MICRO, 0.8 * MICRO  # of a guide, of the oxide around the box
-# About the width of parts and gaps; `mode_converter` shows how to force it.
+# About the width of parts and gaps; `mode_converter` shows how to enforce it.
 LENGTH = 120 * NANO
-# A step of the design need not wait for the last light; the final figures do.
+# A design step may stop before all light has left; the final figures do not.
 SHORT, LONG = 400 * FEMTO, 2000 * FEMTO
 BINARY = float("inf")
 
@@ -35,7 +35,7 @@ class Chip:
     """Guides around a design box.
 
     Attributes:
-        sim: Without sources, and with oxide and guides alone.
+        sim: Without sources, with only oxide and guides.
         cell: Width of the cells in metres.
         box: The cells of the design.
         ports: By name; light comes in at the first.
@@ -55,8 +55,8 @@ def chip(guides: dict, size, wavelengths, cell: float, *symmetries) -> Chip:
     """Makes guides that end at a box around the origin.
 
     Args:
-        guides: By name of the port, the side at which the guide leaves the box, such
-            as `"+y"`, and its place along that side in metres. The first is the input.
+        guides: By name of the port, the side at which the guide leaves the box, such as
+            `"+y"`, and its position along that side in metres. The first is the input.
         size: Lengths of the box in metres.
         wavelengths: In metres.
         cell: Width of the cells in metres.
@@ -109,7 +109,7 @@ def filled(chip: Chip, density, duration: float = LONG) -> em.Simulation:
 
 
 def powers(chip: Chip, density, duration: float = LONG, until: em.Decay | None = None):
-    """Returns the part of the power that leaves each port, (wavelength, port)."""
+    """Returns the fraction of the power that leaves each port, (wavelength, port)."""
     s = em.s_parameters(
         filled(chip, density, duration),
         chip.ports,
@@ -125,8 +125,8 @@ def designed(chip: Chip, loss: Callable, steps: int) -> dict[str, np.ndarray]:
 
     Args:
         chip: The chip.
-        loss: Takes the powers to the number that is minimised.
-        steps: How many.
+        loss: Maps the powers to the number that is minimised.
+        steps: Number of steps.
 
     Returns:
         The binary device as `"solid"`, its `"powers"` and the `"loss"` of each step.

@@ -1,7 +1,7 @@
 """A cavity in a holey waveguide: its resonance from a short ring-down, and its mode.
 
 `python -m examples.holey_cavity [--cells N] [--output FOLDER]`. Three holes on either
-side of a defect hold light in a guide of permittivity 13. A quarter of the scene is
+side of a defect confine light in a guide of permittivity 13. A quarter of the scene is
 simulated, between mirrors; `em.resonances` finds frequency and quality within a fifth
 of a lifetime, and a window after the pulse shows the mode. Saves `holey_cavity.png`.
 """
@@ -70,7 +70,7 @@ def main(arguments=None) -> None:
         },
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PhysaxWarning)  # It rings on, as it should.
+        warnings.simplefilter("ignore", PhysaxWarning)  # It still rings, as intended.
         seen = em.simulate(sim).monitors
     found = em.resonances(seen["bell"], BAND, start=start)
     best = int(np.argmin(found.error))

@@ -1,7 +1,7 @@
 """From a layout to S-parameters: a multimode splitter in GDSII.
 
 `python -m examples.layout_splitter [--cells NM] [--output FOLDER]`. A splitter for
-silicon nitride is drawn, written to `layout_splitter.gds` and read again, as any layout
+silicon nitride is drawn, written to `layout_splitter.gds` and read back, as any layout
 would be; `em.s_parameters` gives both arms over a band, in 2-D with Ez, as a table and
 as `layout_splitter.png`. A minute.
 """

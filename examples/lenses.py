@@ -1,8 +1,8 @@
-"""What `metalens` and `focus_3d` share: gain, the way from grey to binary, the files.
+"""Shared by `metalens` and `focus_3d`: gain, design from grey to binary, files.
 
-A script gives a `Lens`: its scene, and the density that follows from parameters. What
-counts is the gain, the intensity in the focus over that without the lens, least over
-the wavelengths. Once the design is binary, widths of parts and gaps are constraints.
+A script defines a `Lens`: its scene, and the density that follows from parameters. The
+objective is the gain, the intensity in the focus over that without the lens, at the
+worst wavelength. Once the design is binary, widths of parts and gaps are constraints.
 """
 
 from collections.abc import Callable
@@ -25,15 +25,16 @@ BINARY = float("inf")
 
 @dataclass(frozen=True)
 class Lens:
-    """A lens and the light that it gathers.
+    """A lens and its scene.
 
     Attributes:
-        scene: Takes a density, and what part of the light's path is followed (1: until
-            all has left), to a simulation whose monitor sees a line through the focus.
+        scene: Maps a density, and the fraction of the light's path to simulate (1:
+            until all has left), to a simulation with a monitor on a line through the
+            focus.
         symmetries: Of the density.
         shape: Of the density.
         cell: Width of its cells in metres.
-        length: Asked of parts and gaps, in metres.
+        length: Minimum width of parts and gaps, in metres.
     """
 
     scene: Callable
@@ -69,7 +70,7 @@ def designed(lens: Lens, steps: int) -> dict[str, np.ndarray]:
 
     Args:
         lens: The lens.
-        steps: How many.
+        steps: Number of steps.
 
     Returns:
         The binary lens as `"solid"`, the smooth least gain of each step as `"course"`,
@@ -106,7 +107,7 @@ def designed(lens: Lens, steps: int) -> dict[str, np.ndarray]:
 
 
 def half_width(lines: np.ndarray) -> np.ndarray:
-    """Returns over how many cells each line is above half of its largest value."""
+    """Returns over how many cells each line exceeds half its largest value."""
     x = np.arange(lines.shape[1])
     fine = np.arange(0, x[-1], 0.01)
     finer = np.stack([np.interp(fine, x, one) for one in lines])
@@ -114,7 +115,7 @@ def half_width(lines: np.ndarray) -> np.ndarray:
 
 
 def finish(lens: Lens, made: dict, path: Path) -> None:
-    """Saves a design, draws how it went and prints what it reached."""
+    """Saves a design, draws its history and prints the results."""
     io.save_npz(path.with_suffix(".npz"), made)
     convergence = path.with_name(f"{path.stem}_convergence.png")
     draw_convergence(made["course"], convergence, "least gain (smooth minimum)")

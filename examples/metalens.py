@@ -1,8 +1,8 @@
 """Designs a lens of silicon in silica by gradient, in 2-D, from a grey start.
 
 `python -m examples.metalens [--steps N] [--cells NM] [--output FOLDER]`. A strip 10 um
-wide and 0.8 um thick gathers a plane wave of three wavelengths 6 um behind it. It
-prints the gain in the focus of the binary lens, and saves lens and pictures.
+wide and 0.8 um thick focuses a plane wave of three wavelengths 6 um behind it. It
+prints the gain in the focus of the binary lens, and saves the lens and pictures.
 """
 
 import warnings
@@ -32,9 +32,9 @@ def scene(density, part: float, cell: float, *, whole: bool = False) -> em.Simul
 
     Args:
         density: On the nodes of the lens, an odd number along x.
-        part: Of the light's path; 1 is 140 um in vacuum.
-        cell: Distance of the nodes in metres.
-        whole: Whether to see the light everywhere, not on the focal line.
+        part: Fraction of the light's path to simulate; 1 is 140 um in vacuum.
+        cell: Distance between the nodes in metres.
+        whole: Whether to record the light everywhere, not only on the focal line.
     """
     across, layers = density.shape
     rim, layer = round(RIM / cell), round(LAYER / cell)
@@ -81,7 +81,7 @@ def main(arguments=None) -> None:
         length=150 * NANO,
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PhysaxWarning)  # Light lingers in a design.
+        warnings.simplefilter("ignore", PhysaxWarning)  # Light has not decayed.
         made = lenses.designed(lens, chosen.steps)
         solid = jnp.asarray(made["solid"], float)
         draw_device(scene(solid, 1.0, cell, whole=True), "light", "Ez", path)

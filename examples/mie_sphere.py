@@ -1,9 +1,9 @@
-"""Light scattered by a sphere: spectrum and directions beside Mie's series.
+"""Light scattered by a sphere: spectrum and angular pattern against Mie's series.
 
 `python -m examples.mie_sphere [--cells N] [--output FOLDER]`. A sphere of index 1.5 and
-0.5 um radius in a plane wave, in 3-D. A box of monitors around it gives the power that
-is scattered over a band, and by the far field where it goes. Interfaces are averaged by
-polarisation, so that few cells are enough. Saves `mie_sphere.png`. A minute or two.
+0.5 um radius in a plane wave, in 3-D. A box of monitors around it gives the power
+scattered over a band and, through the far field, its pattern. Interfaces are averaged
+by polarisation, so few cells are enough. Saves `mie_sphere.png`. A minute or two.
 """
 
 import matplotlib.pyplot as plt
@@ -45,7 +45,7 @@ def coefficients(size: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def efficiency(size: float) -> float:
-    """Returns the scattered power over that which meets the disc of the sphere."""
+    """Returns the scattered power over that incident on the disc of the sphere."""
     n, a, b = coefficients(size)
     return 2 / size**2 * np.sum((2 * n + 1) * (abs(a) ** 2 + abs(b) ** 2))
 
@@ -92,7 +92,7 @@ def near_field(cells: int) -> em.NearField:
 
 
 def incident() -> np.ndarray:
-    """Returns the spectral energy that the wave brings, in W fs^2/m^2."""
+    """Returns the spectral energy of the incident wave, in W fs^2/m^2."""
     spacing = RADIUS / 40
     wave = em.PlaneWave(
         direction="+x",

@@ -1,8 +1,8 @@
 """Designs a waveguide mode converter by gradient, from a grey start.
 
 The first mode of a 400 nm waveguide becomes the second, at six wavelengths. On cells of
-20 nm the projection is raised, then widths become constraints, then cells are 10 nm.
-The last steps see the binary device; the best that is nowhere too narrow is kept.
+20 nm the projection is sharpened, then widths become constraints, then cells are 10 nm.
+The last steps use the binary device; the best one that is nowhere too narrow is kept.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def densities(parameters, beta, problem: dict, radius: float):
 
 
 def powers(density, problem: dict, steps: int, until: em.Decay | None = None):
-    """Returns the reflected and the converted part of the power at each wavelength."""
+    """Returns the reflected and converted fraction of the power at each wavelength."""
     s = s_parameters(problem, density, PUBLISHED.wavelengths, steps, until)
     return s.power[:, 0, 0], s.power[:, 1, 0]
 

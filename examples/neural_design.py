@@ -1,10 +1,10 @@
-"""Designs a lens twice by gradient: painted by a network, and pixel by pixel.
+"""Designs a lens twice by gradient: by a network, and pixel by pixel.
 
 `python -m examples.neural_design [--steps N] [--seeds N] [--small] [--output FOLDER]`.
 Both are one graph: filter, projection, FDTD and the gain in the focus of `metalens`,
-at a smaller size. In front of it stands either a network of Fourier features of the
-coordinates, or one number for each cell. Each gets the same number of runs of light
-from each seed. It prints how they went, and saves lenses and a picture.
+at a smaller size. Its input is either a network of Fourier features of the
+coordinates, or one number for each cell. Each gets the same number of simulations
+from each seed. It prints the results, and saves lenses and a picture.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from . import lenses, metalens
 
 WIDTH, LENGTH = 6 * MICRO, 150 * NANO  # of the lens; asked of parts and gaps
 BINARY = float("inf")
-# What part of the light's path the design and the final figures follow.
+# Fraction of the light's path simulated in the design and for the final figures.
 SHORT, LONG = 0.3, 1.0
 NAMES = ("network", "pixels")
 
@@ -54,7 +54,7 @@ def intensity(
 
 
 def device(lens: lenses.Lens) -> Graph:
-    """Returns the graph from latent density and strength to the least gain."""
+    """Returns the graph from latent density and strength to the lowest gain."""
     alone = intensity(lens, jnp.zeros(lens.shape), LONG)
 
     def projected(latent, beta):
@@ -77,7 +77,7 @@ def places(lens: lenses.Lens) -> Float[Array, "x y 1 2"]:
 
 
 def painted(lens: lenses.Lens, seed: int, width: int = 32) -> graph.Program:
-    """Returns the lens whose latent density a network of coordinates paints.
+    """Returns the lens whose latent density is a network of the coordinates.
 
     Args:
         lens: The lens.
@@ -122,10 +122,10 @@ def designed(lens: lenses.Lens, program: graph.Program, steps: int) -> dict:
     Args:
         lens: The lens.
         program: From parameters and strength to density and gain.
-        steps: How many runs of light, each with its gradient.
+        steps: Number of simulations, each with its gradient.
 
     Returns:
-        The gain of each step as `"course"`, how grey it was as `"grey"`, the binary
+        The gain of each step as `"course"`, its greyness as `"grey"`, the binary
         lens as `"solid"` and its gain at each wavelength as `"gain"`.
     """
     densities = []
@@ -175,7 +175,7 @@ def compared(lens: lenses.Lens, steps: int, seeds: int) -> dict[str, list[dict]]
 
 
 def told(name: str, seed: int, made: dict, cell: float) -> str:
-    """Says how one design went."""
+    """Describes the result of one design."""
     course = made["course"]
     some = course[:: -(-len(course) // 6)]
     least = design.minimum_length(made["solid"], cell)
@@ -188,7 +188,7 @@ def told(name: str, seed: int, made: dict, cell: float) -> str:
 
 
 def draw(lens: lenses.Lens, found: dict[str, list[dict]], path: Path) -> None:
-    """Draws the best lens of each kind and the course of all."""
+    """Draws the best lens of each kind and the history of all."""
     figure, panels = plt.subplot_mosaic(
         [["network", "course"], ["pixels", "course"]],
         figsize=(9, 3.8),

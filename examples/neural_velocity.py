@@ -1,8 +1,8 @@
 """Learns the velocity in a basin from the tracks of drifters, by a small network.
 
 `python -m examples.neural_velocity [--steps N] [--drifters N] [--small] [--output
-FOLDER]`. Drifters in the double gyre, a basin of 200 km by 100 km, tell where they are
-once a day, to 300 m. A network paints a stream function that vanishes at the coast, and
+FOLDER]`. Drifters in the double gyre, a basin of 200 km by 100 km, report positions
+once a day, to 300 m. A network gives a stream function that vanishes at the coast, and
 is fitted through the tracker: arcs of two days, which must join. It is compared with a
 polynomial and with the same network, both fitted to differences of positions. Saves
 `neural_velocity.png`.
@@ -40,7 +40,7 @@ TITLES = {
 
 
 class Drifters(NamedTuple):
-    """What drifters tell.
+    """The reports of drifters.
 
     Attributes:
         times: In days.
@@ -54,11 +54,11 @@ class Drifters(NamedTuple):
 
 
 def released(count: int, seed: int) -> Drifters:
-    """Follows drifters from random places through the double gyre.
+    """Follows drifters from random positions through the double gyre.
 
     Args:
-        count: How many.
-        seed: Of places and noise.
+        count: Number of drifters.
+        seed: Of positions and noise.
     """
     place, noise = jax.random.split(jax.random.key(seed))
     times = jnp.arange(DAYS + 1.0)
@@ -91,7 +91,7 @@ class StreamFlow(eqx.Module):
 
 
 def random_flow(width: int = 32, seed: int = 0) -> StreamFlow:
-    """Returns a velocity that has learned nothing yet.
+    """Returns an untrained velocity.
 
     Args:
         width: Neurons of a hidden layer.
@@ -131,13 +131,13 @@ def arcs(
 def tracked_misfit(
     parameters: PyTree, network: graph.Program, seen: Drifters
 ) -> Float[Array, ""]:
-    """Returns the mean square of what positions and joints of arcs are off, by noise.
+    """Returns the mean square error of positions and arc joints, over the noise.
 
     Args:
-        parameters: The `"weights"`, and by how much of the noise each arc starts
-            beside the position that was told, the `"shifts"`.
-        network: From day and place to the stream function.
-        seen: What the drifters told.
+        parameters: The `"weights"`, and the `"shifts"`, the offset of each arc's start
+            from the reported position in units of the noise.
+        network: From day and position to the stream function.
+        seen: The reports of the drifters.
     """
     told = seen.positions
     starts = told[:-1:ARC] + NOISE * parameters["shifts"]
@@ -149,7 +149,7 @@ def tracked_misfit(
 
 
 def differences(seen: Drifters):
-    """Returns days, places and velocities halfway between each two positions."""
+    """Returns days, positions and velocities halfway between consecutive positions."""
     days = (seen.times[1:] + seen.times[:-1]) / 2
     steps = jnp.diff(seen.times)[:, None, None]
     places = (seen.positions[1:] + seen.positions[:-1]) / 2
@@ -161,7 +161,7 @@ def differences(seen: Drifters):
 def difference_misfit(
     parameters: PyTree, network: graph.Program, seen: Drifters
 ) -> Float[Array, ""]:
-    """Returns the mean square of what velocities by differences are off, by noise."""
+    """Returns the mean square error of velocities by differences, over the noise."""
     days, places, velocities = differences(seen)
     flow = StreamFlow(parameters["weights"], network)
     return jnp.mean((jax.vmap(flow)(days, places) - velocities) ** 2) / (2 * NOISE**2)
@@ -172,8 +172,8 @@ def learned(misfit, first: StreamFlow, seen: Drifters, steps: int, rate: float =
 
     Args:
         misfit: One of the two above.
-        first: The velocity to begin with.
-        seen: What the drifters told.
+        first: The velocity to start from.
+        seen: The reports of the drifters.
         steps: Of Adam.
         rate: Of its first step.
 
@@ -193,7 +193,7 @@ def learned(misfit, first: StreamFlow, seen: Drifters, steps: int, rate: float =
 
 
 class Polynomial(eqx.Module):
-    """A velocity of monomials of day and place.
+    """A velocity of monomials of day and position.
 
     Attributes:
         factors: Of each monomial, for both components.
@@ -208,7 +208,7 @@ class Polynomial(eqx.Module):
 
 
 def monomials(degree: int, t, x) -> Float[Array, " monomials"]:
-    """Returns all products of powers of day and place, both from -1 to 1."""
+    """Returns all products of powers of day and position, both from -1 to 1."""
     where = jnp.stack([2 * t / DAYS - 1, x[0] - 1, 2 * x[1] - 1])
     powers = where[:, None] ** jnp.arange(degree + 1)
     i, j, k = np.indices((degree + 1,) * 3).reshape(3, -1)
@@ -217,9 +217,9 @@ def monomials(degree: int, t, x) -> Float[Array, " monomials"]:
 
 
 def best_polynomial(seen: Drifters) -> Polynomial:
-    """Returns the best polynomial by differences, of the degree next to the truth.
+    """Returns the polynomial by differences whose degree is closest to the truth.
 
-    Only here is the truth looked at, in favour of the polynomial.
+    Only this choice uses the truth, in favour of the polynomial.
     """
     days, places, velocities = differences(seen)
 
@@ -232,7 +232,7 @@ def best_polynomial(seen: Drifters) -> Polynomial:
 
 
 def samples(nodes: int = 40):
-    """Returns days and places all over the basin, (days, x, y) and (x, y, 2)."""
+    """Returns days and positions over the basin, (days, x, y) and (x, y, 2)."""
     x = (np.arange(2 * nodes) + 0.5) / nodes
     places = np.stack(np.meshgrid(x, x[:nodes], indexing="ij"), axis=-1)
     return jnp.linspace(0.0, DAYS, 9), jnp.asarray(places)
@@ -240,7 +240,7 @@ def samples(nodes: int = 40):
 
 @eqx.filter_jit
 def velocities(flow, days, places) -> Float[Array, "days x y 2"]:
-    """Returns the velocity on days at places."""
+    """Returns the velocity at days and positions."""
     of_places = jax.vmap(jax.vmap(flow, (None, 0)), (None, 0))
     return jax.vmap(of_places, (0, None))(days, places)
 
@@ -253,12 +253,12 @@ def velocity_error(flow) -> float:
 
 
 def separation(flow, other: Drifters, days: int = 5) -> np.ndarray:
-    """Returns how far other drifters go astray, in km, root mean square of each day.
+    """Returns the root-mean-square error of other drifters on each day, in km.
 
     Args:
         flow: The velocity.
-        other: Drifters that were not fitted, let go where they truly were.
-        days: For so long.
+        other: Held-out drifters, started at their true positions.
+        days: How long.
     """
     times = other.times[: days + 1]
     coast = Box([0, 0], [2, 1], [Hold(), Hold()])
@@ -270,7 +270,7 @@ def separation(flow, other: Drifters, days: int = 5) -> np.ndarray:
 
 
 def draw(flows: dict, other: Drifters, path: Path, day: float = 2.5) -> None:
-    """Draws velocities, what they are off, and how far drifters go astray."""
+    """Draws velocities, their errors, and the errors of drifters."""
     figure, panels = plt.subplots(2, 2, figsize=(10, 5.4), layout="constrained")
     arrows, *maps, astray = panels.ravel()
     _draw_arrows(flows["tracked"], jnp.array([day]), arrows)

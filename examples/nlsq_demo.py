@@ -2,7 +2,7 @@
 
 `python -m examples.nlsq_demo [--points N] [--sample] [--profile FOLDER]
 [--output FOLDER]` fits two exponentials and a constant to noisy points in several ways,
-prints what comes out, and saves `fit.png`. With `--sample` it draws from the posterior
+prints the results, and saves `fit.png`. With `--sample` it draws from the posterior
 (needs the extra `bayes`); with `--profile` it records a trace of the work.
 """
 
@@ -29,7 +29,7 @@ def basis(rates, x):
 
 
 def points(count: int, outliers: int = 0):
-    """Returns positions and noisy values, some of them far off."""
+    """Returns positions and noisy values, some of them outliers."""
     rng = np.random.default_rng(0)
     x = np.linspace(0, 10, count)
     y = np.asarray(basis(TRUTH, jnp.asarray(x))) @ [2.0, 0.7] + 0.1
@@ -39,18 +39,18 @@ def points(count: int, outliers: int = 0):
 
 
 def curve(x, a, b, c, d, e):
-    """Evaluates the whole model, as `curve_fit` wants it."""
+    """Evaluates the whole model, in the form for `curve_fit`."""
     return a * jnp.exp(-b * x) + c * jnp.exp(-d * x) + e
 
 
 def residual(p, data):
-    """Returns what is left of the values, in standard deviations."""
+    """Returns the residuals, in standard deviations."""
     x, y = data
     return (curve(x, *p) - y) / NOISE
 
 
 def separable(x, y) -> fit.Separable:
-    """Sets up the problem with the amplitudes eliminated: two parameters are left."""
+    """Sets up the problem with the amplitudes eliminated: two parameters remain."""
     return fit.Separable(
         basis,
         START,

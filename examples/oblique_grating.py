@@ -1,9 +1,9 @@
-"""A grating at oblique incidence: efficiencies of its orders beside coupled waves.
+"""A grating at oblique incidence: efficiencies of its orders against coupled waves.
 
 `python -m examples.oblique_grating [--cells N] [--output FOLDER]`. Ridges of index 2 on
 glass, a period of 1 um, between Bloch faces: one pulse meets them at about 30 degrees
-and gives the powers of all orders over a band. `em.diffraction_orders` tells them
-apart; rigorous coupled waves are solved beside them. Saves `oblique_grating.png`.
+and gives the powers of all orders over a band. `em.diffraction_orders` separates them;
+the reference is rigorous coupled-wave analysis. Saves `oblique_grating.png`.
 """
 
 import warnings
@@ -72,7 +72,7 @@ def grating(cells: int) -> em.Simulation:
 
 
 def coupled_waves(wave: float, most: int = 20) -> np.ndarray:
-    """Returns what the orders -1 and 0 reflect and transmit, exactly.
+    """Returns the reflected and transmitted power of the orders -1 and 0, exactly.
 
     Moharam and others, J. Opt. Soc. Am. A 12, 1068 (1995); lengths in um.
     """
@@ -109,7 +109,7 @@ def main(arguments=None) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", PhysaxWarning
-        )  # Orders near their onset linger.
+        )  # Orders near their onset decay slowly.
         seen = em.simulate(grating(chosen.cells)).monitors
     incident = em.diffraction_orders(seen["in"], incoming=True).power.sum(axis=1)
     sides = ("reflected", "transmitted")

@@ -1,9 +1,9 @@
-"""Holds a Brownian particle in a focus of light, and weighs the trap by its motion.
+"""Holds a Brownian particle in a focus, and measures the trap from its motion.
 
 `python -m examples.optical_trap [--particles N] [--output FOLDER]` puts spheres of 60
-nm radius into water in a Gaussian focus of 1064 nm, follows them with the force of the
-light and the noise of 298 K, compares the variance of their places with kT over the
-stiffness of theory as it is reached, and saves `optical_trap.png`.
+nm radius into water in a Gaussian focus of 1064 nm, follows them with the optical force
+and the noise of 298 K, compares the growing variance of their positions with kT over
+the theoretical stiffness, and saves `optical_trap.png`.
 """
 
 import argparse

@@ -2,11 +2,11 @@
 
 `python -m examples.photonic_circuit [--small] [--steps N] [--cells NM] [--output DIR]`.
 One graph leads from the gap and the length of a directional coupler and from the length
-of an arm over permittivity, FDTD, S-parameters and the circuit to a loss, and one
-gradient back. The interferometer is to send 1550 nm to its bar port and 1560 nm to the
-other; the ring is to let nothing pass at 1550 nm. It prints the figures and saves
-`photonic_circuit.png`. Under four minutes on two cores; `--small` looks at the first
-coupler and its circuits only.
+of an arm through permittivity, FDTD, S-parameters and the circuit to a loss, with one
+gradient. The interferometer should send 1550 nm to its bar port and 1560 nm to the
+other; the ring should transmit nothing at 1550 nm. It prints the figures and saves
+`photonic_circuit.png`. Under four minutes on two cores; `--small` does only the first
+coupler and its circuits.
 """
 
 import argparse
@@ -57,19 +57,19 @@ SCALES = {"gap": 0.03, "length": 0.1}  # units of the search
 
 
 def missed(circuit: graph.Scatterer) -> Float[Array, "*lengths"]:
-    """Returns the part of the two channels that does not come where it should."""
+    """Returns the fraction of the two channels that misses its port."""
     bar, cross = circuit("bar", "in"), circuit("cross", "in")
     right = jnp.abs(bar[..., FIRST]) ** 2 + jnp.abs(cross[..., SECOND]) ** 2
     return 1 - right / 2
 
 
 def passed(circuit: graph.Scatterer) -> Float[Array, "*lengths"]:
-    """Returns the part of the first channel that passes the ring."""
+    """Returns the fraction of the first channel transmitted past the ring."""
     return jnp.abs(circuit("out", "in")[..., FIRST]) ** 2
 
 
 def strayed(circuit: graph.Scatterer) -> Float[Array, "*lengths"]:
-    """Returns the larger part of a channel that comes to the port of the other."""
+    """Returns the larger fraction of a channel that reaches the other's port."""
     bar, cross = circuit("bar", "in"), circuit("cross", "in")
     return jnp.maximum(jnp.abs(cross[..., FIRST]), jnp.abs(bar[..., SECOND])) ** 2
 
@@ -80,9 +80,9 @@ class Task(NamedTuple):
     Attributes:
         circuit: How they are joined.
         loss: What is minimised.
-        wrong: The largest power that is where none should be.
-        amplitude: What each guide leaves of an amplitude.
-        others: Guides that stay as they are, and their lengths.
+        wrong: The largest power in a wrong port.
+        amplitude: Factor of each guide on an amplitude.
+        others: Guides that are not changed, and their lengths.
     """
 
     circuit: graph.Circuit
@@ -134,7 +134,7 @@ def guide(
 def joined(
     task: Task, part: graph.Scatterer, arm: ArrayLike, points: int = POINTS
 ) -> graph.Scatterer:
-    """Returns the circuit of a task with a coupler and an arm that are there."""
+    """Returns the circuit of a task with a given coupler and arm."""
     named = dict.fromkeys(task.circuit.terminals, part)
     for name, length in (("arm", arm), *task.others):
         named[name] = guide(length, points=points, amplitude=task.amplitude)
@@ -167,7 +167,7 @@ def compiled(
     start: Mapping[str, ArrayLike],
     backend: graph.Backend | None = None,
 ) -> graph.Program:
-    """Makes a program of the graph of a task, with first gap and lengths."""
+    """Compiles the graph of a task, with initial gap and lengths."""
     return graph.compile(
         model(task, solvers),
         backend=backend,
@@ -178,7 +178,7 @@ def compiled(
 
 
 def tuned(task: Task, part: graph.Scatterer, near: float) -> float:
-    """Returns the length of the arm, within half a turn, that serves a coupler best."""
+    """Returns the best length of the arm for a coupler, within half a turn."""
     reach = 0.775 / INDEX
     while reach > 1e-5:
         lengths = near + np.linspace(-reach, reach, 81)
@@ -188,7 +188,7 @@ def tuned(task: Task, part: graph.Scatterer, near: float) -> float:
 
 
 class Found(NamedTuple):
-    """What a search found.
+    """The result of a search.
 
     Attributes:
         params: Gap and lengths.
@@ -215,7 +215,7 @@ def begun(
 def search(task: Task, solvers: Solvers, first: Found, steps: int) -> Found:
     """Minimises the loss in about so many steps at most.
 
-    Another arm costs no simulation, so that each step tunes it to the coupler first.
+    Changing the arm costs no simulation, so each step first tunes it to the coupler.
     Where the slope by the arm is zero, the others are those of the tuned loss: variable
     projection, Golub and Pereyra, SIAM J. Numer. Anal. 10, 413 (1973).
     """
@@ -253,7 +253,7 @@ def one_way(part: graph.Scatterer) -> graph.Scatterer:
 def interferometer_formula(
     part: graph.Scatterer, arm: Array, short: Array
 ) -> Complex[Array, "2 *sweep"]:
-    """Sums both ways through an interferometer without reflections: bar, cross."""
+    """Sums both paths of an interferometer without reflections: bar, cross."""
     upper, lower = part("out0", "in0") * arm, part("out1", "in0") * short
     bar = upper * part("out0", "in0") + lower * part("out0", "in1")
     cross = upper * part("out1", "in0") + lower * part("out1", "in1")
@@ -289,7 +289,7 @@ class Spectra(NamedTuple):
 
 
 def spectra(found: dict[str, Found]) -> Spectra:
-    """Returns the spectra of what was found for each circuit, by its label."""
+    """Returns the spectra of the result for each circuit, by its label."""
     amplitudes, points = [], 1601
     for task, ports in ((INTERFEROMETER, ("bar", "cross")), (RING, ("out",))):
         one = found[task.circuit.label]
@@ -334,7 +334,7 @@ def draw(sim: em.Simulation, drawn: dict[str, Spectra], path: Path) -> None:
 
 
 def told(task: Task, first: Found, best: Found) -> str:
-    """Says how a search went, in a few lines."""
+    """Describes the result of a search, in a few lines."""
     lines = [f"{task.circuit.label}: {len(best.course)} steps"]
     for found, loss in ((first, first.course[0]), (best, min(best.course))):
         gap, length, arm = map(float, found.params.values())

@@ -1,4 +1,4 @@
-"""Pictures that the examples share: how a design went, and light in the device."""
+"""Pictures shared by the examples: history of a design, and light in a device."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,9 +1,9 @@
 """Follows particles through a pipe on a mesh of tetrahedra, from inlet to outlet.
 
 `python -m examples.pipe_flow [--particles N] [--output FOLDER]` meshes a round pipe,
-puts Poiseuille's velocity on its nodes, lets particles in where the fluid comes in, and
-compares how long they stay with Danckwerts' law of laminar pipes: the fraction that has
-left is 1 - (t_min / t)^2, t_min the time on the axis. It saves `pipe_flow.png`.
+puts Poiseuille's velocity on its nodes, releases particles at the inlet, and compares
+their residence times with Danckwerts' law of laminar pipes: the fraction that has left
+is 1 - (t_min / t)^2, t_min the time on the axis. It saves `pipe_flow.png`.
 """
 
 import argparse
@@ -52,10 +52,10 @@ def pipe(rings: int = 12, layers: int = 24) -> Mesh:
 
 
 def places_by_flux(count: int) -> np.ndarray:
-    """Returns places on the inlet, each for the same share of the flow.
+    """Returns positions on the inlet, each for the same share of the flow.
 
     Args:
-        count: How many.
+        count: Number of positions.
     """
     share = (np.arange(count) + 0.5) / count
     # The share of the flow within r is 1 - (1 - r^2)^2.
@@ -91,7 +91,7 @@ def main(arguments: list[str] | None = None) -> None:
         f"{tracks.counts()['exited']} of {len(seeds)} left; within {off:.3f} of theory"
     )
 
-    # The same, with those that leave coming in again where they came in before.
+    # The same, but particles that leave re-enter where they entered before.
     again = Box(low, high, [Hold(), Hold(), (Inlet(Pattern(seeds)), Outlet())])
     round_and_round = track(flow, seeds, times[[0, -1]], dt=DT, boundary=again)
     alive = int(jax.numpy.sum(round_and_round.alive))

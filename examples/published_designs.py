@@ -1,4 +1,4 @@
-"""Simulates published inverse-designed devices beside the numbers of another code.
+"""Simulates published inverse-designed devices and compares with another code.
 
 `python -m examples.published_designs [--data FOLDER] [--each] [DESIGN ...]` prints the
 complex S-parameters of every design in a folder that holds a `reference.json` (its
@@ -27,7 +27,7 @@ from . import pictures
 
 
 DATA = Path(__file__).parent / "data" / "published_designs"
-# The pulse must be over and the waves gone; the mode converters ring longest.
+# The pulse must be over and the waves decayed; the mode converters ring longest.
 STEPS = 24_000
 
 
@@ -109,7 +109,7 @@ def ports(problem: dict) -> dict[str, em.Port]:
 
 
 def driven(problem: dict, density, wavelength: float, steps: int) -> em.Simulation:
-    """Sends light into port 1, and sees `"Ez"` at one wavelength."""
+    """Sends light into port 1, and records `"Ez"` at one wavelength."""
     quiet = simulation(problem, density, steps)
     return pictures.driven(quiet, ports(problem)["1"], wavelength)
 
@@ -197,8 +197,8 @@ def compare(designs: list[Design], *, each: bool = False) -> dict[str, np.ndarra
     console, found = Console(), {}
     for design in track(designs, "simulating published designs", console=console):
         with warnings.catch_warnings():
-            # 10 cells of 40 nm are few for a wavelength in silicon; the reference
-            # solves the same discrete equations.
+            # Cells of 40 nm are coarse for silicon; the reference solves the same
+            # discrete equations.
             warnings.simplefilter("ignore", PhysaxWarning)
             found[design.name] = scattering(design, each=each)
     for design in designs:
@@ -207,7 +207,7 @@ def compare(designs: list[Design], *, each: bool = False) -> dict[str, np.ndarra
 
 
 def comparison(design: Design, s: np.ndarray) -> Table:
-    """Returns a table of our parameters beside the published ones."""
+    """Returns a table of our parameters and the published ones."""
     worst = np.abs(np.abs(s) ** 2 - np.abs(design.s) ** 2).max(axis=0)
     told = ", ".join(f"|d|S{j + 1}1|^2| <= {w:.1e}" for j, w in enumerate(worst))
     power = (np.abs(s) ** 2).sum(axis=1).max()

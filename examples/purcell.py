@@ -1,10 +1,10 @@
 """Emission in front of a mirror: the Purcell factor of electric and magnetic lines.
 
-`python -m examples.purcell [--cells N] [--output FOLDER]`. A line of current stands 0.6
-um above a conductor. Its image helps or hinders it: an electric line along the mirror
-emits 1 - J0(2 k h) of what it does in the open, a magnetic one 1 + J0(2 k h). One pulse
-measures a whole band, and the same run without the mirror is what it is compared with.
-Saves `purcell.png`.
+`python -m examples.purcell [--cells N] [--output FOLDER]`. A line of current lies 0.6
+um above a conductor. Interference with its image changes its emission: an electric line
+along the mirror emits 1 - J0(2 k h) of its power in free space, a magnetic one
+1 + J0(2 k h). One pulse measures a whole band, relative to the same run without the
+mirror. Saves `purcell.png`.
 """
 
 import matplotlib.pyplot as plt
@@ -28,7 +28,7 @@ SIGNS = {"Ez": -1, "Hz": 1}  # of the image
 
 
 def emission(component: str, cells: int, *, mirror: bool) -> em.Emission:
-    """Returns what a line emits above a wall at y = 0 or none, with cells per um."""
+    """Returns the emission of a line, above a wall at y = 0 or none; cells per um."""
     layer, spacing = cells // 2, MICRO / cells
     low = 0 if mirror else 2 * layer
     shape = 2 * (layer + layer), low + round(1.2 * cells) + layer
@@ -54,7 +54,7 @@ def factor(component: str, cells: int) -> np.ndarray:
 
 
 def exact(component: str, frequencies: np.ndarray) -> np.ndarray:
-    """Returns what a line and its image emit, over that of the line."""
+    """Returns the emission of a line with its image over that of the line alone."""
     wavenumber = 2 * np.pi * frequencies / SPEED_OF_LIGHT
     return 1 + SIGNS[component] * j0(2 * wavenumber * HEIGHT)
 

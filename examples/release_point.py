@@ -2,7 +2,7 @@
 
 `python -m examples.release_point [--steps N] [--output FOLDER]` starts from a guess in
 the double gyre, minimises the distance from the target after 8 time units with Adam,
-finds the strength of the flow that would have done it from the guess, too, and saves
+also finds the strength of the flow that reaches the target from the guess, and saves
 `release_point.png`.
 """
 
@@ -27,7 +27,7 @@ GUESS, TARGET = np.array([0.6, 0.35]), np.array([0.75, 0.6])
 
 
 def distance(place: Float[Array, " 2"], strength: Float[Array, ""]) -> Float[Array, ""]:
-    """Returns how far from the target a float ends.
+    """Returns the distance of a float from the target at the end.
 
     Args:
         place: Where it is released.
@@ -43,7 +43,7 @@ def distance(place: Float[Array, " 2"], strength: Float[Array, ""]) -> Float[Arr
 
 
 def descend(function, start, steps: int, rate: float) -> tuple[Array, list[float]]:
-    """Minimises a function with Adam; returns the best argument and the course."""
+    """Minimises a function with Adam; returns the best argument and the history."""
     slope = jax.jit(jax.value_and_grad(function))
     optimiser = optax.adam(optax.cosine_decay_schedule(rate, steps))
     x = jnp.asarray(start, jnp.result_type(float))

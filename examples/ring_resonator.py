@@ -1,9 +1,9 @@
-"""Resonances of a ring: a plane of cylindrical coordinates beside Bessel functions.
+"""Resonances of a ring: cylindrical coordinates against Bessel functions.
 
-`python -m examples.ring_resonator [--cells N] [--output FOLDER]`. A ring of index 3.4
-without end along its axis, from 1 to 2 um in radius, is kicked; `em.resonances` finds
-frequency and quality of the mode with each angular number. The exact ones are zeros of
-a determinant. Saves `ring_resonator.png`. Half a minute on two cores.
+`python -m examples.ring_resonator [--cells N] [--output FOLDER]`. A pulse excites a
+ring of index 3.4, infinite along its axis, from 1 to 2 um in radius; `em.resonances`
+finds frequency and quality of the mode with each angular number. The exact ones are
+zeros of a determinant. Saves `ring_resonator.png`. Half a minute on two cores.
 """
 
 from functools import partial
@@ -52,7 +52,7 @@ def exact(m: int) -> complex:
 
 
 def ring(m: int, cells: int) -> tuple[complex, em.TimeSeries]:
-    """Returns frequency in c / um and how the ring rings, with cells per um."""
+    """Returns frequency in c / um and the ring-down, with cells per um."""
     spacing = MICRO / cells
     # One cell along the axis, and a layer of two units.
     grid = Grid.uniform((6 * cells, 1), spacing)

@@ -1,8 +1,8 @@
 """Designs a splitter by gradient: half of the light goes into each of two arms.
 
 `python -m examples.splitter [--steps N] [--cells NM] [--output FOLDER]`. The worst of
-both arms and three wavelengths from 1500 to 1600 nm counts. A mirror keeps the arms
-alike, to rounding. Under two minutes on two cores.
+both arms and three wavelengths from 1500 to 1600 nm is optimised. Mirror symmetry keeps
+the arms equal to rounding. Under two minutes on two cores.
 """
 
 import numpy as np
@@ -22,12 +22,12 @@ GUIDES = {"in": ("-x", 0.0), "upper": ("+x", ARM), "lower": ("+x", -ARM)}
 
 
 def missing(powers):
-    """Returns the part of its half that an arm misses, at worst."""
+    """Returns the largest fraction of its half that an arm lacks."""
     return design.soft_max(1 - 2 * powers[:, 1:], 60.0)
 
 
 def told(powers: np.ndarray) -> str:
-    """Says what a splitter does, in one line."""
+    """Describes what a splitter does, in one line."""
     reflected, upper, lower = powers.T
     return (
         f"Splitter, 1500 to 1600 nm: at least {upper.min():.4f} in the upper arm and "

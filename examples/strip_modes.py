@@ -1,4 +1,4 @@
-"""Modes of a silicon strip: which exist at which width, and how fast pulses travel.
+"""Modes of a silicon strip: effective indices over the width, and group index.
 
 `python -m examples.strip_modes [--cells NM] [--output FOLDER]`. A strip 220 nm high in
 silica: `em.cross_section_modes` gives the effective indices at 1550 nm of widths from
@@ -57,9 +57,7 @@ def main(arguments=None) -> None:
     widths = np.linspace(0.3, 0.7, chosen.points) * MICRO
     frequency = SPEED_OF_LIGHT / WAVE
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", PhysaxWarning
-        )  # Next to cut-off modes are wide.
+        warnings.simplefilter("ignore", PhysaxWarning)  # Near cut-off, modes are wide.
         modes = [
             em.cross_section_modes(*section(width, cell), frequency, count=COUNT)
             for width in widths

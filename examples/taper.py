@@ -2,8 +2,9 @@
 
 `python -m examples.taper [--cells NM] [--lengths N] [--output FOLDER]`. A guide of
 silicon nitride in silica widens from 0.5 to 2 um, in 2-D with Ez. One program serves
-all lengths, as only the permittivity differs. A joint without length passes what the
-overlap of the two modes says, a long taper all. Saves `taper.png`. A minute or two.
+all lengths, as only the permittivity differs. An abrupt joint transmits what the
+overlap of the two modes predicts, a long taper everything. Saves `taper.png`. A minute
+or two.
 """
 
 import equinox as eqx
@@ -62,7 +63,7 @@ def passed(lengths, cell: float) -> np.ndarray:
 
 
 def butt_joint() -> float:
-    """Returns what passes from guide to guide: overlap of the modes, and Fresnel."""
+    """Returns the power through a butt joint: overlap of the modes, and Fresnel."""
     spacing = 0.02
     y = (np.arange(300) - 149.5) * spacing
     one, width = jnp.ones(len(y)), jnp.full(len(y), spacing * MICRO)

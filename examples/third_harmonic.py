@@ -1,8 +1,8 @@
-"""Third harmonic and Kerr shift of a strong wave, beside the theory of weak ones.
+"""Third harmonic and Kerr shift of a strong wave, against the theory of weak ones.
 
 `python -m examples.third_harmonic [--cells N] [--output FOLDER]`. A wave of 1 GV/m runs
-through a medium with chi3, in 1-D. The third harmonic grows in proportion to the way,
-as nothing is dispersive, and the wave itself falls behind by its Kerr index. Saves
+through a medium with chi3, in 1-D. Without dispersion the third harmonic grows in
+proportion to the distance, and the phase of the wave lags by its Kerr index. Saves
 `third_harmonic.png`.
 """
 
@@ -27,7 +27,7 @@ LENGTH = 4  # of the nonlinear medium, in wavelengths there
 
 
 def amplitudes(chi3: float, cells: int, moment: float) -> tuple[np.ndarray, np.ndarray]:
-    """Returns places, and complex amplitudes of the harmonics 1 to 7 at them.
+    """Returns positions, and complex amplitudes of the harmonics 1 to 7 there.
 
     Args:
         chi3: Of the medium from 0 to `LENGTH`.
@@ -60,7 +60,7 @@ def amplitudes(chi3: float, cells: int, moment: float) -> tuple[np.ndarray, np.n
         monitors={"film": em.TimeMonitor(("Ez",), (0.0,), (np.inf,))},
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PhysaxWarning)  # The wave goes on.
+        warnings.simplefilter("ignore", PhysaxWarning)  # The wave stays on.
         film = em.simulate(sim).monitors["film"]
     last = np.asarray(film.values["Ez"], float)[-period:]
     turns = np.arange(period) / period

@@ -1,8 +1,8 @@
 """Carries air parcels around the globe by measured winds.
 
 `python -m examples.wind [--days N] [--output FOLDER]` reads monthly mean winds at 200
-hPa (`tests/validation/data/wind`, licence beside them), lets parcels go on a grid of
-longitudes and latitudes, follows them linearly in time between January and February,
+hPa (`tests/validation/data/wind`, with their licence), releases parcels on a grid of
+longitudes and latitudes, interpolates linearly between January and February,
 checks six of them against reference end points, and saves `wind.png` and `wind.gif`.
 """
 

@@ -16,4 +16,4 @@ def test_the_code_of_the_page_runs_from_top_to_bottom(tmp_path):
     done = subprocess.run(
         command, cwd=tmp_path, check=True, capture_output=True, text=True
     )
-    assert done.stdout.startswith("CONVERGED 10000 The run stopped early")
+    assert done.stdout.startswith("CONVERGED 10000 The run converged: the stop rule")
