@@ -153,7 +153,8 @@ def contours(
         level: What is above it is solid.
         tolerance: How far, in metres, simplified polygons may be from the contour: a
             hundredth of a cell if left out. Where they would meet they stay nearer.
-        origin: Low corner (x, y) of the design in metres.
+        origin: Low corner (x, y) of the first cell in metres. Where values lie on
+            nodes, as `Ez` of a `DesignRegion` does, half a cell below the first node.
         least_area: Parts and holes with less area, in square metres, are left out.
 
     Returns:

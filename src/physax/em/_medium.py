@@ -76,7 +76,9 @@ class DesignRegion(eqx.Module):
 
     They replace what the medium has there. Differentiate a run with respect to them,
     and reverse mode records these cells alone, not the whole grid. Arrays have the
-    shape of the box; a dictionary gives each component its own, at its own points.
+    shape of the box; a dictionary gives each component its own, at its own points. In
+    2-D `Ez` is on the nodes: entry `[0, 0]` lies at the low corner of the first cell,
+    so that a region symmetric about a node has an odd number of entries.
 
     Attributes:
         box: For each axis the first cell and one past the last.
