@@ -47,7 +47,7 @@ def adjoint_seconds(
     """
     check_memory(
         adjoint_bytes(with_steps(sim, _lengths(sim)[1]), adjoint),
-        "the gradient of a run cut short, which is timed,",
+        "the gradient of the shortened run that is timed",
     )
     return _continued(sim, jax.value_and_grad(partial(_seen, adjoint)), repeats)
 

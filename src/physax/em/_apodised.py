@@ -96,13 +96,13 @@ def check_windows(
         away = max(centre - end, -centre, 0.0) / width
         if not away <= _CLOSED:
             raise ArgumentError(
-                f"`centre` of monitor {name!r} must be at most {_CLOSED} widths of "
-                f"{width:.4g} s off the run, which lasts from 0 to {end:.4g} s, but is "
-                f"{centre:.4g} s: the window is closed all the time. Take more `steps`."
+                f"`centre` of monitor {name!r} must be within {_CLOSED} widths of "
+                f"{width:.4g} s of the run, from 0 to {end:.4g} s, but is "
+                f"{centre:.4g} s: the window never opens. Take more `steps`."
             )
         if away > 0:
             warn(
                 f"`centre` of monitor {name!r} should lie in the run, from 0 to "
-                f"{end:.4g} s, but is {centre:.4g} s: it sees a flank of its window "
-                "alone. Take more `steps`.",
+                f"{end:.4g} s, but is {centre:.4g} s: only a flank of the window lies "
+                "in the run. Take more `steps`.",
             )

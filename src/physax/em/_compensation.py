@@ -140,7 +140,7 @@ class _Exact(eqx.Module):
                 jnp.where(wanted > 0, rest, known),
                 (wanted <= 0) | (rest > 0),
                 "Near the resonances of poles `frequency` needs smaller cells: the "
-                "permittivity left beside the poles must be positive",
+                "permittivity without the poles must be positive",
             )
         return found
 

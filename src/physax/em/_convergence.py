@@ -141,7 +141,11 @@ def _check_count(resolutions: np.ndarray, order: float | int | None) -> None:
             raise ArgumentError(f"`order` must be a positive number, but is {order!r}.")
     r, least = resolutions, 3 if order is None else 2
     if r.ndim != 1 or len(r) < least or len(np.unique(r)) < len(r) or not np.all(r > 0):
-        why = ", as two give no order (or give `order`)" if order is None else ""
+        why = (
+            ", as two do not determine the order (or give `order`)"
+            if order is None
+            else ""
+        )
         raise ArgumentError(
             f"`resolutions` must be at least {least} different positive numbers{why}, "
             f"but is {r.tolist()}."
@@ -165,7 +169,7 @@ def _steps(r: np.ndarray, f: np.ndarray) -> np.ndarray:
         turned.any(axis=0),
         r,
         f,
-        "must change one way only from coarse to fine",
+        "must change in one direction only from coarse to fine",
         "Leave out the coarsest, add finer ones, or look for what else changes with "
         "the cells: positions that jump between samples, layers, lengths of runs.",
     )
@@ -184,7 +188,7 @@ def _order(r: np.ndarray, f: np.ndarray, steps: np.ndarray) -> np.ndarray:
         f,
         "must come closer to each other with finer cells, at an order between 0 and "
         f"{_STEEPEST:g}",
-        "Use finer cells, or longer runs where they ring.",
+        "Use finer cells, or longer runs if the fields still ring.",
     )
     low, high = np.zeros(ratio.shape), np.full(ratio.shape, _STEEPEST)
     for _ in range(60):

@@ -261,15 +261,15 @@ def _refuse_missing(squares, cladding) -> None:
     known = f"the cladding has {float(cladding):.6g}"
     if not np.any(travels):
         raise ArgumentError(
-            f"`count` must be at most 0, the number of modes that travel in this "
-            f"section, but is {len(squares)}; {known}. Raise `frequency`, or widen the "
-            "core."
+            "`count` must be at most 0, the number of modes that propagate in this "
+            f"section, but is {len(squares)}; {known}. Raise `frequency`, or widen "
+            "the core."
         )
     indices = ", ".join(f"{n:.6g}" for n in np.sqrt(squares[travels]).tolist())
     raise ArgumentError(
         f"`count` must be at most {int(np.sum(travels))}, the number of modes that "
-        f"travel in this section, but is {len(squares)}. Their effective indices are "
-        f"[{indices}]; {known}. For more, raise `frequency` or widen the core."
+        f"propagate in this section, but is {len(squares)}. Their effective indices "
+        f"are [{indices}]; {known}. For more, raise `frequency` or widen the core."
     )
 
 
@@ -281,10 +281,10 @@ def _refuse_metal(least, numbers: dict[str, Array]) -> None:
     if not float(least) <= 0:
         return
     raise ArgumentError(
-        "`target` must be given where the real part of a permittivity is not positive, "
-        f"but is `None` and the least is {float(least):.6g}: modes at the face of a "
-        "metal have indices above those of all media. Give the index near which to "
-        "look, for a plasmon sqrt(eps_m eps_d / (eps_m + eps_d))."
+        "`target` must be given if the real part of a permittivity is not positive, "
+        f"but is `None` and the smallest is {float(least):.6g}: modes at a metal "
+        "surface have indices above those of all media. Give the index to search "
+        "near; for a plasmon, sqrt(eps_m eps_d / (eps_m + eps_d))."
     )
 
 
@@ -296,7 +296,7 @@ def _refuse_long_cells(turns, numbers: dict[str, Array]) -> None:
     raise ArgumentError(
         f"`spacing` must be less than {spacing / largest:.6g} m, 1 / pi of a "
         f"wavelength in the guide, but is {spacing:.6g} m: no wave of that index "
-        "travels on such cells. Make it smaller."
+        "propagates on such cells. Make it smaller."
     )
 
 

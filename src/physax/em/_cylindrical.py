@@ -47,7 +47,7 @@ class Cylindrical(eqx.Module):
         if not whole or self.m < 0:
             raise ArgumentError(
                 f"`m` must be an integer and at least 0, but is {self.m!r}. Fields of "
-                "-m are those of m, turned."
+                "-m are those of m, rotated."
             )
 
 
@@ -78,7 +78,7 @@ def check_cylindrical(grid: Grid, boundaries: Boundaries) -> None:
         )
     if boundaries.r is None:
         raise ArgumentError(
-            "`boundaries` must have `r` in cylindrical coordinates, but has not. Write "
+            "`boundaries` must have `r` in cylindrical coordinates, but do not. Write "
             "`Boundaries(r=CPML(10), z=CPML(10))`; `x` and `y` do not exist there."
         )
     low, on_axis = float(grid.origin[0]), reaches_axis(grid)
@@ -89,8 +89,8 @@ def check_cylindrical(grid: Grid, boundaries: Boundaries) -> None:
         )
     if on_axis and boundaries.r[0] is not None:
         raise ArgumentError(
-            "`r` must be the outer face alone where the grid begins on the axis, which "
-            f"is no face, but is {boundaries.r!r}."
+            "`r` must be only the outer face where the grid begins on the axis, which "
+            f"is not a face, but is {boundaries.r!r}."
         )
     if not on_axis and not isinstance(boundaries.r[0], PEC | PMC):
         raise ArgumentError(

@@ -159,8 +159,8 @@ def _axes(near: NearField) -> tuple[int, tuple[int, ...]]:
             )
         if near.spacing[axis].ndim:
             raise ArgumentError(
-                "`near` must be of a grid that is uniform across its face, but that is "
-                f"graded along {AXES[axis]}."
+                "`near` must be from a grid that is uniform across its face, but this "
+                f"one is graded along {AXES[axis]}."
             )
     return normal, across
 
@@ -184,8 +184,8 @@ def _bounds(
         known = (near.frequencies, near.permittivity, *near.periods, *near.wavevectors)
         if traced(known):
             raise ArgumentError(
-                "`orders` must be given under `jit`: for each axis across the face the "
-                "largest number, such as (3,)."
+                "`orders` must be given under `jit`: the largest order for each axis "
+                "across the face, such as (3,)."
             )
         index_squared = float(near.permittivity) * float(near.permeability)
         largest = 2 * np.pi * float(np.max(np.asarray(near.frequencies)))

@@ -81,7 +81,7 @@ class EmissionMonitor(AbstractSpectralMonitor):
 
     dipole: Dipole = eqx.field(
         converter=lambda dipole: instance(
-            dipole, "dipole", Dipole, "Give that among the sources."
+            dipole, "dipole", Dipole, "Give one of the sources."
         )
     )
     frequencies: Float[Array, " freqs"] = eqx.field(converter=as_frequencies)
@@ -250,8 +250,8 @@ def _check_dipole(
     if len(others) == len(sources):
         raise ArgumentError(
             f"`dipole` of monitor {name!r} must be a source of the simulation, with "
-            "the same component, position, moment and pulse, but none of the sources "
-            f"{others} is it. Give both the same `Dipole`."
+            "the same component, position, moment and pulse, but is none of the "
+            f"sources {others}. Use the same `Dipole` for both."
         )
     if len(sources) > 1:
         raise ArgumentError(
@@ -278,7 +278,7 @@ def _check_band(
         warn(
             f"`frequencies` of monitor {name!r} should lie where the sources emit, "
             f"from {told} Hz, but one is {f[dark][0]:.4g} Hz: what it records there "
-            "is rounding. Give the pulse a larger bandwidth.",
+            "is rounding error. Give the pulse a larger bandwidth.",
         )
 
 

@@ -21,7 +21,7 @@ _CHOICES = (
     (LinearTape("bfloat16"), "3", "the same, to some 1e-3"),
     (LinearTape(every=1), "4", "media and sources; linear monitors"),
     (Reversible(), "4", "media outside the layers, sources; linear monitors"),
-    (FrequencyDomain(), "4", "media and currents; spectral monitors, waves gone"),
+    (FrequencyDomain(), "4", "media and currents; spectral monitors, decayed fields"),
     (Checkpointed(), "6", "everything"),
     (Direct(), "10", "everything"),
 )
@@ -60,7 +60,7 @@ def _refused(sim: Simulation) -> dict[type, str]:
         kinds = (LinearTape, Reversible, FrequencyDomain)
         return dict.fromkeys(kinds, "the medium is nonlinear")
     if medium.off_diagonals:
-        why = "the permittivity has entries beside the diagonal"
+        why = "the permittivity has off-diagonal entries"
         return dict.fromkeys((Reversible, FrequencyDomain), why)
     if medium.dispersions:
         return {Reversible: "it cannot undo poles"}
@@ -115,7 +115,7 @@ def explain(
                 if adjoint is not None:
                     raise
                 told = "not timed"
-                untimed.append(f"{name} is not timed: {error}")
+                untimed.append(f"{name} was not timed: {error}")
             else:
                 told = f"{seconds / plain:.2g} ({seconds:.3g} s)"
         rows.append((name, _told(adjoint_bytes(sim, one)), told, serves))

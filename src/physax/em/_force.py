@@ -84,9 +84,9 @@ class ForceMonitor(AbstractSpectralMonitor):
             closed = all(issubclass(kind, closing) for kind in frame.faces[axis])
             if size == 0 or (np.isinf(size) and not closed):
                 raise ArgumentError(
-                    f"`size` of {what} must close the box, but is {size:g} m along "
-                    f"{AXES[axis]}. Take at least a cell, and `inf` only between walls "
-                    "or periods."
+                    f"`size` of {what} must enclose a box, but is {size:g} m along "
+                    f"{AXES[axis]}. Use at least one cell, and `inf` only between "
+                    "walls or periodic faces."
                 )
         near = NearFieldMonitor(self.centre, self.size, self.frequencies)
         reads = near.locate(frame, what)
@@ -244,8 +244,8 @@ def _one_medium(
     loss = check(
         loss,
         loss == 0,
-        "The material on the faces of a force monitor must be lossless: lay the box "
-        "into a medium without conductivity and poles. The largest loss must be 0",
+        "The material on the faces of a force monitor must be lossless: put the box "
+        "in a medium without conductivity and poles. The largest loss must be 0",
     )
     return 1 + 0 * (spread + loss)
 
@@ -288,7 +288,7 @@ def check_forces(
                 if any(_touch(current, slab) for slab in ([whole] if wave else slabs)):
                     raise ArgumentError(
                         f"The faces of monitor {name!r} must lie three cells or more "
-                        f"off the currents of source {source!r}"
+                        f"from the currents of source {source!r}"
                         + (", and within its box" if wave else "")
                         + ", but do not. Make the box smaller or larger."
                     )

@@ -111,8 +111,8 @@ class FrequencyDomain(AbstractAdjoint):
             residual,
             residual <= self.tolerance,
             "`adjoint=FrequencyDomain()` needs fields that have decayed (take more "
-            "`steps`, or another adjoint): the energy left over the largest must be at "
-            f"most {self.tolerance:g}",
+            "`steps`, or another adjoint): the remaining energy over the largest must "
+            f"be at most {self.tolerance:g}",
         )
 
     def march(self, program: Program, steps: int, until: Decay | None) -> State:
@@ -197,19 +197,19 @@ class _Course(AbstractCourse):
         if plan.lines:
             raise ArgumentError(
                 f"`adjoint={self.adjoint}` differentiates media and currents, but was "
-                f"asked for a derivative by the plane wave {plan.lines[0]!r}. Fix it "
-                f"with `jax.lax.stop_gradient`. {_REMEDY}"
+                "asked for a derivative with respect to the plane wave "
+                f"{plan.lines[0]!r}. Fix it with `jax.lax.stop_gradient`. {_REMEDY}"
             )
         if any(at is not None for many in plan.poles.values() for at in many):
             raise ArgumentError(
                 f"`adjoint={self.adjoint}` differentiates media and currents, but was "
-                f"asked for a derivative by a dispersion. {_REMEDY}"
+                f"asked for a derivative with respect to a dispersion. {_REMEDY}"
             )
 
         if plan.tilts:
             raise ArgumentError(
-                f"`adjoint={self.adjoint}` differentiates media without entries beside "
-                f"the diagonal of the permittivity, but this one has some. {_REMEDY}"
+                f"`adjoint={self.adjoint}` differentiates media without off-diagonal "
+                f"permittivity, but this one has some. {_REMEDY}"
             )
 
     def pulled(self, plan, draft, theta, kept, cotangent) -> Program:

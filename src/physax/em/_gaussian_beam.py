@@ -95,8 +95,8 @@ class GaussianBeam(AbstractSource):
             if not isinstance(angle, jax.core.Tracer) and float(angle) != 0:
                 raise ArgumentError(
                     f"`{name}` of {what} must be left out in 2-D, where the "
-                    "polarisation is that of the simulation and the tilt in its plane, "
-                    f"but is {float(angle):g}."
+                    "polarisation is that of the simulation and the tilt lies in its "
+                    f"plane, but is {float(angle):g}."
                 )
         box = port_line(self.port, frame, what)
         frame.warn_in_layer(box, what, axes=(self.port.axis,))
@@ -333,8 +333,9 @@ def check_beams(
         if lost > _RIM:
             warn(
                 f"`width` of the port of source {name!r} should hold its beam, but "
-                f"cuts off {lost:.1e} of the power, at most {_RIM:g} should. `power` "
-                "is not what is sent. Widen it to some four radii of the beam there.",
+                f"cuts off {lost:.1e} of the power, more than {_RIM:g}, so that "
+                "`power` is not what is sent. Widen it to about four radii of the "
+                "beam there.",
             )
 
 

@@ -62,7 +62,7 @@ class HuygensSource(AbstractSource):
         count = recorded(self.near).frequencies.shape[-1]
         if self.number not in range(count):
             raise ArgumentError(
-                "`index` must say which of the frequencies of `near` to send, 0 to "
+                "`index` must select one of the frequencies of `near`, 0 to "
                 f"{count - 1}, but is {self.index}."
             )
 
@@ -75,8 +75,8 @@ class HuygensSource(AbstractSource):
     def locate(self, frame, what):
         if frame.ndim != self.near.ndim:
             raise ArgumentError(
-                f"`near` of {what} must be of a {frame.ndim}-D simulation, but is of a "
-                f"{self.near.ndim}-D one."
+                f"`near` of {what} must be from a {frame.ndim}-D simulation, but is "
+                f"from a {self.near.ndim}-D one."
             )
         boxes = {key: _box(self.near, key, frame, what) for key in self.near.values}
         _check_ends(self.near, frame, what)
@@ -253,7 +253,7 @@ def _check_ends(near: NearField, frame: Frame, what: str) -> None:
             raise ArgumentError(
                 f"The run of {what} must have the {kind} wall at {AXES[axis]} = "
                 f"{float(plane):g} m of the run that recorded `near`, but has none "
-                "there: the record holds what the wall sent back."
+                "there: the record holds what the wall reflected."
             )
     for axis in near.repeated:
         nodes, period = frame.nodes[axis], float(near.periods[axis])

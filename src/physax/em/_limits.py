@@ -128,8 +128,8 @@ def check_resolution(
 
 
 _STRAIGHT = (
-    "must lie where the principal axes of the medium run along the grid, but the "
-    "inverse permittivity has entries beside the diagonal there."
+    "must lie where the principal axes of the medium are along the grid, but the "
+    "inverse permittivity has off-diagonal entries there."
 )
 
 
@@ -160,7 +160,7 @@ def check_places(
                 medium,
                 part.face_boxes(place),
                 f"The faces of the plane wave {name!r}",
-                "Its wave is one of a uniform medium: move the faces.",
+                "It is a wave of a uniform medium: move the faces.",
             )
         elif isinstance(part, EmissionMonitor | NearFieldMonitor | ForceMonitor):
             if any(not _sound(medium, read.box, whole=True) for read in place):
@@ -256,9 +256,9 @@ def check_frequencies(
         lowest, highest = float(np.min(given)), float(np.max(given))
         if lowest < least:
             raise ArgumentError(
-                f"`frequencies` of monitor {name!r} must be at least {least:.4g} Hz, a "
-                f"billionth of a period in a run, but one is {lowest:.4g}. Are they in "
-                "Hz, and no wavelengths?"
+                f"`frequencies` of monitor {name!r} must be at least {least:.4g} Hz, "
+                f"a billionth of a period in a run, but one is {lowest:.4g}. Are they "
+                "in Hz, or are they wavelengths?"
             )
         if highest >= limit:
             raise ArgumentError(

@@ -143,8 +143,8 @@ class _Table(NamedTuple):
         if waves[0] <= 0 or np.any(np.diff(waves) <= 0):
             at = 0 if waves[0] <= 0 else int(np.argmax(np.diff(waves) <= 0)) + 1
             raise ArgumentError(
-                "`wavelengths` must be positive and increasing, but entry "
-                f"{at} is {waves[at]:g} m. Sort the table, without doubles."
+                f"`wavelengths` must be positive and increasing, but entry {at} is "
+                f"{waves[at]:g} m. Sort the table, and remove duplicates."
             )
         if waves[0] > _LONG:
             warn(
@@ -230,12 +230,12 @@ def _without_losses(table: _Table, count: int) -> _Candidate:
 def _refusal(best: _Candidate | None, wanted: float, most: int) -> str:
     reached = "no passive fit was found"
     if best is not None:
-        reached = f"the best error is {best.rms:.3g}, of {len(best.poles)} poles"
+        reached = f"the best error is {best.rms:.3g}, with {len(best.poles)} poles"
     return (
-        f"`tolerance` must be reached by at most {most} poles, but it is {wanted:g}, "
-        f"and {reached}. Give a larger `tolerance`, or `poles` to take what comes; fit "
-        "a narrower band; or check the table: noise, joints of two sources and losses "
-        "that do not match the dispersion (Kramers-Kronig) cannot be fitted."
+        f"`tolerance` must be reached with at most {most} poles, but is {wanted:g}, "
+        f"and {reached}. Give a larger `tolerance`, or `poles` to accept any error; "
+        "fit a narrower band; or check the table: noise, joins of two sources and "
+        "losses that do not match the dispersion (Kramers-Kronig) cannot be fitted."
     )
 
 

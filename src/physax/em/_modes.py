@@ -146,7 +146,7 @@ def check_line(arrays: dict[str, ArrayLike]) -> int:
                 f"`{name}` must have the shape {shape} of `own`, but has shape "
                 f"{jnp.shape(value)}. Give a number at each point of the line."
             )
-        x = real(value, name, "Leave losses out: the modes are those without.")
+        x = real(value, name, "Leave losses out: the modes are lossless.")
         check(x, jnp.isfinite(x), f"`{name}` must be finite")
     return shape[0]
 

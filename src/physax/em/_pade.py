@@ -90,7 +90,7 @@ def _checked(
     """Returns samples as columns, up to the last one that is not zero."""
     if times.ndim != 1:
         raise ArgumentError(
-            f"`series` must be of one run, but its times have shape {times.shape}."
+            f"`series` must be from one run, but its times have shape {times.shape}."
         )
     columns = record.reshape(len(record), -1)
     used = np.flatnonzero(np.any(columns != 0, axis=1))

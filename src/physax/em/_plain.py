@@ -37,7 +37,7 @@ def blemishes(medium: Medium, boxes: Iterable[Box]) -> dict[str, list[Array]]:
             parts = medium.metal.cut(box).open.values()
             found.setdefault("perfect metal", []).extend(1 - part for part in parts)
         for one in medium.off_diagonals:
-            add("entries beside the diagonal", one.box, box, one.inverse)
+            add("off-diagonal entries", one.box, box, one.inverse)
         for one in medium.nonlinearities:
             if meet(one.box, box):
                 all_of = [getattr(one, prop) for prop in one.given()]
@@ -74,5 +74,5 @@ def check_plain(medium: Medium, boxes: Iterable[Box], what: str, remedy: str) ->
             if np.any(np.asarray(value) != 0):
                 raise ArgumentError(
                     f"{what} must lie in a linear medium without poles, whose "
-                    f"principal axes run along the grid, but meet {found}. {remedy}"
+                    f"principal axes are along the grid, but meet {found}. {remedy}"
                 )

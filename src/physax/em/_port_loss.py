@@ -69,7 +69,7 @@ def check_loss(
     return check(
         loss,
         loss <= _LOSS,
-        f"`conductivity` over the angular frequency and the permittivity must be at "
-        f"most {_LOSS:g} in {what}, whose mode leaves loss out (use PEC faces, or a "
+        "`conductivity` over the angular frequency times the permittivity must be at "
+        f"most {_LOSS:g} in {what}, whose mode neglects loss (use PEC faces, or a "
         "smaller loss)",
     )

@@ -202,7 +202,7 @@ def _record(signal, dt) -> _Record:
         raise ArgumentError("`dt` must be left out: a `TimeSeries` has its own times.")
     if any(np.ndim(times) != 1 for times in signal.times.values()):
         raise ArgumentError(
-            "`signal` must be of one run, but its times have shape "
+            "`signal` must be from one run, but its times have shape "
             f"{np.shape(next(iter(signal.times.values())))}. Pass one of a batch."
         )
     columns, first = [], []
@@ -230,8 +230,8 @@ def _columns(samples: np.ndarray) -> np.ndarray:
     """Returns samples in double precision, time down and probes across."""
     if samples.dtype.kind not in "fciu":
         raise ArgumentError(
-            "`signal` must be a `TimeSeries` or an array of numbers, but is none. Of a "
-            "`Result` pass one of `monitors`."
+            "`signal` must be a `TimeSeries` or an array of numbers, but is neither. "
+            "From a `Result`, pass one of `monitors`."
         )
     if samples.ndim == 0 or samples.size == 0:
         raise ArgumentError(
@@ -327,7 +327,8 @@ def _none_found(record: _Record, low: float, high: float, found: Modes) -> RunEr
         )
     message += (
         ". Run longer, begin after the pulse (`start`), move source or probe off the "
-        "nodes of the mode, or give another band. Of a mode that dies soon the record "
-        "should hold few lifetimes; of many modes, three times one over their distance."
+        "nodes of the mode, or give another band. For a short-lived mode, the record "
+        "should span few lifetimes; for many modes, three times one over their "
+        "spacing."
     )
     return RunError(message, Status.UNDETERMINED)

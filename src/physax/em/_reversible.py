@@ -77,14 +77,14 @@ class Reversible(AbstractAdjoint):
             )
         for axis in absorbing_axes(sim.boundaries, sim.grid.ndim):
             raise ArgumentError(
-                "`adjoint=Reversible()` cannot undo what an `Absorber` takes, but "
+                "`adjoint=Reversible()` cannot undo what an `Absorber` absorbs, but "
                 f"`boundaries` have one along {sim.components.axes[axis]}. Take "
                 "`adjoint=LinearTape()`, or a `CPML`."
             )
         if sim.medium.off_diagonals:
             raise ArgumentError(
-                "`adjoint=Reversible()` cannot undo what a full tensor of permittivity "
-                "couples, but the medium has entries beside the diagonal. Take "
+                "`adjoint=Reversible()` cannot undo the coupling by a full "
+                "permittivity tensor, but the medium has off-diagonal entries. Take "
                 "`adjoint=LinearTape()`."
             )
         factor = lax.stop_gradient(amplification(sim))
@@ -92,8 +92,8 @@ class Reversible(AbstractAdjoint):
             factor,
             factor <= LARGEST,
             "`adjoint=Reversible()` needs losses that amplify rounding at most "
-            f"{LARGEST:g} times on the way back (take `LinearTape()` instead): the "
-            "factor must be below it",
+            f"{LARGEST:g} times in the backward pass (take `LinearTape()` instead): "
+            "the factor must be below it",
         )
         return self
 

@@ -280,8 +280,8 @@ def _check_start(start: int, state: State) -> None:
     done, memory = int(state.done), sum(state.poles.values(), ())
     if any(isinstance(one, Late) for one in memory) and (start - done) % STEPS:
         raise ArgumentError(
-            f"`start` must be {done}, the step that `state` is of, or differ from it "
-            f"by a multiple of {STEPS}, as poles remember which of {STEPS} steps comes "
+            f"`start` must be {done}, the step of `state`, or differ from it by a "
+            f"multiple of {STEPS}, as poles remember which of {STEPS} steps comes "
             f"next, but is {start}."
         )
 

@@ -175,8 +175,8 @@ def _known(value: Any, name: str) -> np.ndarray:
     refuse_traced(
         value,
         name,
-        "The number of cells depends on it. Make the scene outside, and inside only "
-        "what lies in it: `em.rasterise(structures, sim.grid)`.",
+        "The number of cells depends on it. Make the scene outside, and only "
+        "rasterise inside: `em.rasterise(structures, sim.grid)`.",
     )
     host = np.asarray(value)
     if host.dtype.kind not in "iuf":

@@ -93,7 +93,9 @@ def simulate(
 def check_types(sim: Any, adjoint: Any, until: Any) -> None:
     """Refuses what is no simulation, adjoint or stop rule."""
     instance(sim, "sim", Simulation)
-    instance(adjoint, "adjoint", AbstractAdjoint, "Write `em.LinearTape()`, say.")
+    instance(
+        adjoint, "adjoint", AbstractAdjoint, "Write, for example, `em.LinearTape()`."
+    )
     check_rule(until)
 
 
@@ -142,9 +144,10 @@ def _warn_if_diverged(result: Result) -> None:
         return
     if np.any(np.asarray(result.status) == int(Status.DIVERGED)):
         warn(
-            "The fields are not finite at the end of the run, and its results mean "
-            "nothing: `status` is `DIVERGED`. Is the time step stable in this medium, "
-            "does it amplify, and are all numbers finite? `run` stops where it begins.",
+            "The fields are not finite at the end of the run, and its results are "
+            "meaningless: `status` is `DIVERGED`. Is the time step stable in this "
+            "medium, does it amplify, and are all numbers finite? `run` stops when "
+            "this happens.",
         )
 
 
@@ -181,8 +184,8 @@ def warn_of(sim: Simulation, result: Result) -> None:
     if alive:
         told.append(
             "The fields had not decayed when the run ended: "
-            f"{np.nanmax(residual):.1e} of the largest energy was left, so the spectra "
-            f"of {spectral} are cut off. Take more `steps`."
+            f"{np.nanmax(residual):.1e} of the largest energy was left, so the "
+            f"spectra of {spectral} are truncated. Take more `steps`."
         )
     if (alive or np.all(residual <= _ALIVE)) and (late := _late_pulse(sim)):
         name, band, end = late

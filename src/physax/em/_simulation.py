@@ -281,12 +281,12 @@ def _check_nonlinear(sim: Simulation) -> None:
     _check_storage(sim.precision, "nonlinear")
     if sim.cylindrical is not None:
         raise ArgumentError(
-            "`medium` must be linear in cylindrical coordinates, because powers of the "
-            "field mix angular numbers, but has `nonlinearities`."
+            "`medium` must be linear in cylindrical coordinates, because powers of "
+            "the field mix values of m, but has `nonlinearities`."
         )
     if sim.complex_fields:
         raise ArgumentError(
-            "`boundaries` must not be `Bloch` around a nonlinear medium: its answer is "
+            "`boundaries` must not be `Bloch` around a nonlinear medium: it responds "
             "to the real field. Take `Periodic()`."
         )
     for name, monitor in sim.monitors.items():
@@ -303,9 +303,9 @@ def _check_tensors(sim: Simulation) -> None:
     for name, monitor in sim.monitors.items():
         if isinstance(monitor, EnergyMonitor):
             raise ArgumentError(
-                f"Monitor {name!r} must not record energy in a medium with entries "
-                "beside the diagonal: what they hold is not counted. Leave it out, or "
-                "take flux monitors around the region."
+                f"Monitor {name!r} must not record energy in a medium with "
+                "off-diagonal entries: what they hold is not counted. Leave it out, "
+                "or take flux monitors around the region."
             )
     names = sim.components.electric
     of = {name: at_component(sim.medium.permittivity, name) for name in names}
@@ -351,9 +351,9 @@ def _warn_of_metal_in_layers(
             warn(
                 f"Dispersion {number} should end before the absorbing layers, because "
                 "its permittivity is negative at some frequency: a `CPML` amplifies "
-                "waves whose power runs against their phase, as surface plasmons may "
-                "do, and the fields may grow. Leave a gap, or take an `Absorber`. A "
-                "glass may be given by its index in the band alone.",
+                "waves whose power flows against their phase, such as some surface "
+                "plasmons, and the fields may grow. Leave a gap, or take an "
+                "`Absorber`. A glass may be given by its index in the band alone.",
             )
 
 

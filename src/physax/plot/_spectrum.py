@@ -85,8 +85,8 @@ def _curves(result) -> tuple[dict[str, np.ndarray], str]:
     """Returns curves by name, and the label of their axis."""
     raise ArgumentError(
         "`result` must be `SpectralFlux`, `ModeAmplitudes`, `SpectralForce`, "
-        f"`Emission` or `SpectralFields`, but is {kind_of(result)} Of a `Result` take "
-        "one of `monitors`."
+        f"`Emission` or `SpectralFields`, but is {kind_of(result)} From a `Result`, "
+        "pass one of `monitors`."
     )
 
 

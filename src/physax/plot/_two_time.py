@@ -61,8 +61,8 @@ def two_time(
         at = None if times is None else np.asarray(times, float)
     if values.ndim != 2 or values.shape[0] != values.shape[1] or not values.size:
         raise ArgumentError(
-            f"`data` must be a square map, but has shape {values.shape}. Give one map "
-            "of several."
+            f"`data` must be a square map, but has shape {values.shape}. Pass one map "
+            "at a time."
         )
     axes = new_axes(axes, aspect=_SQUARE)
     image = _draw_map(axes, values, at, limits or _limits(values), "viridis")
