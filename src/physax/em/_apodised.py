@@ -17,13 +17,13 @@ class Apodised(AbstractMonitor):
     r"""A spectral monitor that looks through a Gaussian window in time.
 
     The transforms are $\sum_n w(t_n) F(t_n) e^{2 \pi i f t_n} \Delta t$ with
-    $w(t) = e^{-(t - t_0)^2 / 2 \tau^2}$. After the pulse they hold what rings alone,
-    the pattern of a resonance; of a run that is too short they have no ripples, as the
+    $w(t) = e^{-(t - t_0)^2 / 2 \tau^2}$. After the pulse they hold only the ringing,
+    the pattern of a resonance; for a run that is too short they have no ripples, as the
     window has closed before the end. A line has the width $1 / 2 \pi \tau$ (standard
-    deviation), so that frequencies closer to each other are not told apart.
+    deviation), so that closer frequencies are not resolved.
 
     Samples are taken in each step. Results are those of the monitor inside.
-    Differentiable in the window by `Checkpointed` and `Direct`; not for
+    Differentiable in the window with `Checkpointed` and `Direct`; not supported by
     `FrequencyDomain`.
 
     Attributes:
@@ -32,7 +32,7 @@ class Apodised(AbstractMonitor):
         width: $\tau$ in seconds.
 
     Raises:
-        ArgumentError: If `monitor` is another one, or `width` not positive.
+        ArgumentError: If `monitor` is of another kind, or `width` is not positive.
     """
 
     monitor: AbstractMonitor
@@ -74,7 +74,7 @@ _CLOSED = 3
 def check_windows(
     monitors: Mapping[str, AbstractMonitor], dt: Float[Array, ""], steps: int
 ) -> None:
-    """Refuses windows that are closed throughout a run, and warns of flanks.
+    """Refuses windows that never open in a run, and warns of flanks.
 
     Args:
         monitors: By name.

@@ -71,12 +71,12 @@ class EmissionMonitor(AbstractSpectralMonitor):
 
     Attributes:
         dipole: The source, as given to the simulation, which compares both when it is
-            built, as far as they are known.
+            built, if they are concrete.
         frequencies: In Hz; the result is NaN where the spectrum of the pulse is below
             1e-5 of its peak.
 
     Raises:
-        ArgumentError: If `dipole` is none, or a frequency is not positive.
+        ArgumentError: If `dipole` is not one, or a frequency is not positive.
     """
 
     dipole: Dipole = eqx.field(
@@ -194,13 +194,13 @@ def purcell(
         emission: Of a dipole in a structure.
         reference: Of the same dipole on the same grid in a homogeneous medium, which
             has the errors of the cells in common. Without it the exact value of an
-            isotropic medium like that at the dipole is taken: give one in others.
+            isotropic medium like that at the dipole is used: give one in others.
 
     Returns:
         The factor at each frequency.
 
     Raises:
-        ArgumentError: If the frequencies differ, or one is no `Emission`.
+        ArgumentError: If the frequencies differ, or one is not an `Emission`.
     """
     remedy = "Give what an `EmissionMonitor` recorded."
     instance(emission, "emission", Emission, remedy)

@@ -54,7 +54,7 @@ def _told(size: int) -> str:
 
 
 def _refused(sim: Simulation) -> dict[type, str]:
-    """Returns the adjoints that cannot serve a simulation, and why."""
+    """Returns the adjoints that do not support a simulation, and why."""
     medium = sim.medium
     if medium.nonlinearities:
         kinds = (LinearTape, Reversible, FrequencyDomain)
@@ -72,21 +72,22 @@ def _refused(sim: Simulation) -> dict[type, str]:
 def explain(
     sim: Simulation, adjoint: AbstractAdjoint | None = None, *, timed: bool = False
 ) -> str:
-    """Says what each way to take a gradient by the permittivity costs.
+    """Tabulates what a gradient with respect to the permittivity costs by adjoint.
 
     Args:
         sim: The simulation. With `DesignRegion`s only their cells are recorded.
-        adjoint: The way to tell about; all by default.
-        timed: Whether to time short runs of each, see `adjoint_seconds`, in place of
-            telling what was seen elsewhere. It compiles them. Of all, those that
-            cannot serve this simulation or this memory are told, not timed.
+        adjoint: The adjoint to explain; all by default.
+        timed: Whether to time short runs of each, see `adjoint_seconds`, which compiles
+            them, instead of quoting times measured elsewhere. Without `adjoint`, those
+            that do not support this simulation or need too much memory are listed, not
+            timed.
 
     Returns:
         A table: adjoint, memory, time over that of a forward run, what it serves.
 
     Raises:
         ArgumentError: If an argument is of the wrong type, or the one adjoint to time
-            cannot serve this simulation.
+            does not support this simulation.
         MemoryLimitError: If it would not fit into the free memory.
     """
     check_types(sim, LinearTape() if adjoint is None else adjoint, None)

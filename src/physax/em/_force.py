@@ -50,7 +50,7 @@ class ForceMonitor(AbstractSpectralMonitor):
     r"""Time-averaged force of light on what a closed box encloses.
 
     The integral of Maxwell's stress tensor over the box. In the homogeneous medium
-    around the box the flow of the canonical momentum has the same one, with the
+    around the box the flow of the canonical momentum has the same integral, with the
     derivative $\partial_a$ along the axis of the force:
 
     $F_a = -\oint \frac{1}{4 \omega} \mathrm{Re}\, i\, (E \times \partial_a H^* +
@@ -61,16 +61,16 @@ class ForceMonitor(AbstractSpectralMonitor):
     an empty box gives none, however strong the light is that passes through. In a
     medium of index n the momentum is that of Minkowski, n / c per energy.
 
-    A box that a `PEC` or `PMC` face closes has no force across it; that along it is of
-    the part inside the grid. Along a periodic axis give the size `inf`.
+    A box that a `PEC` or `PMC` face closes has no force normal to it; that along it
+    acts on the part inside the grid. Along a periodic axis give the size `inf`.
 
     Reference: Jackson, *Classical Electrodynamics*, 3rd edition (1998), 6.7 and 12.10.
 
     Attributes:
         centre: Middle of the box in metres.
         size: Its lengths in metres. The faces must lie in one lossless medium, three
-            cells or more off all bodies and sources, and within the box of a plane
-            wave. Sources in the box take part, by their recoil.
+            cells or more from all bodies and sources, and within the box of a plane
+            wave. Sources in the box contribute their recoil.
         frequencies: In Hz.
     """
 

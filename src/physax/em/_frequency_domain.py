@@ -50,19 +50,18 @@ _REMEDY = "Take `adjoint=LinearTape()`."
 
 
 class FrequencyDomain(AbstractAdjoint):
-    r"""Transforms the differentiated cells to the monitors' frequencies as a run goes.
+    r"""Transforms the differentiated cells to the monitors' frequencies during a run.
 
     Once all fields have decayed, the sum over all steps of a cotangent times a field is
     one over frequencies, $\sum_f \mathrm{Re}\, \hat\lambda_f \hat R_f$. The transforms
-    $\hat R_f$ are taken while the run goes, $\hat\lambda_f$ in one transposed run of
-    twice the steps: the monitors radiate a pulse with the right amplitude at every
-    frequency, then its waves leave. Memory is that of the transforms, whatever the
-    number of steps. The error is that of the fields left: the square root of the
-    residual energy.
+    $\hat R_f$ are taken during the run, $\hat\lambda_f$ in one transposed run of twice
+    the steps: the monitors radiate a pulse with the right amplitude at every frequency,
+    then its waves leave. Memory is that of the transforms, whatever the number of
+    steps. The error is that of the fields left: the square root of the residual energy.
 
-    It serves objectives of spectral monitors, for derivatives by media and by currents
-    (dipoles, modes, beams). Gradients of the last fields are NaN. Frequencies much
-    closer to each other than one over the duration of the run lose accuracy.
+    It supports objectives of spectral monitors, for derivatives by media and by
+    currents (dipoles, modes, beams). Gradients of the last fields are NaN. Frequencies
+    much closer to each other than one over the duration of the run lose accuracy.
 
     Attributes:
         tolerance: Largest energy left, over the largest seen, for which gradients are

@@ -51,8 +51,8 @@ class GaussianBeam(AbstractSource):
 
     each of which solves the equations of the grid, at the frequency of the pulse: the
     beam is exact for narrow waists and large angles, too, where paraxial beams are not.
-    In 2-D the component out of the plane is so distributed. At other frequencies the
-    phases become the delays of the paraxial beam, so that focus and direction stay.
+    In 2-D the component out of the plane has this spectrum. At other frequencies the
+    phases become the delays of the paraxial beam, so that focus and direction are kept.
     Waves that would travel back are left out.
 
     Reference: Novotny and Hecht, *Principles of Nano-Optics*, 2nd edition (2012), 3.3.
@@ -67,7 +67,7 @@ class GaussianBeam(AbstractSource):
             beam, in metres.
         tilt: Angle of the beam to the direction of the port in radians, between
             -pi / 2 and pi / 2.
-        power: Time-averaged power at the peak of the envelope, in W/m, in 3-D in W.
+        power: Time-averaged power at the peak of the envelope, in W/m (W in 3-D).
         azimuth: In 3-D, towards where it is tilted: 0 to the first, pi / 2 to the
             second of the other axes in the order x, y, z.
         polarisation: In 3-D, the angle of $e$ in radians from the plane of the tilt;

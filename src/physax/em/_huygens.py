@@ -51,7 +51,8 @@ class HuygensSource(AbstractSource):
             there are several.
 
     Raises:
-        ArgumentError: If `near` is no near field, or `index` is none of its numbers.
+        ArgumentError: If `near` is not a near field, or `index` is not one of its
+            numbers.
     """
 
     near: NearField
@@ -68,7 +69,7 @@ class HuygensSource(AbstractSource):
 
     @property
     def number(self) -> int | None:
-        """The index, which a single frequency needs not have been given."""
+        """The index, which need not be given for a single frequency."""
         alone = self.index is None and self.near.frequencies.shape[-1] == 1
         return 0 if alone else self.index
 

@@ -72,9 +72,9 @@ def library(
 
     Args:
         name: As `materials` lists it, for example `"SiO2"`, `"Si"` or `"Au"`.
-        wavelengths: Where the material is needed, in metres (vacuum). Give them to
-            learn of one outside the range of the source; without, `scene` and
-            `graded_grid` alone check it.
+        wavelengths: Where the material is needed, in metres (vacuum). If given, they
+            are checked against the range of the source; otherwise only `scene` and
+            `graded_grid` do this.
 
     Returns:
         The material, with poles.

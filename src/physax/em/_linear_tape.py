@@ -46,10 +46,10 @@ class LinearTape(AbstractAdjoint):
             fields if `None`. bfloat16 halves the memory and changes a gradient by some
             1e-3.
         every: Keep the whole state every so many steps instead of a tape of all, and
-            make the tape of each chunk again on the way back: less memory for one more
-            forward run. `None` keeps it all. The energy is looked at as often, so take
-            a few dozen looks at least where `residual` matters. With a stop rule its
-            `check_every` takes the place of this number.
+            make the tape of each chunk again in the backward pass: less memory for one
+            more forward run. `None` keeps it all. The energy is looked at as often, so
+            take a few dozen looks at least where `residual` matters. With a stop rule
+            its `check_every` takes the place of this number.
 
     Raises:
         ArgumentError: If the type is unknown or `every` not positive.

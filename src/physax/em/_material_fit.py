@@ -70,9 +70,9 @@ def fit_material(
 
     With losses: pairs of poles by vector fitting, mirrored where they are unstable, and
     residues under the condition that the material absorbs at every frequency, inside
-    of the table and outside. Without losses: a Sellmeier formula whose resonances lie
-    outside the table. Relative errors of the permittivity are made least. Runs on the
-    host in float64, and takes some seconds. Outside its table a fit tells nothing.
+    the table and outside. Without losses: a Sellmeier formula whose resonances lie
+    outside the table. Relative errors of the permittivity are minimised. Runs on the
+    host in float64, and takes some seconds. Outside its table a fit means nothing.
 
     References: Gustavsen and Semlyen, IEEE Transactions on Power Delivery 14, 1052
     (1999); Gustavsen, the same 21, 1587 (2006).
@@ -85,8 +85,8 @@ def fit_material(
         poles: How many: pairs of poles with losses, resonances without. By default the
             fewest, up to 8, that reach the tolerance.
         tolerance: Largest root mean square of the relative errors of the permittivity;
-            0.02 with losses and 1e-4 without unless given. Not asked for where `poles`
-            is given.
+            0.02 with losses and 1e-4 without unless given. Not used where `poles` is
+            given.
 
     Returns:
         The material with its errors.

@@ -126,7 +126,7 @@ class Material(eqx.Module):
         magnetic_conductivity: Magnetic conductivity in ohm/m, likewise.
         poles: One pole or several: `Lorentz`, `Drude`, `Debye`, `PoleResidue`. With
             them `permittivity` is that at high frequencies. Whether their sum amplifies
-            is checked where all are known: traced ones may let fields grow.
+            is checked where all are concrete: with traced ones fields may grow.
         chi2: Susceptibility of second order in m/V; see `Nonlinearity`.
         chi3: Of third order in m^2/V^2; from a Kerr index by `kerr_susceptibility`.
         sigma3: Conductivity of third order in S m/V^2, not negative; from a coefficient
@@ -205,8 +205,8 @@ def complex_permittivity(
 
     Raises:
         ArgumentError: If a frequency is not positive or one at which `material` does
-            not hold (see `valid`), that is perfect metal, or its tensor has entries
-            beside the diagonal.
+            not hold (see `valid`), it is perfect metal, or its tensor has off-diagonal
+            entries.
     """
     if not isinstance(material, Material):
         raise ArgumentError(

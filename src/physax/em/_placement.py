@@ -66,11 +66,11 @@ def rotate(
     about: ArrayLike | Sequence[ArrayLike] = 0.0,
     parts: int | np.integer = 3,
 ) -> AbstractShape:
-    """Turns a shape about an axis.
+    """Rotates a shape about an axis.
 
     Boxes, spheres, and cylinders, cones, rings, polygons and prisms along the axis,
     stay as exact as they are. Any other shape is averaged over parts of each cell,
-    which are taken as turned with the shape: its fractions err by some 1e-2.
+    which are assumed to rotate with the shape: its fractions err by some 1e-2.
 
     Args:
         shape: The shape. A box must be finite across the axis.
@@ -82,7 +82,7 @@ def rotate(
             result is not exact. The work grows as its square.
 
     Returns:
-        The turned shape.
+        The rotated shape.
 
     Raises:
         ArgumentError: If an argument is out of its range.

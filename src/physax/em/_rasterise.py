@@ -108,37 +108,37 @@ def rasterise(
     Each structure covers a part f of the cell around a sample of a field component and
     replaces that part: $p \gets (1 - f)\,p + f\,p_i$ for permittivity, permeability
     and the conductivities. Later structures overwrite earlier ones; those that touch
-    inside a cell leave nothing of what is beneath them there, but for cells next to
+    inside a cell leave nothing of what is beneath them there, except in cells next to
     where both end. Structures that end at the border of the grid leave the cells there
     half filled: let them reach beyond it. Differentiable in shapes, materials and grid.
 
-    Perfect metal, `PEC()` in place of a material, is no average: its surface cuts edges
-    and faces of the cells where it is (see `Metal`), and what else is in a cell is
-    averaged over the rest.
+    Perfect metal, `PEC()` in place of a material, is not averaged: its surface cuts
+    edges and faces of the cells where it is (see `Metal`), and what else is in a cell
+    is averaged over the rest.
 
     Args:
         structures: What to paint, in order.
         grid: The grid.
         background: What is where no structure is; vacuum if not given.
-        components: Names of the field components that exist, such as "Ez". Needed on
-            a 2-D grid, `Cylindrical.components` on one of r and z; else ("Ez", "Hy") in
-            1-D and all six in 3-D.
+        components: Names of the field components that exist, such as "Ez". Needed on a
+            2-D grid; on a grid of r and z `Cylindrical.components`; else ("Ez", "Hy")
+            in 1-D and all six in 3-D.
         averaging: How the permittivity of cells that an interface cuts is found:
             `"volume"`, the mean over the cell, or `"polarised"`, where the mean of its
             inverse acts along the normal: of second order for any field, at the price
             of a full tensor where interfaces are oblique. With a tensor among the
             materials it is `"polarised"` instead of `"volume"`. Or `"staircase"`: a
-            cell is of the material that has the largest part of it, in all properties;
-            where a flat face halves those of a field along it, of both. Pieces of equal
-            materials count as one; of traced ones, if they are one object. This serves
-            metals with poles best, and has no derivatives by shapes.
+            cell takes all properties of the material that fills most of it; where a
+            flat face halves those of a field along it, those of both. Pieces of equal
+            materials count as one; of traced ones, if they are one object. This suits
+            dispersive metals best, and has no derivatives by shapes.
         off_diagonal_box: For each axis the first cell and one past the last of a box
             that holds all off-diagonal entries of a full tensor, and none on its first
             nodes. Needed where shapes are traced and design regions lie near them; by
             default the smallest one, or for traced shapes the whole grid.
-        frequency: In Hz, one at which cells that are `"polarised"` have the average of
-            all of the permittivity, what poles add included, in materials where that
-            is positive and the loss is below 1 %. Else poles are averaged by volume.
+        frequency: In Hz, one at which `"polarised"` cells have the average of the whole
+            permittivity, poles included, in materials where that is positive and the
+            loss is below 1 %. Otherwise poles are averaged by volume.
 
     Returns:
         The medium. A property that is the same everywhere is a scalar (a conductivity
@@ -283,7 +283,7 @@ _SLIGHT = 0.02
 def _review_metals(
     dispersions: Sequence[Dispersion], shape: tuple[int, ...], axes: Sequence[str]
 ) -> None:
-    """Warns of averages of metals across their surface, as far as they are known."""
+    """Warns of metals averaged across their surface, when they are concrete."""
     filled: dict[str, np.ndarray] = {}
     for one in dispersions:
         parts = one.fraction

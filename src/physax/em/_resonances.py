@@ -29,7 +29,7 @@ class Resonances(eqx.Module):
 
     Attributes:
         frequency: $f$ in Hz.
-        decay: $\gamma$ in 1/s, at which the amplitude falls; positive for loss.
+        decay: $\gamma$ in 1/s, at which the amplitude decays; positive for loss.
         error: Standard deviation of $f$ in Hz, at least the rounding of the times; that
             of $\gamma$ is $2 \pi$ times it.
         amplitude: $a$ in the unit of the record, a column for each probe.
@@ -135,7 +135,7 @@ def resonances(
         band: Lowest and highest frequency in Hz; negative ones for complex records.
         dt: Interval of the samples of an array in seconds.
         start: Time in seconds of the first sample to use: not before the sources are
-            over, `pulse.duration()`. A resonance that dies within the pulse is not
+            over, `pulse.duration()`. A resonance that decays within the pulse is not
             found later.
         tolerance: Largest error of a mode over the larger of its width
             $\gamma / \pi$ and the resolution, the inverse length, of the record.

@@ -40,24 +40,24 @@ from ._unstep import interior, planes_of, reversed_program, seen_planes, unstep
 from ._way_back import enter_back, multiplied, step_back
 
 
-# By so much may the way back amplify rounding.
+# The backward pass may amplify rounding by so much.
 LARGEST = 1e5
 
 
 class Reversible(AbstractAdjoint):
-    r"""Runs time backward, and keeps of each step only what the layers have swallowed.
+    r"""Runs time backward, and records only what the layers absorb in each step.
 
     Outside the absorbing layers a step can be undone. The fields of the differentiated
     cells come from there instead of from a tape, so that memory grows with the faces of
     the interior and not with the design. Exact to rounding, which losses amplify by
-    $\exp(\sigma t / \epsilon)$ on the way back. Derivatives by media outside the layers
-    and by sources. Reference: Tang and others, *Time reversal differentiation of FDTD
-    for photonic inverse design*, ACS Photonics 10, 4140 (2023).
+    $\exp(\sigma t / \epsilon)$ in the backward pass. Derivatives by media outside the
+    layers and by sources. Reference: Tang and others, *Time reversal differentiation of
+    FDTD for photonic inverse design*, ACS Photonics 10, 4140 (2023).
 
     Attributes:
         record: Type in which the faces are kept, `"float64"`, `"float32"` or
             `"bfloat16"`; that of the fields if `None`. bfloat16 changes a gradient by
-            some 1e-2: its rounding adds up on the way back.
+            some 1e-2: its rounding adds up in the backward pass.
 
     Raises:
         ArgumentError: If the type is unknown.

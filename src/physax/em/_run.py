@@ -39,7 +39,7 @@ from ._wavefront import leaps
 
 
 class RunResult(eqx.Module):
-    """What a driven run leaves.
+    """Outcome of a run driven from the host.
 
     Attributes:
         result: Monitors, fields and status, as from `simulate`.
@@ -202,9 +202,9 @@ def run(
 
     Args:
         sim: The simulation.
-        state: The state to go on from; at rest by default. Gone afterwards. A
+        state: The state to continue from; at rest by default. Gone afterwards. A
             checkpoint comes first.
-        start: The step that `state` is of.
+        start: The step of `state`.
         until: Stops early when the fields have decayed.
         layout: How the grid is cut over devices. A checkpoint may be resumed under
             another layout.
@@ -213,7 +213,7 @@ def run(
         progress: Whether and how to show progress.
         chunk: Steps between looks at the clock; chosen by the rate by default, but 200
             under a layout: there the devices' parts of a monitor are summed after each
-            chunk, and where that is decides over the last bits.
+            chunk, and where that happens decides the last bits.
         on_chunk: Called with step, state and `ChunkInfo` after each chunk.
         throw: Whether to raise if the run diverged.
 

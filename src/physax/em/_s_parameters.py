@@ -74,7 +74,7 @@ def _check_places(
 
 
 def _review_modes(result: Result, ports: Mapping[str, Port]) -> None:
-    """Refuses modes that do not travel, warns of cut ones, as far as they are known."""
+    """Refuses modes that do not propagate, warns of cut ones, when concrete."""
     for name, port in ports.items():
         found = result.monitors[f"port {name}"]
         if isinstance(found.square, jax.core.Tracer):
@@ -103,7 +103,7 @@ def _review_modes(result: Result, ports: Mapping[str, Port]) -> None:
 
 
 def _review_directions(driven: str, seen: dict[str, ModeAmplitudes]) -> None:
-    """Warns of ports that seem to point out of the device, as far as they are known."""
+    """Warns of ports that seem to point out of the device, when concrete."""
     if traced(seen):
         return
     power = {
@@ -305,8 +305,8 @@ def s_parameters(
         wavelengths: In vacuum, in metres.
         inputs: Names of the ports to excite; all by default.
         pulse: Time dependence; by default a Gaussian that covers the wavelengths.
-        power: Of the source at the peak of the envelope in W/m, in 3-D in W. Needed in
-            a nonlinear medium, where the parameters depend on it; elsewhere it cancels.
+        power: Of the source at the peak of the envelope in W/m (W in 3-D). Needed in a
+            nonlinear medium, where the parameters depend on it; elsewhere it cancels.
         match_frequency_domain: Whether to shift the frequencies so that the numbers are
             those of a frequency-domain solver on the same cells.
         until: Stops each run when the fields have decayed.
@@ -320,7 +320,7 @@ def s_parameters(
         ArgumentError: If there are no ports, a name is unknown, a port has no room for
             its monitor, the simulation has sources, ports overlap as far as the middle
             of one (several modes at one place may), a port lies in a conductor, its
-            mode does not travel, or a nonlinear medium lacks a `power`.
+            mode does not propagate, or a nonlinear medium lacks a `power`.
     """
     inputs = _checked_inputs(sim, ports, inputs)
     if power is None:

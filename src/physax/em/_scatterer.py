@@ -20,12 +20,12 @@ def scatterer(
     mirror symmetries give all four columns.
 
     Args:
-        parameters: What a simulation gave. Every input must be an output too.
+        parameters: What a simulation gave. Every input must also be an output.
         symmetries: What each symmetry of the device swaps: port by port, ports that
             stay left out, as in `{"west": "east", "east": "west"}`.
 
     Returns:
-        The part; differentiable by the S-parameters.
+        The part; differentiable with respect to the S-parameters.
 
     Raises:
         ArgumentError: If a symmetry names other ports or does not permute them, or if a

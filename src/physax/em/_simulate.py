@@ -28,7 +28,7 @@ from ._stepper import Arrays
 
 
 class Result(eqx.Module):
-    """What a run leaves.
+    """Outcome of a run.
 
     Attributes:
         monitors: The result of each monitor, by name.
@@ -68,8 +68,8 @@ def simulate(
         Monitors, last fields and status.
 
     Raises:
-        ArgumentError: If an argument is of the wrong type, the adjoint cannot serve, or
-            the mode of a source is cut off.
+        ArgumentError: If an argument is of the wrong type, the adjoint does not support
+            it, or the mode of a source is cut off.
         MemoryLimitError: If the state does not fit into memory.
     """
     if adjoint is None:
@@ -91,7 +91,7 @@ def simulate(
 
 
 def check_types(sim: Any, adjoint: Any, until: Any) -> None:
-    """Refuses what is no simulation, adjoint or stop rule."""
+    """Checks the types of a simulation, an adjoint and a stop rule."""
     instance(sim, "sim", Simulation)
     instance(
         adjoint, "adjoint", AbstractAdjoint, "Write, for example, `em.LinearTape()`."
@@ -100,13 +100,13 @@ def check_types(sim: Any, adjoint: Any, until: Any) -> None:
 
 
 def check_rule(until: Any) -> None:
-    """Refuses what is no stop rule."""
+    """Checks the type of a stop rule."""
     if until is not None:
         instance(until, "until", Decay, "Write `Decay(1e-6)`.")
 
 
 def check_layout(layout: Any) -> None:
-    """Refuses what does not say how the grid is cut."""
+    """Checks the type of a layout."""
     if layout is not None:
         instance(
             layout, "layout", Layout, "Write `grid.Layout(runtime.mesh(2), x='x')`."
@@ -157,7 +157,7 @@ _ALIVE = 1e-6
 
 
 def warn_of(sim: Simulation, result: Result) -> None:
-    """Warns of fields that had not decayed, and of modes that are none.
+    """Warns of fields that had not decayed, and of modes that are not guided.
 
     Args:
         sim: The simulation.

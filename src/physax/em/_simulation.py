@@ -380,7 +380,7 @@ def with_steps(sim: Simulation, steps: int) -> Simulation:
         A copy that shares all arrays.
 
     Raises:
-        ArgumentError: If `steps` is no such number, or above 2**30 - 1.
+        ArgumentError: If `steps` is not such a number, or above 2**30 - 1.
     """
     steps = _countable(steps, 0)
     copy = object.__new__(Simulation)

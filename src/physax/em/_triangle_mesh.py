@@ -47,7 +47,7 @@ class TriangleMesh(AbstractShape):
 
     Attributes:
         vertices: Positions (x, y, z) in metres.
-        triangles: For each triangle the numbers of its vertices, counterclockwise as
+        triangles: For each triangle the indices of its vertices, counterclockwise as
             seen from outside.
         parts: Into how many parts each cell is divided along each axis.
 

@@ -19,7 +19,7 @@ def movie_writer(path: Path, rate: int) -> AbstractMovieWriter:
         The writer.
 
     Raises:
-        ArgumentError: If the suffix is another, or ffmpeg is needed and not there.
+        ArgumentError: If the suffix is another, or ffmpeg is needed and not found.
     """
     suffix = path.suffix.lower()
     if suffix == ".gif":

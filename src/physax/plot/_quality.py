@@ -17,7 +17,7 @@ def quality(report: QualityReport) -> Figure:
         report: From `xpcs.check_quality`.
 
     Returns:
-        A new figure. Objections stand below the panels.
+        A new figure. Warnings are listed below the panels.
 
     Raises:
         ArgumentError: If `report` is something else.

@@ -17,7 +17,7 @@ def time_series(
 ) -> Axes:
     """Draws fields at a point, or the energy in the grid, over time.
 
-    Of a region with several samples the largest modulus is drawn. Energy has a
+    For a region with several samples the largest modulus is drawn. Energy has a
     logarithmic axis, on which a decay is straight.
 
     Args:

@@ -34,8 +34,8 @@ def two_time(
 ) -> Axes:
     """Draws a two-time map as an image.
 
-    Of a `TwoTime` the diagonal, which holds the peak of the shot noise, is shown as the
-    mean of its neighbours, and what the mask leaves out is grey.
+    For a `TwoTime` the diagonal, which holds the peak of the shot noise, is shown as
+    the mean of its neighbours, and what the mask leaves out is grey.
 
     Args:
         data: The maps, or one map.
