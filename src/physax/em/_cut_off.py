@@ -62,7 +62,7 @@ def check_modes(
     frequencies: Mapping[str, Float[Array, ""]],
     remedy: str,
 ) -> None:
-    """Refuses ports whose mode is cut off, as far as what they lie in is known.
+    """Refuses ports whose mode is cut off, when their medium is concrete.
 
     Args:
         sim: The simulation.

@@ -111,7 +111,7 @@ class Dispersion(eqx.Module):
 
 
 def metallic(one: Dispersion, share: float = 0.0) -> bool:
-    """Tells whether the permittivity is below 0 somewhere, as far as is known.
+    """Returns whether the permittivity is below 0 somewhere, when concrete.
 
     Args:
         one: The poles.

@@ -16,6 +16,7 @@ from .._checks import ArgumentError, check, traced
 from .._loop import iterate
 from ..grid import Layout
 from ._adjoints import AbstractAdjoint, refuse_powers
+from ._backward_pass import enter_back, step_back
 from ._cotangents import start_back
 from ._course import AbstractCourse, everywhere
 from ._march import (
@@ -41,9 +42,8 @@ from ._spectra import (
     windowed,
 )
 from ._state import State, residual, rest, step
-from ._tape import noted
+from ._tape import kept_cells
 from ._tape_plan import Kept, Plan
-from ._way_back import enter_back, step_back
 
 
 _REMEDY = "Take `adjoint=LinearTape()`."
@@ -175,7 +175,7 @@ class _Course(AbstractCourse):
             def one(carry, n):
                 state, sums = carry
                 state = step(program, state, n)
-                cells = noted(plan, state.fields)
+                cells = kept_cells(plan, state.fields)
                 return state, added(band, sums, cells, n, sign=1)
 
             options: dict[str, Any] = watching(program)
@@ -211,7 +211,7 @@ class _Course(AbstractCourse):
                 f"permittivity, but this one has some. {_REMEDY}"
             )
 
-    def pulled(self, plan, draft, theta, kept, cotangent) -> Program:
+    def vjp(self, plan, draft, theta, kept, cotangent) -> Program:
         program = ready(draft)
         band = band_of(program, self.groups)
         spectra, left, done = kept

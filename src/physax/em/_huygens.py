@@ -168,7 +168,7 @@ def check_records(
     places: Iterable[tuple[str, Any]],
     setup: Setup,
 ) -> None:
-    """Refuses Huygens sources that this run cannot send, as far as that is known.
+    """Refuses Huygens sources that this run cannot send, when concrete.
 
     Args:
         sources: By name.

@@ -87,7 +87,7 @@ def _around_metal(grid: Grid, medium: Medium, metal: Metal, parts: Components) -
 
 
 def check_step(dt: Array, limit: Array) -> None:
-    """Refuses a time step above the stability limit, as far as both are known.
+    """Refuses a time step above the stability limit, when both are concrete.
 
     Args:
         dt: Time step in seconds.
@@ -147,7 +147,7 @@ def check_places(
 
     Raises:
         ArgumentError: If a port, a dipole whose emission is asked for or a face of a
-            near field reads cells with entries beside the diagonal, the face of a
+            near field reads cells with off-diagonal entries, the face of a
             plane wave lies in a medium that is not plain, or one of these or a dipole
             lies in perfect metal.
     """
@@ -224,7 +224,7 @@ def _edges_at(metal: Metal, component: str, box: Box) -> Array:
 
 
 def _sound(medium: Medium, box: Box, *, whole: bool = False) -> bool:
-    """Whether no entry beside the diagonal is known in some cells."""
+    """Whether no off-diagonal entry is known in some cells."""
     sound = (one.sound(box, whole=whole) for one in medium.off_diagonals)
     return all(isinstance(one, jax.core.Tracer) or bool(one) for one in sound)
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from .._recorded import Tape
 from ..grid import Layout
 from ._adjoints import AbstractAdjoint, refuse_powers
+from ._backward_pass import back_march
 from ._cotangents import start_back
 from ._course import AbstractCourse, everywhere
 from ._march import Decay, each_device, on_devices, own_all, summed
@@ -21,7 +22,7 @@ from ._tape import (
     check_every,
     check_type,
     chunk_of,
-    noted,
+    kept_cells,
     parts_of_run,
     recorded_step,
     restart,
@@ -29,7 +30,6 @@ from ._tape import (
     taped_march,
 )
 from ._tape_plan import Plan
-from ._way_back import back_march
 
 
 class LinearTape(AbstractAdjoint):
@@ -117,13 +117,13 @@ class _Course(AbstractCourse):
                 self.chunk,
                 program,
                 partial(recorded_step, program, plan, self.dtype),
-                (state, noted(plan, state.fields)),
+                (state, kept_cells(plan, state.fields)),
                 keep=restart if self.replay else None,
             )
 
         return on_devices(run, program, rest(program), self.cuts)
 
-    def pulled(self, plan, draft, theta, kept, cotangent) -> Program:
+    def vjp(self, plan, draft, theta, kept, cotangent) -> Program:
         program = ready(draft)
         fields, monitors = cotangent
         psi = jax.tree.map(jnp.zeros_like, rest(program).psi)

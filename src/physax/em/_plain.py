@@ -14,8 +14,8 @@ from ._boxes import cells_of, common, meet
 from ._medium import Medium
 
 
-def blemishes(medium: Medium, boxes: Iterable[Box]) -> dict[str, list[Array]]:
-    """Returns what must be zero in some cells for the medium to be plain there.
+def violations(medium: Medium, boxes: Iterable[Box]) -> dict[str, list[Array]]:
+    """Returns the values that must be zero for a medium to be plain in some cells.
 
     Args:
         medium: The medium.
@@ -50,7 +50,7 @@ def blemishes(medium: Medium, boxes: Iterable[Box]) -> dict[str, list[Array]]:
 
 def plain(medium: Medium, boxes: Iterable[Box]) -> Float[Array, ""]:
     """Returns 1 where a medium is plain in all of some boxes, else NaN."""
-    values = jax.tree.leaves(blemishes(medium, boxes))
+    values = jax.tree.leaves(violations(medium, boxes))
     sound = [jnp.all(value == 0) for value in values]
     return jnp.where(jnp.all(jnp.stack(sound)), 1, jnp.nan) if sound else jnp.ones(())
 
@@ -67,7 +67,7 @@ def check_plain(medium: Medium, boxes: Iterable[Box], what: str, remedy: str) ->
     Raises:
         ArgumentError: Tells what the medium has there.
     """
-    for found, values in blemishes(medium, boxes).items():
+    for found, values in violations(medium, boxes).items():
         for value in values:
             if isinstance(value, jax.core.Tracer):
                 continue

@@ -35,8 +35,8 @@ def check_plane_waves(
         medium: Its medium with the design regions painted in.
 
     Raises:
-        ArgumentError: If, as far as is known, a face lies in another medium than that
-            of the wave, a wall shorts the wave, or the wave would be evanescent.
+        ArgumentError: If, when concrete, a face lies in another medium than that of the
+            wave, a wall shorts the wave, or the wave would be evanescent.
     """
     for name, place in places:
         wave = sources.get(name)

@@ -184,7 +184,7 @@ def rasterise(
         excess = _excess(materials, averaging, frequency)
     if any(metallic):
         _check_around_metal(materials, axes, averaging, tensors=tensors)
-    epsilon, beside = {}, ()
+    epsilon, off_diagonals = {}, ()
     if not tensors:
         epsilon = canvas.everywhere("permittivity", electric)
     even = not isinstance(epsilon, dict) and (excess is None or all_equal(excess))
@@ -195,7 +195,7 @@ def rasterise(
                 "three, on a grid of r and z, but a full tensor was requested."
             )
         values = [_uncoupled(value, electric) for value in values]
-        epsilon, beside, shares = polarised(
+        epsilon, off_diagonals, shares = polarised(
             shapes, values, grid, electric, off_diagonal_box, excess
         )
         if excess is not None:
@@ -209,7 +209,7 @@ def rasterise(
         conductivity=canvas.losses("conductivity", electric),
         magnetic_conductivity=canvas.losses("magnetic_conductivity", magnetic),
         dispersions=dispersions,
-        off_diagonals=beside,
+        off_diagonals=off_diagonals,
         nonlinearities=canvas.powers(electric),
         metal=canvas.metal(components) if any(metallic) else None,
     )

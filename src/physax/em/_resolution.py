@@ -153,7 +153,7 @@ def check_cells(
 
 
 def _judge_span(grid: Grid, frequency: np.ndarray, told: str) -> None:
-    """Refuses what is no frequency of a wave on the grid, as wavelengths are none."""
+    """Refuses frequencies too low for a wave on the grid, such as wavelengths."""
     some = frequency[frequency > 0]
     longest = _longest(grid)
     if some.size and longest < _LEAST_WAVES * SPEED_OF_LIGHT / np.min(some):

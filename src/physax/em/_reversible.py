@@ -15,6 +15,7 @@ from .._recorded import Tape, rewind
 from ..grid import AXES, Layout
 from ..units import SPEED_OF_LIGHT
 from ._adjoints import AbstractAdjoint, refuse_powers
+from ._backward_pass import enter_back, multiplied, step_back
 from ._boundaries import absorbing_axes
 from ._cotangents import start_back
 from ._course import AbstractCourse, everywhere
@@ -28,7 +29,7 @@ from ._tape import (
     changes,
     check_type,
     chunk_of,
-    noted,
+    kept_cells,
     packed,
     parts_of_run,
     tape_cuts,
@@ -37,7 +38,6 @@ from ._tape import (
 )
 from ._tape_plan import Plan
 from ._unstep import interior, planes_of, reversed_program, seen_planes, unstep
-from ._way_back import enter_back, multiplied, step_back
 
 
 # The backward pass may amplify rounding by so much.
@@ -176,7 +176,7 @@ class _Course(AbstractCourse):
         state, tape = on_devices(run, program, rest(program), self.cuts)
         return state, (tape, state.fields)
 
-    def pulled(self, plan, draft, theta, kept, cotangent) -> Program:
+    def vjp(self, plan, draft, theta, kept, cotangent) -> Program:
         program = ready(draft)
         tape, last = kept
         fields, monitors = cotangent
@@ -219,7 +219,7 @@ class _Course(AbstractCourse):
         seen = jax.tree.map(lambda x: unpacked(x, self.dtype, kind), seen)
         undo = reversed_program(program)
         before = unstep(undo, planes_of(program), after, seen, lines, n)
-        made = changes(plan, noted(plan, before), noted(plan, after))
+        made = changes(plan, kept_cells(plan, before), kept_cells(plan, after))
         gather = partial(multiplied, made, None)
         lines = {name: lines[name] for name in plan.lines}
         cotangents = step_back(program, plan, gather, cotangents, lines, n)

@@ -30,7 +30,7 @@ from ._layouts import packing, place_state
 from ._march import Decay, fallen, on_devices, watch_every
 from ._memory import state_bytes
 from ._monitors import AbstractSpectralMonitor
-from ._pole_blocks import STEPS, Late
+from ._pole_blocks import STEPS, BlockMemory
 from ._program import build_program
 from ._simulate import Result, check_layout, check_rule, finish, warn_of
 from ._simulation import Simulation, with_steps
@@ -278,7 +278,7 @@ def _check_start(start: int, state: State) -> None:
     """Refuses a first step that is elsewhere in a block than the state."""
     # On the host: an operation on a JAX array would be one more program to compile.
     done, memory = int(state.done), sum(state.poles.values(), ())
-    if any(isinstance(one, Late) for one in memory) and (start - done) % STEPS:
+    if any(isinstance(one, BlockMemory) for one in memory) and (start - done) % STEPS:
         raise ArgumentError(
             f"`start` must be {done}, the step of `state`, or differ from it by a "
             f"multiple of {STEPS}, as poles remember which of {STEPS} steps comes "

@@ -39,7 +39,7 @@ from ._monitors import AbstractMonitor, FieldMonitor
 from ._plane_wave_checks import check_plane_waves
 from ._setup import Setup
 from ._sources import AbstractSource, Dipole
-from ._tilt import allowed, lonely
+from ._tilt import allowed, missing_neighbours
 from ._time_monitors import EnergyMonitor, TimeMonitor
 
 
@@ -195,7 +195,7 @@ class Simulation(eqx.Module):
 
 
 def _check_coordinates(sim: Simulation) -> None:
-    """Refuses what does not go with the coordinates."""
+    """Refuses what cylindrical coordinates do not support."""
     if sim.cylindrical is None:
         return
     if sim.polarisation is not None:
@@ -257,7 +257,7 @@ def _one_number(dt: Array) -> Array:
 def _check_dispersive(
     monitors: dict[str, AbstractMonitor], precision: Precision
 ) -> None:
-    """Refuses what does not go with poles."""
+    """Refuses what dispersive media do not support."""
     for name, monitor in monitors.items():
         if isinstance(monitor, EnergyMonitor):
             raise ArgumentError(
@@ -277,7 +277,7 @@ def _check_storage(precision: Precision, kind: str) -> None:
 
 
 def _check_nonlinear(sim: Simulation) -> None:
-    """Refuses what does not go with powers of the field."""
+    """Refuses what nonlinear media do not support."""
     _check_storage(sim.precision, "nonlinear")
     if sim.cylindrical is not None:
         raise ArgumentError(
@@ -310,7 +310,8 @@ def _check_tensors(sim: Simulation) -> None:
     names = sim.components.electric
     of = {name: at_component(sim.medium.permittivity, name) for name in names}
     for number, one in enumerate(sim.medium.off_diagonals):
-        for pair, alone in lonely(one, sim.grid.shape, sim.boundaries).items():
+        lacking = missing_neighbours(one, sim.grid.shape, sim.boundaries)
+        for pair, alone in lacking.items():
             entry = one.inverse[pair]
             if isinstance(entry, jax.core.Tracer):
                 continue

@@ -245,8 +245,8 @@ def polarised(
         return found, (), shares
     cut = {pair: entry[cells_of(box)] for pair, entry in entries.items()}
     factor = allowed(OffDiagonal(box, cut), found)
-    beside = OffDiagonal(box, {pair: x * factor for pair, x in cut.items()})
-    return found, (beside,), shares
+    off_diagonal = OffDiagonal(box, {pair: x * factor for pair, x in cut.items()})
+    return found, (off_diagonal,), shares
 
 
 def _next_to(name: str, entries: dict[str, Array], permittivity: Array) -> Array:
