@@ -120,11 +120,17 @@ def test_a_scene_averages_in_the_middle_of_its_band():
 
 
 def test_frequencies_that_cannot_serve_are_refused():
-    askew = em.Structure(DISC, em.Material((2.0, 3.0, 4.0), poles=em.Debye(0.3, 1e-16)))
+    uneven = em.Structure(
+        DISC, em.Material((2.0, 3.0, 4.0), poles=em.Debye(0.3, 1e-16))
+    )
     for structures, options, message in (
-        ([], {"averaging": "volume"}, "`frequency` must be given with .* 'volume'"),
+        (
+            [],
+            {"averaging": "volume"},
+            "`frequency` must be given only with .* 'volume'",
+        ),
         ([], {"frequency": -1.0}, "`frequency` must be positive, but is -1"),
-        ([askew], {}, "must not be given with an anisotropic permittivity, but one"),
+        ([uneven], {}, "must not be given with an anisotropic permittivity, but one"),
     ):
         options = {"averaging": "polarised", "frequency": FREQUENCY, **options}
         with pytest.raises(ArgumentError, match=message):
