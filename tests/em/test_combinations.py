@@ -287,7 +287,7 @@ def test_derivatives_flow_through_placement():
             lambda: em.repeat(BALL, (2,), [(1,), (2,)]),
             r"one entry per entry of `counts` \(1\)",
         ),
-        (lambda: em.place(BALL, BOX, "w"), "`axes` must be of"),
+        (lambda: em.place(BALL, BOX, "w"), "`axes` must be among"),
         (
             lambda: em.place(BALL, BOX, own=2.0),
             r"`own` must lie in \[-1, 1\], but is 2",

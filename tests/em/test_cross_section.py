@@ -229,7 +229,7 @@ def test_a_metal_asks_for_a_target():
     cells = ((0, 20), (0, 4))
     metal = em.Medium(2.0, dispersions=em.Dispersion(cells, em.Drude(100e9, 1e8)))
     with pytest.raises(
-        ArgumentError, match=r"`target` must be given .* least is -67\."
+        ArgumentError, match=r"`target` must be given .* smallest is -67\."
     ):
         metal_guide(metal)
     assert abs(metal_guide(metal, target=1.4).effective_index[0] - 1.5) < 0.1
