@@ -184,7 +184,7 @@ def test_what_absorbers_do_not_go_with_is_refused():
         return em.Simulation(grid, boundaries=faces, polarisation="Ez", steps=4)
 
     sim = build(em.Absorber(20))
-    with pytest.raises(ArgumentError, match="cannot undo what an `Absorber` takes"):
+    with pytest.raises(ArgumentError, match="cannot undo what an `Absorber` absorbs"):
         em.simulate(sim, adjoint=em.Reversible())
     assert "Reversible() is refused: it cannot undo absorbers" in em.explain(sim)
     with pytest.raises(ArgumentError, match="must not be an `Absorber` here"):

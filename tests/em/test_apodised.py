@@ -98,7 +98,7 @@ def end_of(sim):
 def test_a_window_that_is_closed_all_the_time_is_refused(away):
     end = end_of(line({}))
     centre = end + away * WIDTH if away > 0 else away * WIDTH
-    message = r"`centre` of monitor 'a' must be at most 3 widths .* Take more `steps`"
+    message = r"`centre` of monitor 'a' must be within 3 widths .* Take more `steps`"
     with pytest.raises(ArgumentError, match=message):
         line({"a": em.Apodised(field(), centre, WIDTH)})
 

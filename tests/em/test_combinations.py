@@ -260,7 +260,7 @@ def test_derivatives_flow_through_placement():
         (lambda: em.rotate(BALL, math.nan), "`angle` must be finite, but is nan"),
         (
             lambda: em.rotate(BALL, -90),
-            "`angle` must be in radians .* is -90. Convert degrees by `np.deg2rad`",
+            "`angle` must be in radians .* is -90. Convert degrees with `np.deg2rad`",
         ),
         (lambda: em.rotate(BALL, 1.0, "r"), "`axis` must be one of"),
         (
@@ -269,7 +269,7 @@ def test_derivatives_flow_through_placement():
         ),
         (
             lambda: em.rotate(em.Box(0.0, 1.0), 0.1),
-            "Corners of a box that turns about z",
+            "corners of a box rotated about z",
         ),
         (lambda: em.mirror(BALL, "z", math.inf), "`at` must be finite, but is inf"),
         (lambda: em.mirror(BALL, "u"), "`axis` must be one of"),
@@ -287,7 +287,7 @@ def test_derivatives_flow_through_placement():
             lambda: em.repeat(BALL, (2,), [(1,), (2,)]),
             r"one entry per entry of `counts` \(1\)",
         ),
-        (lambda: em.place(BALL, BOX, "w"), "`axes` must be of"),
+        (lambda: em.place(BALL, BOX, "w"), "`axes` must be among"),
         (
             lambda: em.place(BALL, BOX, own=2.0),
             r"`own` must lie in \[-1, 1\], but is 2",

@@ -247,13 +247,13 @@ def faults():
         jnp.asarray([1e14, 2e14]),
         "`frequency` must be one number",
     )
-    yield "wavelength", simulation(), 1.5e-6, "Is it in Hz, and not a wavelength"
+    yield "wavelength", simulation(), 1.5e-6, "Is it in Hz, or is it a wavelength"
     yield "infinite", simulation(), np.inf, "at least 4 cells per wavelength"
     coarse = frequency_of(2 * np.pi / (3 * DX))
     yield "coarse", simulation(2), coarse, "at least 4 cells per wavelength"
     sharp = em.Dispersion(((3, 7),), em.Lorentz(0.4, 1.0e14, 0.0))
     near = simulation(medium=em.Medium(0.05, dispersions=sharp))
-    yield "resonance", near, 0.97e14, "the permittivity left beside the poles"
+    yield "resonance", near, 0.97e14, "the permittivity without the poles"
     fast = em.Simulation(
         Grid.uniform((12, 12), DX), steps=1, polarisation="Ez", courant=1.0
     )

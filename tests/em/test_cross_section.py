@@ -229,7 +229,7 @@ def test_a_metal_asks_for_a_target():
     cells = ((0, 20), (0, 4))
     metal = em.Medium(2.0, dispersions=em.Dispersion(cells, em.Drude(100e9, 1e8)))
     with pytest.raises(
-        ArgumentError, match=r"`target` must be given .* least is -67\."
+        ArgumentError, match=r"`target` must be given .* smallest is -67\."
     ):
         metal_guide(metal)
     assert abs(metal_guide(metal, target=1.4).effective_index[0] - 1.5) < 0.1
@@ -292,7 +292,7 @@ def test_a_window_smaller_than_the_mode_is_warned_of():
         ({"count": 0}, "`count` must be an integer of at least 1, but is 0"),
         ({"count": 5000}, "`count` must be at most 1728 on a section"),
         ({"spacing": -1.0}, "`spacing` must be positive"),
-        ({"radius": 1e-7}, "`radius` must be so large"),
+        ({"radius": 1e-7}, "`radius` must be large enough"),
         ({"boundaries": em.Boundaries(x=em.Bloch(1.0))}, "must not be `Bloch` faces"),
         ({"frequency": 0.0}, "`frequency` must be positive"),
         ({"medium": em.Medium(jnp.ones((3, 3)))}, r"have the shape \(32, 28\)"),

@@ -49,7 +49,7 @@ def test_angular_numbers_are_whole(m):
         (
             GRID,
             em.Boundaries(r=(em.PEC(), em.CPML(8))),
-            "`r` must be the outer face alone",
+            "`r` must be only the outer face",
         ),
         (HOLLOW, FACES, "`r` must be a pair of an inner wall and an outer face"),
         (

@@ -206,7 +206,7 @@ HERE = em.Dipole("Ez", (0.0,), PULSE)
 @pytest.mark.parametrize(
     ("sources", "message"),
     [
-        ({"a": em.Dipole("Ez", (0.0,), PULSE, 3.0)}, r"of the sources \['a'\] is it"),
+        ({"a": em.Dipole("Ez", (0.0,), PULSE, 3.0)}, r"is none of the sources \['a'\]"),
         ({"a": em.Dipole("Ez", (CELL,), PULSE)}, r"`dipole` of monitor 'seen' must be"),
         ({"a": em.Dipole("Hy", (0.0,), PULSE)}, "must be a source of the simulation"),
         (
@@ -214,7 +214,7 @@ HERE = em.Dipole("Ez", (0.0,), PULSE)
             "must be a source of the simulation",
         ),
         ({"a": em.Dipole("Ez", (0.0,), em.Ricker(CARRIER))}, "must be a source of"),
-        ({}, r"none of the sources \[\] is it"),
+        ({}, r"is none of the sources \[\]"),
         (
             {"a": HERE, "b": HERE},
             r"must be the only source, but .* are \['a', ",

@@ -114,15 +114,15 @@ def test_a_table_tells_what_it_cannot_time(sim, monkeypatch):
     monkeypatch.setattr(_explain, "run_seconds", lambda sim: 1.5)
     table = em.explain(sim, timed=True)
     assert "2 (3 s)" in table
-    assert "Direct() is not timed: the gradient must fit" in table
-    assert "Reversible() is not timed: It has layers." in table
+    assert "Direct() was not timed: the gradient must fit" in table
+    assert "Reversible() was not timed: It has layers." in table
     with pytest.raises(ArgumentError, match="It has layers"):
         em.explain(sim, em.Reversible(), timed=True)
 
 
 def test_a_run_too_large_to_time_is_refused(sim):
     whole = with_steps(sim, 10**9)
-    with pytest.raises(MemoryLimitError, match="cut short, which is timed, must fit"):
+    with pytest.raises(MemoryLimitError, match="shortened run that is timed must fit"):
         em.adjoint_seconds(whole, em.Direct())
 
 

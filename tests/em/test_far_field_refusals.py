@@ -99,7 +99,7 @@ def test_simulations_without_a_far_field():
     with pytest.raises(ArgumentError, match="has two along y"):
         em.far_field(near_of(walls), em.direction(PHI))
     periods = em.Boundaries(x=em.CPML(8), y=em.Periodic())
-    with pytest.raises(ArgumentError, match=r"repeats along \['y'\]. Take `diff"):
+    with pytest.raises(ArgumentError, match=r"is periodic along \['y'\]. Take `diff"):
         em.far_field(near_of(periods), em.direction(PHI))
     near = near_of(em.Boundaries.all(em.CPML(8)))
     with pytest.raises(ArgumentError, match="must have 2 components along the last"):

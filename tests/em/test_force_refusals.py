@@ -41,7 +41,9 @@ def test_sources_are_three_cells_off():
     seen = em.simulate(sim).monitors
     np.testing.assert_allclose(of(seen["near"]), of(seen["far"]), rtol=1e-6)
     for low in (22, 18):
-        with pytest.raises(ArgumentError, match="three cells or more off the currents"):
+        with pytest.raises(
+            ArgumentError, match="three cells or more from the currents"
+        ):
             scene("Ez", {"force": between((low, 18), (42, 34))})
 
 
@@ -84,8 +86,8 @@ def test_body_that_only_a_program_knows_gives_nan():
 @pytest.mark.parametrize(
     ("size", "match"),
     [
-        ((FREE, 0.3 * MICRO), "must close the box, but is inf m along x"),
-        ((0.0, 0.3 * MICRO), "must close the box, but is 0 m along x"),
+        ((FREE, 0.3 * MICRO), "must enclose a box, but is inf m along x"),
+        ((0.0, 0.3 * MICRO), "must enclose a box, but is 0 m along x"),
         ((0.3 * MICRO, 48 * CELL), "must have its faces 3 cells or more inside"),
     ],
 )

@@ -149,7 +149,7 @@ def test_beam_in_3d():
                 for part, field in zip(share, fields, strict=True)
             )
             assert abs(k / spread - ahead[axis]) < np.radians(0.2)
-        # Across the plane of the tilt, where the plane does not cut it askew, of a
+        # Across the plane of the tilt, where the plane cuts it at right angles, of a
         # large component: the third has lobes.
         x, y = (np.asarray(c) for c in plane.coordinates["Ey"][:2])
         across = aside[0] * x[:, None] + aside[1] * y

@@ -170,7 +170,7 @@ def test_other_cells_components_and_several_frequencies_are_refused():
     two = eqx.tree_at(lambda n: n.frequencies, near, jnp.ones(2))
     for index in (None, 2, -1):
         with pytest.raises(
-            ArgumentError, match=f"near` to send, 0 to 1, but is {index}"
+            ArgumentError, match=f"frequencies of `near`, 0 to 1, but is {index}"
         ):
             em.HuygensSource(two, OTHER, index)
 

@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.x64,
     # A plane wave fills its port, and is no guided mode.
     pytest.mark.filterwarnings("ignore:.*is not guided"),
-    pytest.mark.filterwarnings("ignore:Nothing of the power of port"),
+    pytest.mark.filterwarnings("ignore:None of the power of port"),
 ]
 
 WAVE = 1e-6

@@ -10,7 +10,13 @@ from physax.em import _tilt
 from physax.em._boxes import cells_of
 from physax.em._program import build_program
 from physax.em._state import rest
-from physax.em._tilt import allowed, beside, gathered, lean, spread
+from physax.em._tilt import (
+    allowed,
+    average_to_nodes,
+    coupled_half_step,
+    coupling_terms,
+    scatter_from_nodes,
+)
 from physax.grid import Grid
 from physax.units import SPEED_OF_LIGHT
 from tests.em.scenes import CELL, PULSE, at, enclosed, skewed
@@ -51,7 +57,9 @@ def test_a_step_adds_the_means_of_means(box, low, platform, monkeypatch):
     blank = {name: jnp.zeros([n - m for m, n in one.box]) for name in one.names}
     # Both pairs of a component are one kernel but for Ex and Ez on a magnetic wall.
     kernels = 3 if isinstance(low, em.PEC) else 5
-    assert len(beside(one, stepper.block, blank)) == (kernels if all(one.spans) else 6)
+    assert len(coupling_terms(one, stepper.block, blank)) == (
+        kernels if all(one.spans) else 6
+    )
     fields, curls = (
         {
             name: jnp.asarray(random.normal(size=value.shape))
@@ -63,10 +71,12 @@ def test_a_step_adds_the_means_of_means(box, low, platform, monkeypatch):
 
     @jax.jit
     def both(fields, curls):
-        new, _ = lean(program.tilts, stepper, fields, curls)
+        new, _ = coupled_half_step(program.tilts, stepper, fields, curls)
         here = cells_of(one.here(stepper.block))
         pushes = {name: curl[here] for name, curl in curls.items()}
-        more = spread(one, stepper.block, gathered(one, stepper.block, pushes))
+        more = scatter_from_nodes(
+            one, stepper.block, average_to_nodes(one, stepper.block, pushes)
+        )
         want = {
             name: stepper.rows[name].update(fields[name], curl).at[here].add(more[name])
             for name, curl in curls.items()

@@ -105,7 +105,7 @@ def test_what_does_not_go_with_tensors_is_refused():
             polarisation="Hz",
             monitors={"all": em.EnergyMonitor()},
         )
-    with pytest.raises(ArgumentError, match="cannot undo what a full tensor"):
+    with pytest.raises(ArgumentError, match="cannot undo the coupling by a full"):
         em.simulate(sim, adjoint=em.Reversible())
     port = em.Port(at(5, 5), 4 * CELL, "+x")
     with pytest.raises(ArgumentError, match="The port of 'mode' must lie where"):
@@ -151,5 +151,5 @@ def test_adjoint_of_the_frequency_domain_refuses_tensors():
         found = em.simulate(new, adjoint=em.FrequencyDomain(0.5))
         return jnp.sum(jnp.abs(found.monitors["out"].values["Ey"]) ** 2)
 
-    with pytest.raises(ArgumentError, match="without entries beside"):
+    with pytest.raises(ArgumentError, match="without off-diagonal permittivity"):
         jax.grad(loss)(jnp.full((7, 5), 0.1))

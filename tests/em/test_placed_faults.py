@@ -246,7 +246,7 @@ def test_a_frequency_in_other_units_is_refused(band):
     # A wavelength, or THz: the waves would be a million times the grid and more.
     pulse = em.band_pulse(*band)
     with pytest.raises(
-        ArgumentError, match="source 'in' must be at least .* THz nor a"
+        ArgumentError, match="source 'in' must be at least .* THz or a wave"
     ):
         build(sources=dipole(pulse=pulse))
 

@@ -245,7 +245,7 @@ def poles(box, value=1.0):
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
-        (tensor, "meet entries beside the diagonal"),
+        (tensor, "meet off-diagonal entries"),
         (powers, "meet a nonlinear susceptibility"),
         (poles, "meet poles"),
     ],
@@ -276,7 +276,10 @@ OTHER = jnp.ones((14, 14))
         (em.Medium(OTHER.at[3, 5].set(1.01)), r"must be 1, .* 1\.01 in cell \(3, 5\)"),
         # Along the upper face, where E is across it, and beside the far one.
         (em.Medium(OTHER.at[5, 11].set(0.9)), r"is 0\.9 in cell \(5, 11\)"),
-        (em.Medium(OTHER.at[11:].set(2.0)), "is 2 in .*give that .*leaves out the far"),
+        (
+            em.Medium(OTHER.at[11:].set(2.0)),
+            "is 2 in .*give it as .*leaves out the far",
+        ),
         (em.Medium(2.25), "`permittivity` .* the plane wave 'wave' .* is 2.25: light"),
         (em.Medium({"Ex": 1.0, "Ey": 2.0}), "`permittivity` .* is 2: light"),
         (em.Medium(permeability=1.5), "`permeability` .* is 1.5: .* Move the faces"),
@@ -383,7 +386,7 @@ def test_tilted_waves_want_equal_cells_across():
     widths = jnp.full(30, CELL).at[3].set(0.9 * CELL)
     start = jnp.asarray(-50 * CELL), jnp.asarray(-15 * CELL)
     grid = Grid((jnp.asarray(CELL), widths), start, (100, 30))
-    with pytest.raises(ArgumentError, match="`grid` must have one width of cells al"):
+    with pytest.raises(ArgumentError, match="`grid` must have cells of one width al"):
         tilted(1e6, grid=grid)
 
 

@@ -120,18 +120,24 @@ def test_a_scene_averages_in_the_middle_of_its_band():
 
 
 def test_frequencies_that_cannot_serve_are_refused():
-    askew = em.Structure(DISC, em.Material((2.0, 3.0, 4.0), poles=em.Debye(0.3, 1e-16)))
+    uneven = em.Structure(
+        DISC, em.Material((2.0, 3.0, 4.0), poles=em.Debye(0.3, 1e-16))
+    )
     for structures, options, message in (
-        ([], {"averaging": "volume"}, "`frequency` must be given with .* 'volume'"),
+        (
+            [],
+            {"averaging": "volume"},
+            "`frequency` must be given only with .* 'volume'",
+        ),
         ([], {"frequency": -1.0}, "`frequency` must be positive, but is -1"),
-        ([askew], {}, "where no permittivity differs along the axes, but one does"),
+        ([uneven], {}, "must not be given with an anisotropic permittivity, but one"),
     ):
         options = {"averaging": "polarised", "frequency": FREQUENCY, **options}
         with pytest.raises(ArgumentError, match=message):
             em.rasterise(structures, GRID, components=HZ, **options)
 
 
-@pytest.mark.filterwarnings("ignore:A metal with poles is averaged by volume")
+@pytest.mark.filterwarnings("ignore:.*at the surface of a dispersive metal")
 def test_metals_stay_averaged_by_volume():
     gold = em.Material(poles=em.Drude(2e15, 2e13))
     alone, other = (

@@ -8,7 +8,7 @@ import pytest
 from jax import lax
 
 from physax import em
-from physax.em._pole_blocks import Late
+from physax.em._pole_blocks import BlockMemory
 from physax.em._poles import recursion
 from physax.em._program import build_program, one_by_one
 from physax.em._simulate import finish
@@ -160,7 +160,7 @@ def test_few_poles_are_advanced_in_each_step(least, blocks, monkeypatch):
     assert build_program(sim).blocks == blocks
     jax.clear_caches()
     state = em.run(sim, progress=False).state
-    assert isinstance(state.poles["Ez"][0], Late) == blocks
+    assert isinstance(state.poles["Ez"][0], BlockMemory) == blocks
     if not blocks:
         em.run(line(), state=state, start=20, progress=False)
 

@@ -363,7 +363,7 @@ def test_bad_arguments_are_refused():
         rasterise([crystal], GRID, components=HZ, averaging="staircase")
     with pytest.raises(ArgumentError, match="`components` must be given on a 2-D grid"):
         rasterise([], GRID)
-    with pytest.raises(ArgumentError, match="`components` must be of .* has 'Bz'"):
+    with pytest.raises(ArgumentError, match="`components` must be among .* has 'Bz'"):
         rasterise([], GRID, components=("Bz",))
     with pytest.raises(ArgumentError, match=r"one entry per axis \(2\), but has 3"):
         fill_fraction(Circle((0, 0), 1.0), GRID, (0.0, 0.0, 0.0))

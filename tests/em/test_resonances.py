@@ -284,7 +284,7 @@ RECORD = ringing([(200.0, 1_000.0, 1.0)], 2_000)
         (
             batch(),
             {"dt": None},
-            r"`signal` must be of one run, but its times have shape \(2, 30\)",
+            r"`signal` must be from one run, but its times have shape \(2, 30\)",
         ),
     ],
 )
@@ -303,7 +303,7 @@ def test_without_a_resonance_the_message_says_what_to_try():
 
 
 def test_a_traced_record_is_refused():
-    with pytest.raises(ValueError, match="call `resonances` outside of `jit`"):
+    with pytest.raises(ValueError, match="`signal` must be known .* Call `reson"):
         jax.jit(lambda s: em.resonances(s, BAND, dt=DT).frequency)(RECORD)
 
 

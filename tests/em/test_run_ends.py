@@ -94,7 +94,7 @@ def test_divergence_is_in_the_status():
 
 @pytest.mark.filterwarnings("error:The fields had not decayed")
 def test_fields_that_had_not_decayed_are_warned_of():
-    message = r"had not decayed when the run ended: .* \['flux'\] are cut off"
+    message = r"had not decayed when the run ended: .* \['flux'\] are truncated"
     with pytest.warns(PhysaxWarning, match=message):
         em.run(line(230), progress=False)
     with pytest.warns(PhysaxWarning, match=message):

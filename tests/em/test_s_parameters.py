@@ -214,7 +214,9 @@ def test_a_mode_that_is_cut_off_is_refused_before_the_run(monkeypatch):
     # Half a wavelength is longer than the guide is wide.
     sim, both = hollow(steps=10)
     monkeypatch.setattr("physax.em._simulate._simulate", None)
-    told = "must travel, but the effective index of mode 1 is imaginary at 1.87.*Hz.*"
+    told = (
+        "must propagate, but the effective index of mode 1 is imaginary at 1.87.*Hz.*"
+    )
     with pytest.raises(ArgumentError, match=f"`mode` of port 'a' {told}shorter `wave"):
         em.s_parameters(sim, both, [20 * CELL, 40 * CELL], inputs=["a"])
     pulse = em.GaussianPulse(SPEED_OF_LIGHT / (40 * CELL), 1e13)
@@ -267,7 +269,7 @@ def test_a_port_smaller_than_its_mode_is_warned_of(straight):
     ("turned", "message"),
     [
         ("right", "passes port 'right' along its `direction`"),
-        ("left", "Nothing of the power of port 'left' leaves any port"),
+        ("left", "None of the power of port 'left' leaves any port"),
     ],
 )
 def test_a_port_that_points_out_of_the_device_is_warned_of(turned, message):
@@ -305,7 +307,7 @@ def test_bad_calls_are_refused():
         (
             (watched, ports(), WAVE),
             {},
-            "must not have a monitor of the name 'port left'",
+            "must not have a monitor named 'port left'",
         ),
         ((sim, ports(), WAVE), {"inputs": ["top"]}, "`inputs` must be .* 'top'"),
         ((sim, ports(), WAVE), {"inputs": []}, "`inputs` must name at least one port"),

@@ -43,8 +43,8 @@ def test_all_driven_ports_need_no_symmetry():
     [
         ([], "in1, out0, out1 is not"),
         ([SIDES], "in1, out1 is not"),
-        ([{"in0": "in1"}], "must permute ports"),
-        ([{"a": "b", "b": "a"}], "must permute ports"),
+        ([{"in0": "in1"}], "must permute the ports"),
+        ([{"a": "b", "b": "a"}], "must permute the ports"),
     ],
 )
 def test_columns_that_do_not_follow(symmetries, message):

@@ -225,18 +225,18 @@ def test_traced_shapes_leave_room_for_design_regions():
     grid = Grid.uniform((12, 9), CELL)
     region = em.DesignRegion(((8, 11), (2, 7)), np.full((3, 5), 2.0))
 
-    def medium(radius, askew):
+    def medium(radius, box):
         rod = em.Circle((4.2 * CELL, 4.4 * CELL), radius)
         scene = [em.Structure(rod, em.Material(6.0))]
         found = em.rasterise(
-            scene, grid, components=HZ, averaging="polarised", askew=askew
+            scene, grid, components=HZ, averaging="polarised", off_diagonal_box=box
         )
         return em.Medium(
             found.permittivity, regions=region, off_diagonals=found.off_diagonals
         )
 
-    def run(radius, askew):
-        new = medium(radius, askew)
+    def run(radius, box):
+        new = medium(radius, box)
         em.Simulation(grid, new, steps=1, polarisation="Hz")
         return new.off_diagonals[0].inverse["xy"]
 
@@ -246,10 +246,16 @@ def test_traced_shapes_leave_room_for_design_regions():
     whole[tuple(slice(*span) for span in known.box)] = known.inverse["xy"]
     found = jax.jit(lambda r: run(r, box))(radius)
     np.testing.assert_allclose(found, whole[1:8, 1:8], atol=1e-6)
-    with pytest.raises(ArgumentError, match="must not overlap a design.*`askew` of"):
+    with pytest.raises(
+        ArgumentError, match="must not overlap a design.*`off_diagonal_box` of"
+    ):
         jax.jit(lambda r: run(r, None))(radius)
-    with pytest.raises(ArgumentError, match="`askew` must hold all entries beside"):
+    with pytest.raises(
+        ArgumentError, match="`off_diagonal_box` must hold all off-diagonal entries"
+    ):
         run(radius, ((1, 8), (4, 8)))
     assert np.all(np.isnan(jax.jit(lambda r: run(r, ((1, 8), (4, 8))))(radius)))
-    with pytest.raises(ArgumentError, match="`box` of `askew` must lie in the grid"):
+    with pytest.raises(
+        ArgumentError, match="`box` of `off_diagonal_box` must lie in the grid"
+    ):
         run(radius, ((1, 8), (1, 12)))

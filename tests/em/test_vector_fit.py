@@ -194,7 +194,7 @@ def test_a_table_that_no_passive_medium_has_is_refused():
     # Strong absorption and no dispersion contradict Kramers and Kronig.
     k = np.where(np.arange(41) % 2, 2.0, 0.1)
     with pytest.raises(
-        ArgumentError, match="reached by at most 8 poles.*best error is"
+        ArgumentError, match="reached with at most 8 poles.*best error is"
     ):
         em.fit_material(WAVES, np.full(41, 1.5), k)
 

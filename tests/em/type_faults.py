@@ -268,7 +268,7 @@ FAULTS = {
     ),
     "name for a dipole": (
         lambda: em.EmissionMonitor("dot", 2e14),
-        r"`dipole` must be a `Dipole`, but is a str\. Give that among the sources\.",
+        r"`dipole` must be a `Dipole`, but is a str\. Give one of the sources\.",
     ),
     "flux for an emission": (
         lambda: em.purcell(FLUX),

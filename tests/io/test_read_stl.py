@@ -131,7 +131,7 @@ def test_units_place_and_orientation(tmp_path):
 def test_a_surface_with_a_hole_is_refused(tmp_path):
     path = write(tmp_path / "open.stl", box()[1:])
     with pytest.raises(
-        PhysaxFileError, match=r"open.stl: the surface is not sound.* 3 are"
+        PhysaxFileError, match=r"open.stl: the surface is not sound.* 3 edges are"
     ):
         read_stl(path)
 
@@ -139,7 +139,7 @@ def test_a_surface_with_a_hole_is_refused(tmp_path):
 def test_a_face_that_is_turned_over_is_refused(tmp_path):
     triangles = box()
     triangles[4] = triangles[4][::-1]
-    with pytest.raises(PhysaxFileError, match="in opposite ways"):
+    with pytest.raises(PhysaxFileError, match="in opposite directions"):
         read_stl(write(tmp_path / "box.stl", triangles))
 
 
@@ -174,7 +174,7 @@ def test_bad_arguments_are_refused(tmp_path):
         (np.full((8, 3), math.inf), FACES, "`vertices` must be finite"),
         (CORNERS, np.zeros((0, 3), int), "`triangles` must be integers of shape"),
         (CORNERS, np.zeros((4, 3)), "`triangles` must be integers of shape .* float64"),
-        (CORNERS[:7], FACES, "numbers of the 7 vertices, from 0, but has 7"),
+        (CORNERS[:7], FACES, "indices of the 7 vertices, from 0, but has 7"),
         (CORNERS, FACES[1:], "`triangles` must close a solid"),
         (CORNERS, [t[::-1] for t in FACES], "counterclockwise as seen from outside"),
     ],

@@ -108,7 +108,7 @@ def test_a_density_is_drawn_cell_by_cell():
     assert image.get_coordinates()[2, 6].tolist() == [0, -30]
     with pytest.raises(ArgumentError, match="must be above 0 somewhere"):
         density(0 * values, edges, logarithmic=True)
-    with pytest.raises(ArgumentError, match=r"fit to `edges`, \(12, 6\), but have"):
+    with pytest.raises(ArgumentError, match=r"match `edges`, \(12, 6\), but have"):
         density(values[1:], edges)
 
 
@@ -122,7 +122,7 @@ def test_exponents_have_a_readable_unit():
     axes = ftle_map(values / DAY, nodes, spherical=True)
     assert axes.child_axes[0].get_ylabel() == "FTLE (1/day)"
     assert np.allclose(axes.collections[0].get_array(), 0.3)
-    with pytest.raises(ArgumentError, match="fit to `nodes`"):
+    with pytest.raises(ArgumentError, match="match `nodes`"):
         ftle_map(values.T, nodes)
 
 

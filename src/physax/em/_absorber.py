@@ -14,18 +14,18 @@ class Absorber(eqx.Module):
     Fields decay at the rate $\gamma$, which grows as $d^m$ with depth $d$ from 0 at the
     inner edge to 1 at the outer edge: the electric conductivity is
     $\epsilon \epsilon_0 \gamma$, the magnetic one $\mu \mu_0 \gamma$, so that the
-    impedance of the medium stays, but for what poles and entries of tensors beside the
-    diagonal do. It only takes energy, whatever lies in it: metals, guides of backward
-    waves, waves that run along its border. What it sends back is less the more slowly
-    it sets in: it wants several times the cells of a `CPML`.
-    Reference: Oskooi et al., *The failure of perfectly matched layers, and towards
-    their redemption by adiabatic absorbers*, Optics Express 16, 11376 (2008).
+    impedance of the medium is kept, except for poles and off-diagonal entries of
+    tensors. It only absorbs energy, whatever lies in it: metals, guides of backward
+    waves, waves along its border. It reflects less the more slowly it sets in: it needs
+    several times the cells of a `CPML`. Reference: Oskooi et al., *The failure of
+    perfectly matched layers, and towards their redemption by adiabatic absorbers*,
+    Optics Express 16, 11376 (2008).
 
     Attributes:
         cells: Thickness in grid cells, at least 4. 40 is usual.
         order: The power $m$ of the grading, at least 1.
-        reflection: What the wall behind it sends back of the amplitude at normal
-            incidence in vacuum, in (0, 1); sets $\gamma$.
+        reflection: Amplitude that the wall behind it reflects at normal incidence in
+            vacuum, in (0, 1); sets $\gamma$.
 
     Raises:
         ArgumentError: If an attribute is out of its range.

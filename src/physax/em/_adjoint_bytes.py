@@ -18,10 +18,10 @@ from ._simulation import Simulation
 
 
 def adjoint_bytes(sim: Simulation, adjoint: AbstractAdjoint) -> int:
-    """Returns about how many bytes a gradient by the permittivity needs.
+    """Estimates the bytes that a gradient with respect to the permittivity needs.
 
-    For `LinearTape` what is recorded of the design regions, or of the whole grid
-    without any, is known; replayed steps are taken to keep one state each.
+    For `LinearTape` the record of the design regions, or of the whole grid if there are
+    none, is known; replayed steps are assumed to keep one state each.
 
     Args:
         sim: The simulation.

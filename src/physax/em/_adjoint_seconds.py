@@ -25,15 +25,15 @@ SHARES = 8, 4
 def adjoint_seconds(
     sim: Simulation, adjoint: AbstractAdjoint, *, repeats: int = 3
 ) -> float:
-    """Returns about how many seconds a gradient by the medium takes here.
+    """Estimates the seconds that a gradient with respect to the medium takes here.
 
     Gradients of runs of an eighth and of a quarter of the steps are compiled and timed,
-    and continued in a straight line. Of several runs the fastest counts.
+    and extrapolated linearly. The fastest of several runs counts.
 
     Args:
-        sim: The simulation. Differentiated are the values of its design regions, or
-            the permittivity of the whole grid without any: what spectral monitors see,
-            or the last fields without any.
+        sim: The simulation. What spectral monitors see, or the last fields without any,
+            is differentiated with respect to its design regions, or the permittivity of
+            the whole grid without any.
         adjoint: The way.
         repeats: Number of timed runs of each length, at least 1, and for half a second.
 
@@ -47,7 +47,7 @@ def adjoint_seconds(
     """
     check_memory(
         adjoint_bytes(with_steps(sim, _lengths(sim)[1]), adjoint),
-        "the gradient of a run cut short, which is timed,",
+        "the gradient of the shortened run that is timed",
     )
     return _continued(sim, jax.value_and_grad(partial(_seen, adjoint)), repeats)
 

@@ -21,18 +21,18 @@ class AbstractAdjoint(eqx.Module):
 
     @abstractmethod
     def prepared(self, sim: Simulation) -> "AbstractAdjoint":
-        """Checks on the host, before anything is compiled, that it can serve.
+        """Checks that it supports a simulation, before anything is compiled.
 
         Args:
             sim: The simulation; its numbers may be traced.
 
         Returns:
-            The adjoint, with what it has to know of the simulation.
+            The adjoint, with what it needs to know about the simulation.
         """
 
     @abstractmethod
     def review(self, residual: Array) -> None:
-        """Refuses a run that it cannot serve, as far as its numbers are known.
+        """Raises if it does not support a run, when the numbers are concrete.
 
         Args:
             residual: Energy left over the largest seen.

@@ -17,13 +17,13 @@ class Apodised(AbstractMonitor):
     r"""A spectral monitor that looks through a Gaussian window in time.
 
     The transforms are $\sum_n w(t_n) F(t_n) e^{2 \pi i f t_n} \Delta t$ with
-    $w(t) = e^{-(t - t_0)^2 / 2 \tau^2}$. After the pulse they hold what rings alone,
-    the pattern of a resonance; of a run that is too short they have no ripples, as the
+    $w(t) = e^{-(t - t_0)^2 / 2 \tau^2}$. After the pulse they hold only the ringing,
+    the pattern of a resonance; for a run that is too short they have no ripples, as the
     window has closed before the end. A line has the width $1 / 2 \pi \tau$ (standard
-    deviation), so that frequencies closer to each other are not told apart.
+    deviation), so that closer frequencies are not resolved.
 
     Samples are taken in each step. Results are those of the monitor inside.
-    Differentiable in the window by `Checkpointed` and `Direct`; not for
+    Differentiable in the window with `Checkpointed` and `Direct`; not supported by
     `FrequencyDomain`.
 
     Attributes:
@@ -32,7 +32,7 @@ class Apodised(AbstractMonitor):
         width: $\tau$ in seconds.
 
     Raises:
-        ArgumentError: If `monitor` is another one, or `width` not positive.
+        ArgumentError: If `monitor` is of another kind, or `width` is not positive.
     """
 
     monitor: AbstractMonitor
@@ -74,7 +74,7 @@ _CLOSED = 3
 def check_windows(
     monitors: Mapping[str, AbstractMonitor], dt: Float[Array, ""], steps: int
 ) -> None:
-    """Refuses windows that are closed throughout a run, and warns of flanks.
+    """Refuses windows that never open in a run, and warns of flanks.
 
     Args:
         monitors: By name.
@@ -96,13 +96,13 @@ def check_windows(
         away = max(centre - end, -centre, 0.0) / width
         if not away <= _CLOSED:
             raise ArgumentError(
-                f"`centre` of monitor {name!r} must be at most {_CLOSED} widths of "
-                f"{width:.4g} s off the run, which lasts from 0 to {end:.4g} s, but is "
-                f"{centre:.4g} s: the window is closed all the time. Take more `steps`."
+                f"`centre` of monitor {name!r} must be within {_CLOSED} widths of "
+                f"{width:.4g} s of the run, from 0 to {end:.4g} s, but is "
+                f"{centre:.4g} s: the window never opens. Take more `steps`."
             )
         if away > 0:
             warn(
                 f"`centre` of monitor {name!r} should lie in the run, from 0 to "
-                f"{end:.4g} s, but is {centre:.4g} s: it sees a flank of its window "
-                "alone. Take more `steps`.",
+                f"{end:.4g} s, but is {centre:.4g} s: only a flank of the window lies "
+                "in the run. Take more `steps`.",
             )

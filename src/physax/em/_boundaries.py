@@ -190,7 +190,7 @@ def _refuse_extra(boundaries: Boundaries, grid: Grid) -> None:
 
 
 def _alike(one: Face, other: Face | None) -> bool:
-    """Whether two faces are the same, as far as is known."""
+    """Whether two faces are the same, when their values are concrete."""
     if jax.tree.structure(one) != jax.tree.structure(other):
         return False
     pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)

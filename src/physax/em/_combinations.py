@@ -265,9 +265,9 @@ def _together(
 class Union(AbstractShape):
     """What any of several shapes covers.
 
-    Exact where only one shape is cut by a part of a cell, and where two are whose
-    borders are parallel or perpendicular: shapes that touch leave no seam but at their
-    ends. Where others cross, that part errs by some 0.1.
+    Exact where one shape alone cuts a part of a cell, or two whose borders are parallel
+    or perpendicular: touching shapes leave no seam except at their ends. Where others
+    cross, the error of that part is about 0.1.
 
     Attributes:
         shapes: The shapes.
@@ -323,7 +323,7 @@ class Difference(AbstractShape):
         parts: Into how many parts each cell is divided along each axis.
 
     Raises:
-        ArgumentError: If one is no shape, or `parts` is not a positive integer.
+        ArgumentError: If one is not a shape, or `parts` is not a positive integer.
     """
 
     shape: AbstractShape = eqx.field(converter=as_shape)

@@ -32,7 +32,7 @@ def compensate_dispersion(sim: Simulation, frequency: ArrayLike) -> Simulation:
     On a grid waves are slow, by up to 2 % at 10 cells per wavelength, and resonances
     shifted by as much. Here every permittivity $\epsilon$ is replaced by one with which
     waves of the index $n = \sqrt{\epsilon\mu}$ have the wavenumber $k = n \omega / c$
-    on the grid, in the mean over all directions u:
+    on the grid, on average over all directions u:
 
     $$\epsilon' \mu \Big(\frac{2}{c \Delta t} \sin\frac{\omega \Delta t}{2}\Big)^2
       = \sum_a \Big\langle\Big(\frac{2}{\Delta_a}
@@ -40,18 +40,18 @@ def compensate_dispersion(sim: Simulation, frequency: ArrayLike) -> Simulation:
 
     Along a line this is exact. In 2-D and 3-D a part of the error stays as a change of
     the wavenumber with the direction: along an axis, at index 1 to 3.5, 42 to 26 % of
-    it in 2-D and 55 to 41 % in 3-D. What runs in all directions, such as the modes of a
-    disk, is right to second order in it. Along an axis of one cell nothing counts as
-    running. The error of the interfaces stays, and away from `frequency` the dispersion
-    comes back: it serves narrow bands, of some 10 %. A step costs what it did. Method:
-    Juntunen and Tsiboukis, IEEE Transactions on Microwave Theory and Techniques 48, 582
-    (2000), here without the anisotropy.
+    it in 2-D and 55 to 41 % in 3-D. Fields that propagate in all directions, such as
+    the modes of a disk, are right to second order in it. Along an axis of one cell
+    nothing counts as propagating. The error of the interfaces remains, and away from
+    `frequency` the dispersion comes back: use it for narrow bands, of some 10 %. A step
+    costs the same. Method: Juntunen and Tsiboukis, IEEE Transactions on Microwave
+    Theory and Techniques 48, 582 (2000), here without the anisotropy.
 
-    Losses and metals stay as they are. Of poles the permittivity at `frequency` counts,
-    and what the time step makes of it is mended with the rest. Tensors are scaled by
-    what is right for their diagonal, which serves small entries beside it. Far fields
-    take the new permittivity for the wavenumber outside. Call it once: a second call
-    takes what the first has made for the material.
+    Losses and metals are unchanged. Poles count with their permittivity at `frequency`,
+    and the error of the time step in it is corrected, too. Tensors are scaled by the
+    factor that is right for their diagonal, which suits small off-diagonal entries. Far
+    fields use the new permittivity for the wavenumber outside. Call it once: a second
+    call takes the result of the first for the material.
 
     Args:
         sim: The simulation. Its time step is kept and must leave some room below the
@@ -66,8 +66,8 @@ def compensate_dispersion(sim: Simulation, frequency: ArrayLike) -> Simulation:
         ArgumentError: If the frequency is not one positive number or leaves less than 4
             cells per wavelength, coordinates are cylindrical, the permeability varies,
             a plane wave runs over cells of several sizes, the time step is above the
-            new limit, or poles near their resonance would leave no positive
-            permittivity beside them.
+            new limit, or near the resonance of poles the permittivity without them
+            would not be positive.
     """
     if sim.cylindrical is not None:
         raise ArgumentError(
@@ -140,7 +140,7 @@ class _Exact(eqx.Module):
                 jnp.where(wanted > 0, rest, known),
                 (wanted <= 0) | (rest > 0),
                 "Near the resonances of poles `frequency` needs smaller cells: the "
-                "permittivity left beside the poles must be positive",
+                "permittivity without the poles must be positive",
             )
         return found
 

@@ -19,18 +19,18 @@ _STEEPEST = 20.0
 class Convergence(eqx.Module):
     r"""Values at several resolutions $r$, and what $r \to \infty$ would give.
 
-    Fitted is $f(r) = f_\infty + C r^{-p}$ with $p$ observed. `values` keep their
+    The fit is $f(r) = f_\infty + C r^{-p}$ with $p$ observed. `values` keep their
     precision; `str` makes a table of a single number.
 
     Attributes:
         resolutions: Cells per length, ascending.
         values: What was computed, a row for each resolution.
-        orders: $p$ of each three resolutions that follow each other, coarse ones first.
-            They agree where the cells are fine enough for the formula to hold. Where
-            the order was given, it stands here for each two.
+        orders: $p$ of each three consecutive resolutions, coarse ones first. They agree
+            where the cells are fine enough for the formula to hold. A given order is
+            repeated for each two.
         limit: $f_\infty$, from the finest three, or two with a given order.
         error: Error bar of `limit`: Roache's index of the finest values, or how far the
-            limit has moved from that of the resolutions before, if that is more.
+            limit has moved from that of the previous resolutions, if that is more.
     """
 
     resolutions: Float[np.ndarray, " runs"]
@@ -70,9 +70,9 @@ def extrapolate(
     The order is the $p$ with which $f(r) = f_\infty + C r^{-p}$ goes through three
     values. The error bar is the grid convergence index
     $s \lvert f_3 - f_2 \rvert / ((r_3 / r_2)^q - 1)$, where $q$ is the smaller one of
-    $p$ and `formal_order`, so that a lucky order makes no small bar. Entries of arrays
-    are extrapolated each for itself, and complex ones as one number each, whose steps
-    may turn by up to 45 degrees.
+    $p$ and `formal_order`, so that a lucky order does not make the bar small. Entries
+    of arrays are extrapolated independently, and complex ones as one number each, whose
+    steps may turn by up to 45 degrees.
 
     Reference: Roache, Journal of Fluids Engineering 116, 405 (1994).
 
@@ -93,8 +93,8 @@ def extrapolate(
 
     Raises:
         ArgumentError: If there are too few resolutions, `order` is not positive, or
-            values are not finite, come back, no longer change, or, where the order is
-            to be observed, do not come closer to each other.
+            values are not finite, reverse, no longer change, or, where the order is to
+            be observed, do not converge.
     """
     refuse_traced(resolutions, "resolutions", "Call `extrapolate` outside.")
     refuse_traced(values, "values", "Call `extrapolate` outside.")
@@ -134,14 +134,18 @@ def extrapolate(
 
 
 def _check_count(resolutions: np.ndarray, order: float | int | None) -> None:
-    """Refuses too few resolutions, equal ones, or such as are none."""
+    """Refuses resolutions that are too few, equal or not positive."""
     if order is not None:
         known = isinstance(order, int | float) and 0 < order < np.inf
         if not known:
             raise ArgumentError(f"`order` must be a positive number, but is {order!r}.")
     r, least = resolutions, 3 if order is None else 2
     if r.ndim != 1 or len(r) < least or len(np.unique(r)) < len(r) or not np.all(r > 0):
-        why = ", as two give no order (or give `order`)" if order is None else ""
+        why = (
+            ", as two do not determine the order (or give `order`)"
+            if order is None
+            else ""
+        )
         raise ArgumentError(
             f"`resolutions` must be at least {least} different positive numbers{why}, "
             f"but is {r.tolist()}."
@@ -149,7 +153,7 @@ def _check_count(resolutions: np.ndarray, order: float | int | None) -> None:
 
 
 def _steps(r: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """Returns the changes from one resolution to the next, which must not turn."""
+    """Returns the changes between resolutions, which must not change direction."""
     _refuse(~np.isfinite(f).all(axis=0), r, f, "must be finite")
     steps = np.diff(f, axis=0)
     _refuse(
@@ -165,7 +169,7 @@ def _steps(r: np.ndarray, f: np.ndarray) -> np.ndarray:
         turned.any(axis=0),
         r,
         f,
-        "must change one way only from coarse to fine",
+        "must change in one direction only from coarse to fine",
         "Leave out the coarsest, add finer ones, or look for what else changes with "
         "the cells: positions that jump between samples, layers, lengths of runs.",
     )
@@ -175,7 +179,7 @@ def _steps(r: np.ndarray, f: np.ndarray) -> np.ndarray:
 def _order(r: np.ndarray, f: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Solves for the order with which three values approach their limit."""
     ratio = np.asarray(np.abs(steps[0]) / np.abs(steps[1]))
-    # (r2^p / r1^p - 1) / (1 - r2^p / r3^p) rises with p, from this at p = 0.
+    # (r2^p / r1^p - 1) / (1 - r2^p / r3^p) increases with p, from this at p = 0.
     coarse, fine = np.log(r[1] / r[0]), np.log(r[2] / r[1])
     quotient = lambda p: np.expm1(p * coarse) / -np.expm1(-p * fine)  # noqa: E731
     _refuse(
@@ -184,7 +188,7 @@ def _order(r: np.ndarray, f: np.ndarray, steps: np.ndarray) -> np.ndarray:
         f,
         "must come closer to each other with finer cells, at an order between 0 and "
         f"{_STEEPEST:g}",
-        "Use finer cells, or longer runs where they ring.",
+        "Use finer cells, or longer runs if the fields still ring.",
     )
     low, high = np.zeros(ratio.shape), np.full(ratio.shape, _STEEPEST)
     for _ in range(60):
@@ -224,12 +228,13 @@ def converge(
 ) -> Convergence:
     """Computes something at several resolutions and extrapolates it.
 
-    Ratios of 1.3 and more between resolutions tell orders from noise; what lies where
-    should not move with them, so take resolutions for which faces stay on cell borders.
+    Ratios of 1.3 and more between resolutions separate the order from noise; the
+    geometry should not move with them, so use resolutions for which faces stay on cell
+    borders.
 
     Args:
-        compute: Takes one of `resolutions` as it stands there, such as cells per length
-            or cells of a layer, to a number or an array of one shape.
+        compute: Maps one of `resolutions` as given, such as cells per length or cells
+            of a layer, to a number or an array of one shape.
         resolutions: At least three, or two with an `order`, from coarse to fine.
         order: As for `extrapolate`.
         formal_order: As for `extrapolate`.

@@ -1,4 +1,4 @@
-"""Cotangents on the way back, and how sources and poles add to their sums."""
+"""Cotangents in the backward pass, and how sources and poles add to their sums."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +15,7 @@ from ._dispersion import recall, still
 from ._injection import Injection
 from ._program import Program
 from ._stepper import Arrays
-from ._tape import noted
+from ._tape import kept_cells
 from ._tape_plan import Plan
 from ._tilt import Tilt
 
@@ -25,7 +25,7 @@ Before = Callable[[str, int], Array]
 
 
 class Cotangents(eqx.Module):
-    """The carry of the way back.
+    """The carry of the backward pass.
 
     Attributes:
         fields: Cotangents of the components, divided by `m + s` of their rows.
@@ -106,7 +106,7 @@ def start_back(
             }
             for name, reads in program.reads.items()
         },
-        noted(plan, {n: f for n, f in fields.items() if n[0] == "E"}),
+        kept_cells(plan, {n: f for n, f in fields.items() if n[0] == "E"}),
         rows,
         {i: _float_zeros(program.electric[i]) for i in plan.electric},
         {i: _float_zeros(program.magnetic[i]) for i in plan.magnetic},

@@ -1,4 +1,4 @@
-"""A linear run and the rule of its derivatives, whatever the way back keeps of it."""
+"""A linear run and the rule of its derivatives, whatever it keeps for reverse mode."""
 
 from abc import abstractmethod
 from functools import partial
@@ -36,7 +36,7 @@ class AbstractCourse(eqx.Module):
 
     @abstractmethod
     def recorded(self, plan: Plan, draft: Program) -> tuple[State, Any]:
-        """Makes the run, and keeps what `pulled` needs.
+        """Makes the run, and keeps what `vjp` needs.
 
         Args:
             plan: What is differentiated.
@@ -47,10 +47,10 @@ class AbstractCourse(eqx.Module):
         """
 
     @abstractmethod
-    def pulled(
+    def vjp(
         self, plan: Plan, draft: Program, theta: Program, kept: Any, cotangent: Any
     ) -> Program:
-        """Returns the cotangents of what is differentiated.
+        """Returns the cotangents of what is differentiated: the backward pass.
 
         Args:
             plan: What is differentiated.
@@ -81,7 +81,11 @@ class AbstractCourse(eqx.Module):
         return without_poles(on_devices(run, program, rest(program)))
 
     def tangents(self, primals, tangents):
-        """The rule: what changes solves a linear recurrence."""
+        """The rule of `jax.custom_jvp`: tangents solve a linear recurrence.
+
+        They are written as a linear solve whose transpose is known, so that JAX gets
+        reverse mode from `vjp` and forward mode from `jax.jvp` of the run.
+        """
         (arrays,), (dots,) = primals, tangents
         moved = jax.tree.map(
             lambda x, dot: _inexact(x) and not isinstance(dot, SymbolicZero),
@@ -95,7 +99,7 @@ class AbstractCourse(eqx.Module):
         theta, fixed = eqx.partition(arrays, chosen)
         dot = eqx.filter(dots, chosen)
         if not jax.tree.leaves(dot):
-            # What moves is no part of the run, such as a component that it has not.
+            # What is differentiated is not in the run, such as a missing component.
             state = self.plain(arrays)
             return state, jax.tree.map(_no_tangent, state)
         state, kept = self.recorded(plan, draft)
@@ -104,42 +108,42 @@ class AbstractCourse(eqx.Module):
         # Both are compiled apart so that they are traced once, however often the solver
         # asks for them.
         @jax.jit
-        def pushed(theta, fixed, dot):
+        def jvp(theta, fixed, dot):
             def outputs(theta):
                 last = self.plain(eqx.combine(theta, fixed), taped=True)
                 return last.fields, last.monitors
 
             return jax.jvp(outputs, (theta,), (dot,))[1]
 
-        pulled = jax.jit(partial(self.pulled, plan, draft))
+        vjp = jax.jit(partial(self.vjp, plan, draft))
 
-        def ahead(u, sign):
+        def apply_jvp(u, sign):
             m, dot = u
-            more = pushed(theta, fixed, dot)
+            more = jvp(theta, fixed, dot)
             return jax.tree.map(lambda m, more: m + sign * more, m, more), dot
 
-        def behind(v, sign):
+        def apply_vjp(v, sign):
             m, ct = v
-            more = pulled(theta, kept, m)
+            more = vjp(theta, kept, m)
             return m, jax.tree.map(lambda ct, more: ct + sign * more, ct, more)
 
-        # The tangents m of the outputs are T applied to those of theta, a block row of
-        # the triangular A u = b, with u = (m, dot). The solver would make the transpose
-        # of A from its parts, and keep all states for it. We know that transpose, and
-        # give it (A^T v, A u) of (u, v), which is symmetric.
+        # JAX would transpose the tangent map T itself, and keep all states for that; a
+        # linear solve may state its transpose instead. With m = T dot, u = (m, dot)
+        # solves a triangular system A u = b. The solver is given the symmetric map of
+        # (u, v) to (A^T v, A u), so that its transpose takes A^T from `vjp`.
         def matrix(x):
             u, v = x
-            return behind(v, -1), ahead(u, -1)
+            return apply_vjp(v, -1), apply_jvp(u, -1)
 
-        # The halves that are not asked for are zero on the right side.
+        # The halves that are not needed are zero on the right-hand side.
         def solve(_, b):
-            return ahead(b[1], 1), b[0]
+            return apply_jvp(b[1], 1), b[0]
 
         def solve_transposed(_, b):
-            return b[1], behind(b[0], 1)
+            return b[1], apply_vjp(b[0], 1)
 
         last = state.fields, state.monitors
-        # The rule of the solver wants all of its right side to be linear in the dots.
+        # The solver requires its whole right-hand side to be linear in the dots.
         nil = 0 * jnp.ravel(jax.tree.leaves(dot)[0])[0]
         zeros = jax.tree.map(lambda x: jnp.full(x.shape, nil, x.dtype), (last, dot))
         (((fields, monitors), _), _) = lax.custom_linear_solve(
@@ -166,7 +170,7 @@ def _no_tangent(x):
 
 
 def _of_plan(moved: Program) -> Program:
-    """Keeps the marks of what the way back differentiates."""
+    """Keeps the marks of what the backward pass differentiates."""
     nothing = jax.tree.map(lambda _: False, moved)
 
     def where(p):

@@ -34,11 +34,11 @@ from ._resolution import check_section, one_frequency
 
 
 class CrossSectionModes(eqx.Module):
-    r"""Modes that travel along +z through a cross-section in the xy plane.
+    r"""Modes that propagate along +z through a cross-section in the xy plane.
 
-    In falling order of the effective index; every array has the mode as its first axis.
-    Fields are those of the time sign `exp(-i w t)`, E in V/m and $\eta_0 H$, each at
-    its Yee points, scaled to carry 1 W (time average of the sum of products over the
+    In decreasing order of the effective index; every array has the mode as its first
+    axis. Fields are those of the time sign `exp(-i w t)`, E in V/m and $\eta_0 H$, each
+    at its Yee points, scaled to carry 1 W (time average of the sum of products over the
     grid). Without loss the transverse ones are real and those along z imaginary. The
     sign makes the first lobe of the larger transverse component of E positive.
 
@@ -47,8 +47,8 @@ class CrossSectionModes(eqx.Module):
         fields: By component, `"Ex"` to `"Hz"`.
         coordinates: By component, the positions of its samples along x and y in metres.
         areas: Around the samples of Ex and of Ey, in m^2.
-        guided: Whether the mode travels, $|\mathrm{Im}\, n| < \mathrm{Re}\, n$, and its
-            index exceeds that of all that goes on beyond the open ends.
+        guided: Whether the mode propagates, $|\mathrm{Im}\, n| < \mathrm{Re}\, n$, and
+            its index exceeds that of everything that continues beyond the open ends.
         cladding_index: That index; 0 between walls.
         edge: Largest power density in the outermost cells at open ends over the largest
             of all. A guided mode with more than 1e-3 is cut off by the window.
@@ -138,9 +138,9 @@ def cross_section_modes(
             `x = -radius`; negative for one at the other side. The index is that at
             `x = 0`, and needs absorbing layers for the loss.
         target: Find the modes with the indices nearest to this one instead of the
-            largest, for example behind those of a substrate. Needed where the real
-            part of a permittivity is not positive: the largest index is not known to
-            lie below that of any medium then.
+            largest, for example below those of a substrate. Needed where the real part
+            of a permittivity is not positive: the largest index may then lie above that
+            of any medium.
         spacing: Length of the cells along z in metres, to have the index that a
             time-domain simulation on such cells has. Less than a third of a wavelength
             in the guide.
@@ -151,12 +151,12 @@ def cross_section_modes(
 
     Raises:
         ArgumentError: If the grid is not 2-D, the medium does not fit it, a number is
-            out of range, there are more modes asked than unknowns, or fewer modes
-            travel than were asked for; that message lists the indices found. If a
-            metal comes without `target`, is perfect, or the solver does not converge.
-            If there are fewer than 4 cells per wavelength in the medium, or the grid
-            spans less than a thousandth of a wavelength; in a compiled program such a
-            grid gives NaN.
+            out of range, more modes are requested than there are unknowns, or fewer
+            modes propagate than were requested; that message lists the indices found.
+            If a metal comes without `target`, is perfect, or the solver does not
+            converge. If there are fewer than 4 cells per wavelength in the medium, or
+            the grid spans less than a thousandth of a wavelength; in a compiled program
+            such a grid gives NaN.
     """
     count = whole(count, "count")
     _check_arguments(grid, medium, count, boundaries)
@@ -261,15 +261,15 @@ def _refuse_missing(squares, cladding) -> None:
     known = f"the cladding has {float(cladding):.6g}"
     if not np.any(travels):
         raise ArgumentError(
-            f"`count` must be at most 0, the number of modes that travel in this "
-            f"section, but is {len(squares)}; {known}. Raise `frequency`, or widen the "
-            "core."
+            "`count` must be at most 0, the number of modes that propagate in this "
+            f"section, but is {len(squares)}; {known}. Raise `frequency`, or widen "
+            "the core."
         )
     indices = ", ".join(f"{n:.6g}" for n in np.sqrt(squares[travels]).tolist())
     raise ArgumentError(
         f"`count` must be at most {int(np.sum(travels))}, the number of modes that "
-        f"travel in this section, but is {len(squares)}. Their effective indices are "
-        f"[{indices}]; {known}. For more, raise `frequency` or widen the core."
+        f"propagate in this section, but is {len(squares)}. Their effective indices "
+        f"are [{indices}]; {known}. For more, raise `frequency` or widen the core."
     )
 
 
@@ -281,10 +281,10 @@ def _refuse_metal(least, numbers: dict[str, Array]) -> None:
     if not float(least) <= 0:
         return
     raise ArgumentError(
-        "`target` must be given where the real part of a permittivity is not positive, "
-        f"but is `None` and the least is {float(least):.6g}: modes at the face of a "
-        "metal have indices above those of all media. Give the index near which to "
-        "look, for a plasmon sqrt(eps_m eps_d / (eps_m + eps_d))."
+        "`target` must be given if the real part of a permittivity is not positive, "
+        f"but is `None` and the smallest is {float(least):.6g}: modes at a metal "
+        "surface have indices above those of all media. Give the index to search "
+        "near; for a plasmon, sqrt(eps_m eps_d / (eps_m + eps_d))."
     )
 
 
@@ -296,7 +296,7 @@ def _refuse_long_cells(turns, numbers: dict[str, Array]) -> None:
     raise ArgumentError(
         f"`spacing` must be less than {spacing / largest:.6g} m, 1 / pi of a "
         f"wavelength in the guide, but is {spacing:.6g} m: no wave of that index "
-        "travels on such cells. Make it smaller."
+        "propagates on such cells. Make it smaller."
     )
 
 

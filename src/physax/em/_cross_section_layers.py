@@ -123,8 +123,8 @@ def check_radius(grid: Grid, radius: Float[Array, ""]) -> None:
     if isinstance(stretch, jax.core.Tracer) or np.all(np.asarray(stretch) > 0):
         return
     raise ArgumentError(
-        "`radius` must be so large that the centre of the bend, at `x = -radius`, lies "
-        f"outside of the section, but is {float(radius):g} m."
+        "`radius` must be large enough that the centre of the bend, at `x = -radius`, "
+        f"lies outside the section, but is {float(radius):g} m."
     )
 
 

@@ -110,21 +110,21 @@ def projectable(near: NearField) -> NearField:
     """
     if recorded(near).ndim == 1:
         raise ArgumentError(
-            "`near` must be of a 2-D or 3-D simulation to be projected, but is of a "
-            "1-D one. Its waves do not spread: take the fields as they are."
+            "`near` must be from a 2-D or 3-D simulation to be projected, but is from "
+            "a 1-D one. Its waves do not spread: use the fields as they are."
         )
     if near.repeated:
         names = [AXES[axis] for axis in near.repeated]
         raise ArgumentError(
-            "`near` must be of a simulation without periods to be projected, but "
-            f"repeats along {names}. Take `diffraction_orders`."
+            "`near` must be from a simulation without periodic axes to be projected, "
+            f"but is periodic along {names}. Take `diffraction_orders`."
         )
     axes = [axis for axis, _ in near.walls]
     for axis in axes:
         if axes.count(axis) > 1:
             raise ArgumentError(
-                "`near` must be of a simulation with at most one wall along an axis to "
-                f"be projected, but has two along {AXES[axis]}. Put a `CPML` there."
+                "`near` must be from a simulation with at most one wall along an axis "
+                f"to be projected, but has two along {AXES[axis]}. Put a `CPML` there."
             )
     return in_one_medium(near)
 
@@ -135,13 +135,13 @@ def in_one_medium(near: NearField) -> NearField:
         near.spread,
         near.spread <= _SAME,
         "The material on all faces of `near` must be the same, because layers such as "
-        "a substrate are not modelled: lay the box into one medium, or leave out "
+        "a substrate are not modelled: put the box in one medium, or leave out "
         "`faces`. The relative spread of permittivity and permeability must be 0",
     )
     loss = check(
         near.loss,
         near.loss == 0,
-        "The material on the faces of `near` must be lossless: lay the box into a "
+        "The material on the faces of `near` must be lossless: put the box in a "
         "medium without conductivity and poles. The largest loss there must be 0",
     )
     sound = near.permittivity + 0 * (spread + loss)

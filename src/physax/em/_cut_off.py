@@ -63,7 +63,7 @@ def check_modes(
     frequencies: Mapping[str, Float[Array, ""]],
     remedy: str,
 ) -> None:
-    """Raises if the mode of a port is cut off or lies in much loss, where it is known.
+    """Raises if the mode of a port is cut off or in much loss, when that is concrete.
 
     Args:
         sim: The simulation.
@@ -147,7 +147,7 @@ def check_travels(
     if cladding is not None:
         around = f" (the cladding has {float(np.ravel(cladding)[at]):.6g})"
     raise ArgumentError(
-        f"`mode` of {name} must travel, but the effective index of mode {mode} is "
+        f"`mode` of {name} must propagate, but the effective index of mode {mode} is "
         f"{index}{around} at {float(np.ravel(frequencies)[at]):.6g} Hz. Ask for a "
         f"lower `mode`, {remedy}, or widen the core."
     )

@@ -21,21 +21,21 @@ class Cylindrical(eqx.Module):
     The grid is 2-D, its axes are r and z. Er, Ez and Hp (the azimuthal component) are
     the factors of $\cos m \phi$, Ep, Hr and Hz those of $\sin m \phi$; for $m = 0$ all
     are constant along $\phi$. In a medium that does not depend on $\phi$ the other
-    choice is the same field turned by $\pi / 2 m$, so that real fields hold all that
+    choice is the same field rotated by $\pi / 2 m$, so that real fields hold all that
     $e^{\pm i m \phi}$ does.
 
     Each curl is an integral over a ring of cells. On the axis Ez of $m = 0$ follows
     from the circulation of Hp around it. The other samples there are zero by symmetry,
-    but for Ep and Hr of $m = 1$, which nothing off the axis depends on: they are held
-    at zero and not given out. Second order. Reference: Taflove and Hagness,
-    *Computational Electrodynamics*, 3rd edition (2005), section 12.3.
+    except Ep and Hr of $m = 1$, which nothing off the axis depends on: they are kept at
+    zero and not returned. Second order. Reference: Taflove and Hagness, *Computational
+    Electrodynamics*, 3rd edition (2005), section 12.3.
 
     Attributes:
         m: The angular number, at least 0.
-        components: The names of all components, as `rasterise` wants them.
+        components: The names of all components, as `rasterise` takes them.
 
     Raises:
-        ArgumentError: If `m` is no such number.
+        ArgumentError: If `m` is not such a number.
     """
 
     components: ClassVar[tuple[str, ...]] = CYLINDRICAL_NAMES
@@ -47,7 +47,7 @@ class Cylindrical(eqx.Module):
         if not whole or self.m < 0:
             raise ArgumentError(
                 f"`m` must be an integer and at least 0, but is {self.m!r}. Fields of "
-                "-m are those of m, turned."
+                "-m are those of m, rotated."
             )
 
 
@@ -78,7 +78,7 @@ def check_cylindrical(grid: Grid, boundaries: Boundaries) -> None:
         )
     if boundaries.r is None:
         raise ArgumentError(
-            "`boundaries` must have `r` in cylindrical coordinates, but has not. Write "
+            "`boundaries` must have `r` in cylindrical coordinates, but do not. Write "
             "`Boundaries(r=CPML(10), z=CPML(10))`; `x` and `y` do not exist there."
         )
     low, on_axis = float(grid.origin[0]), reaches_axis(grid)
@@ -89,8 +89,8 @@ def check_cylindrical(grid: Grid, boundaries: Boundaries) -> None:
         )
     if on_axis and boundaries.r[0] is not None:
         raise ArgumentError(
-            "`r` must be the outer face alone where the grid begins on the axis, which "
-            f"is no face, but is {boundaries.r!r}."
+            "`r` must be only the outer face where the grid begins on the axis, which "
+            f"is not a face, but is {boundaries.r!r}."
         )
     if not on_axis and not isinstance(boundaries.r[0], PEC | PMC):
         raise ArgumentError(

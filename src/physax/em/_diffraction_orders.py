@@ -52,18 +52,18 @@ def diffraction_orders(
 ) -> DiffractionOrders:
     r"""Splits the fields on one face of a periodic simulation into plane waves.
 
-    Waves that leave through the face and waves that enter are told apart by E and H
-    together. All is done with the wavevectors and impedances of the discrete equations,
-    so that the powers sum to the flux to rounding, evanescent waves apart. Phases are
-    those on the face, where its transverse coordinates are 0. Differentiable; under
-    `jit` give `orders`.
+    Waves that leave through the face and waves that enter are separated by E and H
+    together. Everything is done with the wavevectors and impedances of the discrete
+    equations, so that the powers sum to the flux to rounding, evanescent waves apart.
+    Phases are those on the face, where its transverse coordinates are 0.
+    Differentiable; under `jit` give `orders`.
 
     Args:
         near: From a `NearFieldMonitor` with one face, of size `inf` along all other
             axes, which are `Periodic` or `Bloch` and uniform.
         orders: For each transverse axis the largest number taken; by default all that
             propagate at some frequency.
-        incoming: Whether to take the waves that enter instead: of a face before the
+        incoming: Whether to take the waves that enter instead: on a face before the
             structure, inside the box of a plane wave, the incident one.
 
     Returns:
@@ -71,7 +71,7 @@ def diffraction_orders(
 
     Raises:
         ArgumentError: If there is more than one face, an axis is not periodic, the
-            material on the face is not one lossless one, or `orders` are needed.
+            material on the face is not uniform and lossless, or `orders` are needed.
     """
     _, across = _axes(recorded(near))
     near = in_one_medium(near)
@@ -159,8 +159,8 @@ def _axes(near: NearField) -> tuple[int, tuple[int, ...]]:
             )
         if near.spacing[axis].ndim:
             raise ArgumentError(
-                "`near` must be of a grid that is uniform across its face, but that is "
-                f"graded along {AXES[axis]}."
+                "`near` must be from a grid that is uniform across its face, but this "
+                f"one is graded along {AXES[axis]}."
             )
     return normal, across
 
@@ -184,8 +184,8 @@ def _bounds(
         known = (near.frequencies, near.permittivity, *near.periods, *near.wavevectors)
         if traced(known):
             raise ArgumentError(
-                "`orders` must be given under `jit`: for each axis across the face the "
-                "largest number, such as (3,)."
+                "`orders` must be given under `jit`: the largest order for each axis "
+                "across the face, such as (3,)."
             )
         index_squared = float(near.permittivity) * float(near.permeability)
         largest = 2 * np.pi * float(np.max(np.asarray(near.frequencies)))

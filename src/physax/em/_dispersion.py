@@ -69,14 +69,14 @@ class Dispersion(eqx.Module):
     They add $f \chi(\omega)$ to the relative permittivity of the medium, design
     regions included, with a fraction $f$ for each cell. Only the cells of the box are
     stepped for it. Reverse mode serves fractions and strengths; other numbers of the
-    poles want `adjoint=Checkpointed()`.
+    poles need `adjoint=Checkpointed()`.
 
     Attributes:
         box: For each axis the first cell and one past the last.
-        poles: Of one material; together they must not amplify, of which traced ones are
-            not checked.
-        fraction: How much of each cell is of it: one number, an array of the shape of
-            the box, or one of these for each component `"Ex"`, `"Ey"`, `"Ez"`.
+        poles: Those of one material; together they must not amplify, which is not
+            checked if they are traced.
+        fraction: The part of each cell that they fill: one number, an array of the
+            shape of the box, or one of these for each component `"Ex"`, `"Ey"`, `"Ez"`.
 
     Raises:
         ArgumentError: If a fraction is negative or of another shape than the box, or
@@ -111,7 +111,7 @@ class Dispersion(eqx.Module):
 
 
 def metallic(one: Dispersion, share: float = 0.0) -> bool:
-    """Tells whether the permittivity is below 0 somewhere, as far as is known.
+    """Returns whether the permittivity is below 0 somewhere, when concrete.
 
     Args:
         one: The poles.

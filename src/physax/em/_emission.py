@@ -71,17 +71,17 @@ class EmissionMonitor(AbstractSpectralMonitor):
 
     Attributes:
         dipole: The source, as given to the simulation, which compares both when it is
-            built, as far as they are known.
+            built, if they are concrete.
         frequencies: In Hz; the result is NaN where the spectrum of the pulse is below
             1e-5 of its peak.
 
     Raises:
-        ArgumentError: If `dipole` is none, or a frequency is not positive.
+        ArgumentError: If `dipole` is not one, or a frequency is not positive.
     """
 
     dipole: Dipole = eqx.field(
         converter=lambda dipole: instance(
-            dipole, "dipole", Dipole, "Give that among the sources."
+            dipole, "dipole", Dipole, "Give one of the sources."
         )
     )
     frequencies: Float[Array, " freqs"] = eqx.field(converter=as_frequencies)
@@ -194,13 +194,13 @@ def purcell(
         emission: Of a dipole in a structure.
         reference: Of the same dipole on the same grid in a homogeneous medium, which
             has the errors of the cells in common. Without it the exact value of an
-            isotropic medium like that at the dipole is taken: give one in others.
+            isotropic medium like that at the dipole is used: give one in others.
 
     Returns:
         The factor at each frequency.
 
     Raises:
-        ArgumentError: If the frequencies differ, or one is no `Emission`.
+        ArgumentError: If the frequencies differ, or one is not an `Emission`.
     """
     remedy = "Give what an `EmissionMonitor` recorded."
     instance(emission, "emission", Emission, remedy)
@@ -250,8 +250,8 @@ def _check_dipole(
     if len(others) == len(sources):
         raise ArgumentError(
             f"`dipole` of monitor {name!r} must be a source of the simulation, with "
-            "the same component, position, moment and pulse, but none of the sources "
-            f"{others} is it. Give both the same `Dipole`."
+            "the same component, position, moment and pulse, but is none of the "
+            f"sources {others}. Use the same `Dipole` for both."
         )
     if len(sources) > 1:
         raise ArgumentError(
@@ -278,7 +278,7 @@ def _check_band(
         warn(
             f"`frequencies` of monitor {name!r} should lie where the sources emit, "
             f"from {told} Hz, but one is {f[dark][0]:.4g} Hz: what it records there "
-            "is rounding. Give the pulse a larger bandwidth.",
+            "is rounding error. Give the pulse a larger bandwidth.",
         )
 
 

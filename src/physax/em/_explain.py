@@ -21,7 +21,7 @@ _CHOICES = (
     (LinearTape("bfloat16"), "3", "the same, to some 1e-3"),
     (LinearTape(every=1), "4", "media and sources; linear monitors"),
     (Reversible(), "4", "media outside the layers, sources; linear monitors"),
-    (FrequencyDomain(), "4", "media and currents; spectral monitors, waves gone"),
+    (FrequencyDomain(), "4", "media and currents; spectral monitors, decayed fields"),
     (Checkpointed(), "6", "everything"),
     (Direct(), "10", "everything"),
 )
@@ -54,13 +54,13 @@ def _told(size: int) -> str:
 
 
 def _refused(sim: Simulation) -> dict[type, str]:
-    """Returns the adjoints that cannot serve a simulation, and why."""
+    """Returns the adjoints that do not support a simulation, and why."""
     medium = sim.medium
     if medium.nonlinearities:
         kinds = (LinearTape, Reversible, FrequencyDomain)
         return dict.fromkeys(kinds, "the medium is nonlinear")
     if medium.off_diagonals:
-        why = "the permittivity has entries beside the diagonal"
+        why = "the permittivity has off-diagonal entries"
         return dict.fromkeys((Reversible, FrequencyDomain), why)
     if medium.dispersions:
         return {Reversible: "it cannot undo poles"}
@@ -72,21 +72,22 @@ def _refused(sim: Simulation) -> dict[type, str]:
 def explain(
     sim: Simulation, adjoint: AbstractAdjoint | None = None, *, timed: bool = False
 ) -> str:
-    """Says what each way to take a gradient by the permittivity costs.
+    """Tabulates what a gradient with respect to the permittivity costs by adjoint.
 
     Args:
         sim: The simulation. With `DesignRegion`s only their cells are recorded.
-        adjoint: The way to tell about; all by default.
-        timed: Whether to time short runs of each, see `adjoint_seconds`, in place of
-            telling what was seen elsewhere. It compiles them. Of all, those that
-            cannot serve this simulation or this memory are told, not timed.
+        adjoint: The adjoint to explain; all by default.
+        timed: Whether to time short runs of each, see `adjoint_seconds`, which compiles
+            them, instead of quoting times measured elsewhere. Without `adjoint`, those
+            that do not support this simulation or need too much memory are listed, not
+            timed.
 
     Returns:
         A table: adjoint, memory, time over that of a forward run, what it serves.
 
     Raises:
         ArgumentError: If an argument is of the wrong type, or the one adjoint to time
-            cannot serve this simulation.
+            does not support this simulation.
         MemoryLimitError: If it would not fit into the free memory.
     """
     check_types(sim, LinearTape() if adjoint is None else adjoint, None)
@@ -115,7 +116,7 @@ def explain(
                 if adjoint is not None:
                     raise
                 told = "not timed"
-                untimed.append(f"{name} is not timed: {error}")
+                untimed.append(f"{name} was not timed: {error}")
             else:
                 told = f"{seconds / plain:.2g} ({seconds:.3g} s)"
         rows.append((name, _told(adjoint_bytes(sim, one)), told, serves))

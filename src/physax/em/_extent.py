@@ -20,7 +20,9 @@ def check_scale(
     size: Sequence[float],
     waves: np.ndarray,
     key: str = "",
-    remedy: str = "Are all in metres, as `1.5e-6`? `Simulation` has no such limit.",
+    remedy: str = (
+        "Are all lengths in metres, such as `1.5e-6`? `Simulation` has no such limit."
+    ),
     limits: tuple[float, float] = (_SHORTEST, _LONGEST),
 ) -> None:
     """Refuses a scene that is far longer or far shorter than the waves in it.

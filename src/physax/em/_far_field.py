@@ -60,7 +60,7 @@ def direction(
         three.
 
     Raises:
-        ArgumentError: If an angle is of more than two turns, as of degrees.
+        ArgumentError: If an angle is more than two turns, such as one in degrees.
     """
     phi = _radians(phi, "phi")
     if theta is None:
@@ -128,10 +128,10 @@ def far_field(near: NearField, directions: Num[ArrayLike, "..."]) -> FarField:
 
     In 2-D $1 / 4 \pi$ is $e^{i \pi / 4} / \sqrt{8 \pi k}$. Each current enters at its
     own place in the cell, and half a cell between E and H is corrected for by the
-    cosine it costs a wave of that direction. Faces that are not closed give the
-    radiation of those there are. A `PEC` or `PMC` face of the simulation is a mirror:
-    the far field is that of the faces and their images. Behind a wall that is not a
-    plane of symmetry it has no meaning. Differentiable; works under `jit`.
+    cosine it costs a wave of that direction. An open surface gives the radiation of the
+    faces it has. A `PEC` or `PMC` face of the simulation is a mirror: the far field is
+    that of the faces and their images. Behind a wall that is not a plane of symmetry it
+    has no meaning. Differentiable; works under `jit`.
 
     Reference: Taflove and Hagness, *Computational Electrodynamics*, 3rd edition (2005),
     chapter 8.
@@ -264,8 +264,9 @@ def _order(near: NearField) -> int:
 def radiated_power(near: NearField) -> Float[Array, " freqs"]:
     """Returns the power radiated to infinity, the intensity summed over all angles.
 
-    Before walls, as far as the simulation goes: half the sphere over one. In a lossless
-    surrounding it is `near.outflow` to the accuracy of the projection.
+    With walls, over the directions inside the simulation: half the sphere over one
+    wall. In lossless surroundings it is `near.outflow` to the accuracy of the
+    projection.
 
     Args:
         near: From a `NearFieldMonitor`.
@@ -297,8 +298,8 @@ def directivity(
 ) -> Float[Array, "..."]:
     """Returns the intensity over its mean over all angles.
 
-    In 3-D 1.5 at the equator of a dipole. Over a wall the mean is that of the power
-    before it spread over the whole sphere, as is usual over a ground plane; of a scene
+    In 3-D 1.5 at the equator of a dipole. Over a wall the mean spreads the power in
+    front of it over the whole sphere, as is usual over a ground plane; for a scene
     halved by symmetry it is therefore twice the directivity of the whole.
 
     Args:

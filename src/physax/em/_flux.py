@@ -21,8 +21,8 @@ class FluxMonitor(AbstractSpectralMonitor):
 
     $P(f) = \frac12 \mathrm{Re} \int E \times H^* \cdot dA$ of the spectra;
     quotients of two fluxes of one pulse are fractions of power. H is averaged over the
-    two planes beside the node nearest to the monitor, so that in a lossless region the
-    flux is the same through every plane, to rounding.
+    two planes on either side of the node nearest to the monitor, so that in a lossless
+    region the flux is the same through every plane, to rounding.
 
     Attributes:
         axis: `"x"`, `"y"` or `"z"`, in cylindrical coordinates `"r"` or `"z"`: the

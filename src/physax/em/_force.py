@@ -50,7 +50,7 @@ class ForceMonitor(AbstractSpectralMonitor):
     r"""Time-averaged force of light on what a closed box encloses.
 
     The integral of Maxwell's stress tensor over the box. In the homogeneous medium
-    around the box the flow of the canonical momentum has the same one, with the
+    around the box the flow of the canonical momentum has the same integral, with the
     derivative $\partial_a$ along the axis of the force:
 
     $F_a = -\oint \frac{1}{4 \omega} \mathrm{Re}\, i\, (E \times \partial_a H^* +
@@ -61,16 +61,16 @@ class ForceMonitor(AbstractSpectralMonitor):
     an empty box gives none, however strong the light is that passes through. In a
     medium of index n the momentum is that of Minkowski, n / c per energy.
 
-    A box that a `PEC` or `PMC` face closes has no force across it; that along it is of
-    the part inside the grid. Along a periodic axis give the size `inf`.
+    A box that a `PEC` or `PMC` face closes has no force normal to it; that along it
+    acts on the part inside the grid. Along a periodic axis give the size `inf`.
 
     Reference: Jackson, *Classical Electrodynamics*, 3rd edition (1998), 6.7 and 12.10.
 
     Attributes:
         centre: Middle of the box in metres.
         size: Its lengths in metres. The faces must lie in one lossless medium, three
-            cells or more off all bodies and sources, and within the box of a plane
-            wave. Sources in the box take part, by their recoil.
+            cells or more from all bodies and sources, and within the box of a plane
+            wave. Sources in the box contribute their recoil.
         frequencies: In Hz.
     """
 
@@ -84,9 +84,9 @@ class ForceMonitor(AbstractSpectralMonitor):
             closed = all(issubclass(kind, closing) for kind in frame.faces[axis])
             if size == 0 or (np.isinf(size) and not closed):
                 raise ArgumentError(
-                    f"`size` of {what} must close the box, but is {size:g} m along "
-                    f"{AXES[axis]}. Take at least a cell, and `inf` only between walls "
-                    "or periods."
+                    f"`size` of {what} must enclose a box, but is {size:g} m along "
+                    f"{AXES[axis]}. Use at least one cell, and `inf` only between "
+                    "walls or periodic faces."
                 )
         near = NearFieldMonitor(self.centre, self.size, self.frequencies)
         reads = near.locate(frame, what)
@@ -244,8 +244,8 @@ def _one_medium(
     loss = check(
         loss,
         loss == 0,
-        "The material on the faces of a force monitor must be lossless: lay the box "
-        "into a medium without conductivity and poles. The largest loss must be 0",
+        "The material on the faces of a force monitor must be lossless: put the box "
+        "in a medium without conductivity and poles. The largest loss must be 0",
     )
     return 1 + 0 * (spread + loss)
 
@@ -288,7 +288,7 @@ def check_forces(
                 if any(_touch(current, slab) for slab in ([whole] if wave else slabs)):
                     raise ArgumentError(
                         f"The faces of monitor {name!r} must lie three cells or more "
-                        f"off the currents of source {source!r}"
+                        f"from the currents of source {source!r}"
                         + (", and within its box" if wave else "")
                         + ", but do not. Make the box smaller or larger."
                     )

@@ -96,9 +96,9 @@ class Frame(NamedTuple):
         stop = int(np.searchsorted(points, high - slack))
         if stop <= start:
             raise ArgumentError(
-                f"{what} must contain a sample along {self.components.axes[axis]}, but "
-                f"reaches from {low:g} to {high:g} m between two. Make it larger, or "
-                "of size 0."
+                f"{what} must contain a sample along {self.components.axes[axis]}, "
+                f"but lies between two, from {low:g} to {high:g} m. Make it larger, "
+                "or of size 0."
             )
         return start, stop
 
@@ -157,7 +157,7 @@ def as_point(value, name: str) -> Point:
     if traced(value):
         raise ArgumentError(
             "Positions and sizes of sources, ports and monitors must be known before "
-            "compilation, but one is traced. Shapes of a medium may move instead."
+            "compilation, but one is traced. The shapes of a medium may be traced."
         )
     refuse_text(value, name)
     return tuple(float(v) for v in np.ravel(value))

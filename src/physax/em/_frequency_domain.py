@@ -16,6 +16,7 @@ from .._checks import ArgumentError, check, traced
 from .._loop import iterate
 from ..grid import Layout
 from ._adjoints import AbstractAdjoint, refuse_powers
+from ._backward_pass import enter_back, step_back
 from ._cotangents import start_back
 from ._course import AbstractCourse, everywhere
 from ._march import (
@@ -41,28 +42,26 @@ from ._spectra import (
     windowed,
 )
 from ._state import State, residual, rest, step
-from ._tape import noted
+from ._tape import kept_cells
 from ._tape_plan import Kept, Plan
-from ._way_back import enter_back, step_back
 
 
 _REMEDY = "Take `adjoint=LinearTape()`."
 
 
 class FrequencyDomain(AbstractAdjoint):
-    r"""Transforms the differentiated cells to the monitors' frequencies as a run goes.
+    r"""Transforms the differentiated cells to the monitors' frequencies during a run.
 
     Once all fields have decayed, the sum over all steps of a cotangent times a field is
     one over frequencies, $\sum_f \mathrm{Re}\, \hat\lambda_f \hat R_f$. The transforms
-    $\hat R_f$ are taken while the run goes, $\hat\lambda_f$ in one transposed run of
-    twice the steps: the monitors radiate a pulse with the right amplitude at every
-    frequency, then its waves leave. Memory is that of the transforms, whatever the
-    number of steps. The error is that of the fields left: the square root of the
-    residual energy.
+    $\hat R_f$ are taken during the run, $\hat\lambda_f$ in one transposed run of twice
+    the steps: the monitors radiate a pulse with the right amplitude at every frequency,
+    then its waves leave. Memory is that of the transforms, whatever the number of
+    steps. The error is that of the fields left: the square root of the residual energy.
 
-    It serves objectives of spectral monitors, for derivatives by media and by currents
-    (dipoles, modes, beams). Gradients of the last fields are NaN. Frequencies much
-    closer to each other than one over the duration of the run lose accuracy.
+    It supports objectives of spectral monitors, for derivatives by media and by
+    currents (dipoles, modes, beams). Gradients of the last fields are NaN. Frequencies
+    much closer to each other than one over the duration of the run lose accuracy.
 
     Attributes:
         tolerance: Largest energy left, over the largest seen, for which gradients are
@@ -111,8 +110,8 @@ class FrequencyDomain(AbstractAdjoint):
             residual,
             residual <= self.tolerance,
             "`adjoint=FrequencyDomain()` needs fields that have decayed (take more "
-            "`steps`, or another adjoint): the energy left over the largest must be at "
-            f"most {self.tolerance:g}",
+            "`steps`, or another adjoint): the remaining energy over the largest must "
+            f"be at most {self.tolerance:g}",
         )
 
     def march(self, program: Program, steps: int, until: Decay | None) -> State:
@@ -176,7 +175,7 @@ class _Course(AbstractCourse):
             def one(carry, n):
                 state, sums = carry
                 state = step(program, state, n)
-                cells = noted(plan, state.fields)
+                cells = kept_cells(plan, state.fields)
                 return state, added(band, sums, cells, n, sign=1)
 
             options: dict[str, Any] = watching(program)
@@ -197,22 +196,22 @@ class _Course(AbstractCourse):
         if plan.lines:
             raise ArgumentError(
                 f"`adjoint={self.adjoint}` differentiates media and currents, but was "
-                f"asked for a derivative by the plane wave {plan.lines[0]!r}. Fix it "
-                f"with `jax.lax.stop_gradient`. {_REMEDY}"
+                "asked for a derivative with respect to the plane wave "
+                f"{plan.lines[0]!r}. Fix it with `jax.lax.stop_gradient`. {_REMEDY}"
             )
         if any(at is not None for many in plan.poles.values() for at in many):
             raise ArgumentError(
                 f"`adjoint={self.adjoint}` differentiates media and currents, but was "
-                f"asked for a derivative by a dispersion. {_REMEDY}"
+                f"asked for a derivative with respect to a dispersion. {_REMEDY}"
             )
 
         if plan.tilts:
             raise ArgumentError(
-                f"`adjoint={self.adjoint}` differentiates media without entries beside "
-                f"the diagonal of the permittivity, but this one has some. {_REMEDY}"
+                f"`adjoint={self.adjoint}` differentiates media without off-diagonal "
+                f"permittivity, but this one has some. {_REMEDY}"
             )
 
-    def pulled(self, plan, draft, theta, kept, cotangent) -> Program:
+    def vjp(self, plan, draft, theta, kept, cotangent) -> Program:
         program = ready(draft)
         band = band_of(program, self.groups)
         spectra, left, done = kept

@@ -1,7 +1,7 @@
 """Gaussian beams, made of the plane waves of the grid."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -51,8 +51,8 @@ class GaussianBeam(AbstractSource):
 
     each of which solves the equations of the grid, at the frequency of the pulse: the
     beam is exact for narrow waists and large angles, too, where paraxial beams are not.
-    In 2-D the component out of the plane is so distributed. At other frequencies the
-    phases become the delays of the paraxial beam, so that focus and direction stay.
+    In 2-D the component out of the plane has this spectrum. At other frequencies the
+    phases become the delays of the paraxial beam, so that focus and direction are kept.
     Waves that would travel back are left out.
 
     Reference: Novotny and Hecht, *Principles of Nano-Optics*, 2nd edition (2012), 3.3.
@@ -67,7 +67,7 @@ class GaussianBeam(AbstractSource):
             beam, in metres.
         tilt: Angle of the beam to the direction of the port in radians, between
             -pi / 2 and pi / 2.
-        power: Time-averaged power at the peak of the envelope, in W/m, in 3-D in W.
+        power: Time-averaged power at the peak of the envelope, in W/m (W in 3-D).
         azimuth: In 3-D, towards where it is tilted: 0 to the first, pi / 2 to the
             second of the other axes in the order x, y, z.
         polarisation: In 3-D, the angle of $e$ in radians from the plane of the tilt;
@@ -95,8 +95,8 @@ class GaussianBeam(AbstractSource):
             if not isinstance(angle, jax.core.Tracer) and float(angle) != 0:
                 raise ArgumentError(
                     f"`{name}` of {what} must be left out in 2-D, where the "
-                    "polarisation is that of the simulation and the tilt in its plane, "
-                    f"but is {float(angle):g}."
+                    "polarisation is that of the simulation and the tilt lies in its "
+                    f"plane, but is {float(angle):g}."
                 )
         box = port_line(self.port, frame, what)
         frame.warn_in_layer(box, what, axes=(self.port.axis,))
@@ -161,9 +161,9 @@ def _waves(beam: GaussianBeam, box: Box, cell: int, setup: Setup) -> _Waves:
     epsilon, mu = (
         _in_middle(value, box) for value in (medium.permittivity, medium.permeability)
     )
-    seen = 2 * jnp.pi * seen_frequency(beam.pulse.frequency, setup) / SPEED_OF_LIGHT
-    total = jnp.sqrt(epsilon * mu) * seen
-    ways, e = _directions(beam, setup)
+    k0 = 2 * jnp.pi * seen_frequency(beam.pulse.frequency, setup) / SPEED_OF_LIGHT
+    wavenumber = jnp.sqrt(epsilon * mu) * k0
+    direction, polarisation = _directions(beam, setup)
 
     lengths = [jnp.sum(grid.cell_widths(a)[slice(*box[a])]) for a in across]
     counts = [box[a][1] - box[a][0] for a in across]
@@ -171,48 +171,71 @@ def _waves(beam: GaussianBeam, box: Box, cell: int, setup: Setup) -> _Waves:
         jnp.pi / length * jnp.arange(-count, count + 1)
         for length, count in zip(lengths, counts, strict=True)
     )
-    # What the differences of the grid make of a wavevector; the derivative on cells
-    # that are not equal.
-    steps = [jnp.zeros_like(total)] * 3
     mesh = jnp.meshgrid(*k, indexing="ij")
-    for axis, values in zip(across, mesh, strict=True):
-        equal = grid.widths[axis] if grid.is_uniform(axis) else jnp.zeros(())
-        steps[axis] = values * jnp.sinc(values * equal / (2 * jnp.pi))
+    vectors, along, propagates = _grid_vectors(beam, across, mesh, wavenumber, setup)
     width = grid.cell_widths(port.axis)[cell]
-    square = total**2 - sum(step**2 for step in steps)
-    travels = square > 1e-4 * total**2
-    along = jnp.sqrt(jnp.where(travels, square, total**2))
-    steps[port.axis] = port.sign * along
-    vectors = jnp.stack(jnp.broadcast_arrays(*steps), axis=-1)
-    turn = 2 * jnp.arcsin(jnp.clip(along * width / 2, -1.0, 1.0))
+    advance = 2 * jnp.arcsin(jnp.clip(along * width / 2, -1.0, 1.0))
 
-    forward = matmul(vectors, ways)
+    forward = matmul(vectors, direction)
     side = jnp.sum(vectors**2, axis=-1) - forward**2
     amplitude = jnp.exp(-(beam.waist**2) * side / 4) * forward / along
-    amplitude = jnp.where(travels & (forward > 0), amplitude, 0)
+    amplitude = jnp.where(propagates & (forward > 0), amplitude, 0)
     if setup.components.electric != ("Ez",) and grid.ndim == 2:
-        amplitude = amplitude * total / jnp.where(forward > 0, forward, total)
-    electric = e - vectors * matmul(vectors, e)[..., None] / total**2
+        amplitude = amplitude * wavenumber / jnp.where(forward > 0, forward, wavenumber)
+    aligned = vectors * matmul(vectors, polarisation)[..., None] / wavenumber**2
+    electric = polarisation - aligned
     electric = electric * amplitude[..., None]
-    magnetic = jnp.cross(vectors, electric) / (mu * seen)
+    magnetic = jnp.cross(vectors, electric) / (mu * k0)
     flow = jnp.cross(electric, magnetic)[..., port.axis] * port.sign
     area = jnp.prod(2 * jnp.stack(lengths))
-    power = jnp.sum(flow * jnp.cos(turn / 2)) * area / (2 * ETA_0)
+    power = jnp.sum(flow * jnp.cos(advance / 2)) * area / (2 * ETA_0)
     scale = jnp.sqrt(beam.power / power)
 
     start = sum(
-        (values * ways[axis] for axis, values in zip(across, mesh, strict=True)),
-        turn / width * ways[port.axis] * port.sign,
+        (values * direction[axis] for axis, values in zip(across, mesh, strict=True)),
+        advance / width * direction[port.axis] * port.sign,
     )
-    to_port = _turn(-start * beam.distance)
+    to_port = _phasor(-start * beam.distance)
     fields = {}
     for axis in across if grid.ndim == 3 else (*across, 2):
         for letter, vector in (("E", electric), ("H", magnetic)):
             name = letter + AXES[axis]
             if name in setup.components.names:
-                early = _turn(-turn / 2) if letter == "H" else 1
+                early = _phasor(-advance / 2) if letter == "H" else 1
                 fields[name] = scale * vector[..., axis] * to_port * early
-    return _Waves(across, k, fields, ways, total, width / 2)
+    return _Waves(across, k, fields, direction, wavenumber, width / 2)
+
+
+def _grid_vectors(
+    beam: GaussianBeam,
+    across: tuple[int, ...],
+    mesh: Sequence[Array],
+    wavenumber: Array,
+    setup: Setup,
+) -> tuple[Array, Array, Array]:
+    """Returns wavevectors as the differences of the grid see them.
+
+    Args:
+        beam: The beam.
+        across: The axes across the port.
+        mesh: The components of the wavevectors along these axes.
+        wavenumber: In the medium of the port.
+        setup: The run.
+
+    Returns:
+        The vectors, their components along the port, and which waves propagate.
+    """
+    port, grid = beam.port, setup.grid
+    # The derivative itself on cells that are not equal.
+    steps = [jnp.zeros_like(wavenumber)] * 3
+    for axis, values in zip(across, mesh, strict=True):
+        equal = grid.widths[axis] if grid.is_uniform(axis) else jnp.zeros(())
+        steps[axis] = values * jnp.sinc(values * equal / (2 * jnp.pi))
+    square = wavenumber**2 - sum(step**2 for step in steps)
+    propagates = square > 1e-4 * wavenumber**2
+    along = jnp.sqrt(jnp.where(propagates, square, wavenumber**2))
+    steps[port.axis] = port.sign * along
+    return jnp.stack(jnp.broadcast_arrays(*steps), axis=-1), along, propagates
 
 
 def _directions(beam: GaussianBeam, setup: Setup) -> tuple[Array, Array]:
@@ -247,7 +270,7 @@ def _on_plane(
         extra = 0 if halves[axis] or grid.ndim == 2 else 1
         r = points[low : high + extra] - port.centre[axis]
         places.append(r)
-        wave = _turn(r[:, None] * k)
+        wave = _phasor(r[:, None] * k)
         field = tensordot(wave, field, ((1,), (number,)))
         field = jnp.moveaxis(field, 0, number)
     mesh = jnp.meshgrid(*places, indexing="ij")
@@ -258,10 +281,10 @@ def _on_plane(
     reach = waves.wavenumber * beam.waist**2 / 2
     z = s - beam.distance
     phase = waves.wavenumber * (s + side * z / (2 * (z**2 + reach**2)))
-    return field * _turn(-phase), phase
+    return field * _phasor(-phase), phase
 
 
-def _turn(angle: Float[Array, "..."]) -> Complex[Array, "..."]:
+def _phasor(angle: Float[Array, "..."]) -> Complex[Array, "..."]:
     return lax.complex(jnp.cos(angle), jnp.sin(angle))
 
 
@@ -333,8 +356,9 @@ def check_beams(
         if lost > _RIM:
             warn(
                 f"`width` of the port of source {name!r} should hold its beam, but "
-                f"cuts off {lost:.1e} of the power, at most {_RIM:g} should. `power` "
-                "is not what is sent. Widen it to some four radii of the beam there.",
+                f"cuts off {lost:.1e} of the power, more than {_RIM:g}, so that "
+                "`power` is not what is sent. Widen it to about four radii of the "
+                "beam there.",
             )
 
 
@@ -357,10 +381,10 @@ def _cut_off(beam: GaussianBeam, place: LinePlace | PlanePlace, setup: Setup) ->
             continue
         edges = np.asarray(grid.edges(number), np.float64)
         low, high = box[number]
-        # What the plane cuts askew is wider.
-        askew = math.hypot(1, axis[number] / axis[port.axis])
+        # A beam that the plane cuts obliquely is wider on it.
+        oblique = math.hypot(1, axis[number] / axis[port.axis])
         for end in edges[[low, min(high, len(edges) - 1)]] - port.centre[number]:
             away = end * axis[number] - float(beam.distance)
             radius = waist * math.hypot(1, away * wavelength / (math.pi * waist**2))
-            lost += math.erfc(math.sqrt(2) * abs(end) / (radius * askew)) / 2
+            lost += math.erfc(math.sqrt(2) * abs(end) / (radius * oblique)) / 2
     return lost

@@ -185,7 +185,7 @@ def _nodes(borders: np.ndarray, widths: np.ndarray, ratio: float | int) -> np.nd
             return np.concatenate([*(piece[:-1] for piece in pieces), borders[-1:]])
     raise ArgumentError(
         f"`ratio` ({ratio:g}) cannot be kept between the {borders.size} lines of the "
-        "grid. Allow a larger one, or take lines away."
+        "grid. Allow a larger one, or remove lines."
     )
 
 

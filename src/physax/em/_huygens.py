@@ -51,7 +51,8 @@ class HuygensSource(AbstractSource):
             there are several.
 
     Raises:
-        ArgumentError: If `near` is no near field, or `index` is none of its numbers.
+        ArgumentError: If `near` is not a near field, or `index` is not one of its
+            numbers.
     """
 
     near: NearField
@@ -62,21 +63,21 @@ class HuygensSource(AbstractSource):
         count = recorded(self.near).frequencies.shape[-1]
         if self.number not in range(count):
             raise ArgumentError(
-                "`index` must say which of the frequencies of `near` to send, 0 to "
+                "`index` must select one of the frequencies of `near`, 0 to "
                 f"{count - 1}, but is {self.index}."
             )
 
     @property
     def number(self) -> int | None:
-        """The index, which a single frequency needs not have been given."""
+        """The index, which need not be given for a single frequency."""
         alone = self.index is None and self.near.frequencies.shape[-1] == 1
         return 0 if alone else self.index
 
     def locate(self, frame, what):
         if frame.ndim != self.near.ndim:
             raise ArgumentError(
-                f"`near` of {what} must be of a {frame.ndim}-D simulation, but is of a "
-                f"{self.near.ndim}-D one."
+                f"`near` of {what} must be from a {frame.ndim}-D simulation, but is "
+                f"from a {self.near.ndim}-D one."
             )
         boxes = {key: _box(self.near, key, frame, what) for key in self.near.values}
         _check_ends(self.near, frame, what)
@@ -167,7 +168,7 @@ def check_records(
     places: Iterable[tuple[str, Any]],
     setup: Setup,
 ) -> None:
-    """Refuses Huygens sources that this run cannot send, as far as that is known.
+    """Refuses Huygens sources that this run cannot send, when concrete.
 
     Args:
         sources: By name.
@@ -253,7 +254,7 @@ def _check_ends(near: NearField, frame: Frame, what: str) -> None:
             raise ArgumentError(
                 f"The run of {what} must have the {kind} wall at {AXES[axis]} = "
                 f"{float(plane):g} m of the run that recorded `near`, but has none "
-                "there: the record holds what the wall sent back."
+                "there: the record holds what the wall reflected."
             )
     for axis in near.repeated:
         nodes, period = frame.nodes[axis], float(near.periods[axis])

@@ -72,9 +72,9 @@ def library(
 
     Args:
         name: As `materials` lists it, for example `"SiO2"`, `"Si"` or `"Au"`.
-        wavelengths: Where the material is needed, in metres (vacuum). Give them to
-            learn of one outside the range of the source; without, `scene` and
-            `graded_grid` alone check it.
+        wavelengths: Where the material is needed, in metres (vacuum). If given, they
+            are checked against the range of the source; otherwise only `scene` and
+            `graded_grid` do this.
 
     Returns:
         The material, with poles.
@@ -84,7 +84,10 @@ def library(
     """
     numbers = _table().get(name)
     if numbers is None:
-        raise ArgumentError(f"`name` is unknown: {name!r}. {_hint(name)}")
+        raise ArgumentError(
+            f"`name` must be that of a material in the library, but is {name!r}. "
+            f"{_hint(name)}"
+        )
     if wavelengths is not None:
         _check_range(name, _entry(numbers), wavelengths)
     # Built on the host even while tracing, as all its numbers are known.
@@ -113,7 +116,7 @@ def _hint(name: str) -> str:
     found = list(dict.fromkeys(known for text in near for known in spoken[text]))
     if found:
         return "Did you mean " + " or ".join(map(repr, found[:6])) + "?"
-    return "`materials()` lists what there is."
+    return "`materials()` lists them all."
 
 
 def _check_range(name: str, entry: LibraryEntry, wavelengths: Any) -> None:

@@ -87,7 +87,7 @@ def _around_metal(grid: Grid, medium: Medium, metal: Metal, parts: Components) -
 
 
 def check_step(dt: Array, limit: Array) -> None:
-    """Refuses a time step above the stability limit, as far as both are known.
+    """Refuses a time step above the stability limit, when both are concrete.
 
     Args:
         dt: Time step in seconds.
@@ -128,8 +128,8 @@ def check_resolution(
 
 
 _STRAIGHT = (
-    "must lie where the principal axes of the medium run along the grid, but the "
-    "inverse permittivity has entries beside the diagonal there."
+    "must lie where the principal axes of the medium are along the grid, but the "
+    "inverse permittivity has off-diagonal entries there."
 )
 
 
@@ -147,7 +147,7 @@ def check_places(
 
     Raises:
         ArgumentError: If a port, a dipole whose emission is asked for or a face of a
-            near field reads cells with entries beside the diagonal, the face of a
+            near field reads cells with off-diagonal entries, the face of a
             plane wave lies in a medium that is not plain, or one of these or a dipole
             lies in perfect metal.
     """
@@ -160,7 +160,7 @@ def check_places(
                 medium,
                 part.face_boxes(place),
                 f"The faces of the plane wave {name!r}",
-                "Its wave is one of a uniform medium: move the faces.",
+                "It is a wave of a uniform medium: move the faces.",
             )
         elif isinstance(part, EmissionMonitor | NearFieldMonitor | ForceMonitor):
             if any(not _sound(medium, read.box, whole=True) for read in place):
@@ -224,7 +224,7 @@ def _edges_at(metal: Metal, component: str, box: Box) -> Array:
 
 
 def _sound(medium: Medium, box: Box, *, whole: bool = False) -> bool:
-    """Whether no entry beside the diagonal is known in some cells."""
+    """Whether no off-diagonal entry is known in some cells."""
     sound = (one.sound(box, whole=whole) for one in medium.off_diagonals)
     return all(isinstance(one, jax.core.Tracer) or bool(one) for one in sound)
 
@@ -256,9 +256,9 @@ def check_frequencies(
         lowest, highest = float(np.min(given)), float(np.max(given))
         if lowest < least:
             raise ArgumentError(
-                f"`frequencies` of monitor {name!r} must be at least {least:.4g} Hz, a "
-                f"billionth of a period in a run, but one is {lowest:.4g}. Are they in "
-                "Hz, and no wavelengths?"
+                f"`frequencies` of monitor {name!r} must be at least {least:.4g} Hz, "
+                f"a billionth of a period in a run, but one is {lowest:.4g}. Are they "
+                "in Hz, or are they wavelengths?"
             )
         if highest >= limit:
             raise ArgumentError(

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from .._recorded import Tape
 from ..grid import Layout
 from ._adjoints import AbstractAdjoint, refuse_powers
+from ._backward_pass import back_march
 from ._cotangents import start_back
 from ._course import AbstractCourse, everywhere
 from ._march import Decay, each_device, on_devices, own_all, summed
@@ -21,7 +22,7 @@ from ._tape import (
     check_every,
     check_type,
     chunk_of,
-    noted,
+    kept_cells,
     parts_of_run,
     recorded_step,
     restart,
@@ -29,7 +30,6 @@ from ._tape import (
     taped_march,
 )
 from ._tape_plan import Plan
-from ._way_back import back_march
 
 
 class LinearTape(AbstractAdjoint):
@@ -46,10 +46,10 @@ class LinearTape(AbstractAdjoint):
             fields if `None`. bfloat16 halves the memory and changes a gradient by some
             1e-3.
         every: Keep the whole state every so many steps instead of a tape of all, and
-            make the tape of each chunk again on the way back: less memory for one more
-            forward run. `None` keeps it all. The energy is looked at as often, so take
-            a few dozen looks at least where `residual` matters. With a stop rule its
-            `check_every` takes the place of this number.
+            make the tape of each chunk again in the backward pass: less memory for one
+            more forward run. `None` keeps it all. The energy is looked at as often, so
+            take a few dozen looks at least where `residual` matters. With a stop rule
+            its `check_every` takes the place of this number.
 
     Raises:
         ArgumentError: If the type is unknown or `every` not positive.
@@ -117,13 +117,13 @@ class _Course(AbstractCourse):
                 self.chunk,
                 program,
                 partial(recorded_step, program, plan, self.dtype),
-                (state, noted(plan, state.fields)),
+                (state, kept_cells(plan, state.fields)),
                 keep=restart if self.replay else None,
             )
 
         return on_devices(run, program, rest(program), self.cuts)
 
-    def pulled(self, plan, draft, theta, kept, cotangent) -> Program:
+    def vjp(self, plan, draft, theta, kept, cotangent) -> Program:
         program = ready(draft)
         fields, monitors = cotangent
         psi = jax.tree.map(jnp.zeros_like, rest(program).psi)

@@ -70,9 +70,9 @@ def fit_material(
 
     With losses: pairs of poles by vector fitting, mirrored where they are unstable, and
     residues under the condition that the material absorbs at every frequency, inside
-    of the table and outside. Without losses: a Sellmeier formula whose resonances lie
-    outside the table. Relative errors of the permittivity are made least. Runs on the
-    host in float64, and takes some seconds. Outside its table a fit tells nothing.
+    the table and outside. Without losses: a Sellmeier formula whose resonances lie
+    outside the table. Relative errors of the permittivity are minimised. Runs on the
+    host in float64, and takes some seconds. Outside its table a fit means nothing.
 
     References: Gustavsen and Semlyen, IEEE Transactions on Power Delivery 14, 1052
     (1999); Gustavsen, the same 21, 1587 (2006).
@@ -85,8 +85,8 @@ def fit_material(
         poles: How many: pairs of poles with losses, resonances without. By default the
             fewest, up to 8, that reach the tolerance.
         tolerance: Largest root mean square of the relative errors of the permittivity;
-            0.02 with losses and 1e-4 without unless given. Not asked for where `poles`
-            is given.
+            0.02 with losses and 1e-4 without unless given. Not used where `poles` is
+            given.
 
     Returns:
         The material with its errors.
@@ -143,8 +143,8 @@ class _Table(NamedTuple):
         if waves[0] <= 0 or np.any(np.diff(waves) <= 0):
             at = 0 if waves[0] <= 0 else int(np.argmax(np.diff(waves) <= 0)) + 1
             raise ArgumentError(
-                "`wavelengths` must be positive and increasing, but entry "
-                f"{at} is {waves[at]:g} m. Sort the table, without doubles."
+                f"`wavelengths` must be positive and increasing, but entry {at} is "
+                f"{waves[at]:g} m. Sort the table, and remove duplicates."
             )
         if waves[0] > _LONG:
             warn(
@@ -230,12 +230,12 @@ def _without_losses(table: _Table, count: int) -> _Candidate:
 def _refusal(best: _Candidate | None, wanted: float, most: int) -> str:
     reached = "no passive fit was found"
     if best is not None:
-        reached = f"the best error is {best.rms:.3g}, of {len(best.poles)} poles"
+        reached = f"the best error is {best.rms:.3g}, with {len(best.poles)} poles"
     return (
-        f"`tolerance` must be reached by at most {most} poles, but it is {wanted:g}, "
-        f"and {reached}. Give a larger `tolerance`, or `poles` to take what comes; fit "
-        "a narrower band; or check the table: noise, joints of two sources and losses "
-        "that do not match the dispersion (Kramers-Kronig) cannot be fitted."
+        f"`tolerance` must be reached with at most {most} poles, but is {wanted:g}, "
+        f"and {reached}. Give a larger `tolerance`, or `poles` to accept any error; "
+        "fit a narrower band; or check the table: noise, joins of two sources and "
+        "losses that do not match the dispersion (Kramers-Kronig) cannot be fitted."
     )
 
 

@@ -27,8 +27,8 @@ def _values(
     """Returns one value or three, or a tensor, as floating point numbers."""
     if isinstance(x, str):
         raise ArgumentError(
-            f"`{name}` must be numbers, but is {x!r}. Materials are looked up by their "
-            "names: `library(name)`."
+            f"`{name}` must be numbers, but is {x!r}. Look up a material by its name "
+            "with `library(name)`."
         )
     if isinstance(x, Sequence) and len(x):
         x = jnp.stack([_values(value, name, tensor=tensor) for value in x])
@@ -126,7 +126,7 @@ class Material(eqx.Module):
         magnetic_conductivity: Magnetic conductivity in ohm/m, likewise.
         poles: One pole or several: `Lorentz`, `Drude`, `Debye`, `PoleResidue`. With
             them `permittivity` is that at high frequencies. Whether their sum amplifies
-            is checked where all are known: traced ones may let fields grow.
+            is checked where all are concrete: with traced ones fields may grow.
         chi2: Susceptibility of second order in m/V; see `Nonlinearity`.
         chi3: Of third order in m^2/V^2; from a Kerr index by `kerr_susceptibility`.
         sigma3: Conductivity of third order in S m/V^2, not negative; from a coefficient
@@ -184,7 +184,7 @@ def check_range(
         raise ArgumentError(
             f"`wavelengths` must lie between {valid[0] / MICRO:g} and "
             f"{valid[1] / MICRO:g} µm for {what}, but one is {bad[0] / MICRO:g} µm. "
-            "Are units right (metres, Hz)? Else fit a table by `fit_material`."
+            "Are the units right (metres, Hz)? If so, fit a table with `fit_material`."
         )
 
 
@@ -205,8 +205,8 @@ def complex_permittivity(
 
     Raises:
         ArgumentError: If a frequency is not positive or one at which `material` does
-            not hold (see `valid`), that is perfect metal, or its tensor has entries
-            beside the diagonal.
+            not hold (see `valid`), it is perfect metal, or its tensor has off-diagonal
+            entries.
     """
     if not isinstance(material, Material):
         raise ArgumentError(
@@ -233,7 +233,7 @@ def _diagonal(tensor: Float[Array, "3 3"]) -> Float[Array, "3"]:
         beside = check(
             beside,
             beside <= 1e-6 * jnp.max(entries),
-            "The largest entry of `permittivity` beside the diagonal (the principal "
-            "ones are `numpy.linalg.eigvalsh(permittivity)`) must be 0",
+            "The largest off-diagonal entry of `permittivity` (the principal ones are "
+            "`numpy.linalg.eigvalsh(permittivity)`) must be 0",
         )
         return entries + 0 * beside

@@ -152,7 +152,7 @@ class Medium(eqx.Module):
         permittivity: Relative permittivity, positive.
         permeability: Relative permeability, positive.
         conductivity: Electric conductivity in S/m; `None` for none. Negative: gain,
-            of which a `PhysaxWarning` tells.
+            with a `PhysaxWarning`.
         magnetic_conductivity: Magnetic conductivity in ohm/m, likewise.
         regions: One `DesignRegion` or several that do not overlap.
         dispersions: One `Dispersion` or several: what poles add to the permittivity,
@@ -209,7 +209,7 @@ class Medium(eqx.Module):
         whole: bool = False,
         poles: bool = False,
     ) -> "Medium":
-        """Returns the medium as it is in a box, which has no derivatives by the rest.
+        """Returns the medium in a box, without derivatives by the rest.
 
         Args:
             box: Points; one behind the last cell is like its neighbour.

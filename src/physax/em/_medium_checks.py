@@ -114,8 +114,8 @@ def _check_off_diagonals(medium: Medium, names: tuple[str, ...], shape) -> None:
             if meet(box, one.box):
                 raise ArgumentError(
                     f"`box` of {what} must not overlap {other}, but they have the "
-                    f"boxes {one.box} and {box}. Of traced shapes `askew` of "
-                    "`rasterise` gives the box."
+                    f"boxes {one.box} and {box}. For traced shapes, "
+                    "`off_diagonal_box` of `rasterise` gives the box."
                 )
 
 

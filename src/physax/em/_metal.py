@@ -53,7 +53,7 @@ def _parts(value: Mapping[str, Array]) -> Fields:
 
 
 class Metal(eqx.Module):
-    r"""Perfect metal, by what it leaves open of the edges and faces of the cells.
+    r"""Perfect metal, described by the open parts of the edges and faces of the cells.
 
     With the part $a$ of an edge and the part $\alpha$ of a face outside of the metal,
     and $F = a E$, the mean of the field over the edge,
@@ -62,9 +62,10 @@ class Metal(eqx.Module):
       (\epsilon_r / a)\, \partial_t F = c \nabla \times (\eta_0 H) .$$
 
     This is the scheme of Dey and Mittra in the form of a diagonal medium, so that it
-    keeps an energy and everything that serves such a medium. F is what is stepped and
-    recorded; inside the metal it is 0. Reference: Dey and Mittra, *A locally conformal
-    FDTD algorithm*, IEEE Microwave and Guided Wave Letters 7, 273 (1997).
+    conserves an energy and everything that works for such a medium applies. F is what
+    is stepped and recorded; inside the metal it is 0. Reference: Dey and Mittra, *A
+    locally conformal FDTD algorithm*, IEEE Microwave and Guided Wave Letters 7, 273
+    (1997).
 
     Attributes:
         open: For each electric component the part of the edge around its samples,

@@ -34,7 +34,7 @@ class ModeAmplitudes(eqx.Module):
         effective_index: Of the mode.
         guided: Whether the line guides the mode, at each frequency; `None` if unknown.
         square: Of the index: not positive, or NaN, where the mode is cut off.
-        cladding_index: Of what goes on beyond a port in 3-D; `None` in 2-D.
+        cladding_index: Of what continues beyond a port in 3-D; `None` in 2-D.
         rim: Share of the mode's power in the outer twentieth of the port, at each of
             its ends that is not a wall.
     """
@@ -65,7 +65,7 @@ class ModeMonitor(AbstractSpectralMonitor):
         frequencies: In Hz.
 
     Raises:
-        ArgumentError: If `port` is no port, or a frequency is not positive.
+        ArgumentError: If `port` is not a port, or a frequency is not positive.
     """
 
     port: Port = eqx.field(converter=as_port)

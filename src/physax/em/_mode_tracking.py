@@ -24,7 +24,7 @@ def mode_overlap(
     $o_{ij} = \frac14 \sum (E_i \times H_j + E_j \times H_i) \cdot A$ over the
     root of the same for each mode with itself. Modes of one lossless section have the
     unit matrix. Between sections $|o|^2$ is the power that passes from one mode to the
-    other where they are joined, but for reflection. There is no conjugation: this is
+    other where they are joined, apart from reflection. There is no conjugation: this is
     the product in which the modes of a lossy section are orthogonal.
 
     Args:
@@ -35,8 +35,8 @@ def mode_overlap(
         The overlaps.
 
     Raises:
-        ArgumentError: If the points are not as many or, where that is known, not at
-            the same places.
+        ArgumentError: If the points differ in number or, when they are concrete, in
+            position.
     """
     shapes = tuple(x.fields["Ex"].shape[1:] for x in (one, other))
     if shapes[0] != shapes[1]:
@@ -104,8 +104,8 @@ def track_modes(
     at the next frequency that it overlaps with most. Runs on the host.
 
     Args:
-        solve: From a frequency in Hz to modes on one grid, always as many. Ask for one
-            or two more than you need, which may come and go.
+        solve: From a frequency in Hz to modes on one grid, always the same number. Ask
+            for one or two more than you need, which may come and go.
         frequencies: In Hz, in the order in which to go.
         least: Smallest modulus of an overlap that counts as the same mode.
 
@@ -114,8 +114,8 @@ def track_modes(
         mode has been lost has the effective index NaN.
 
     Raises:
-        ArgumentError: If `frequencies` are traced or none, `least` is not in (0, 1), or
-            `solve` returns another number of modes or another grid on the way.
+        ArgumentError: If `frequencies` are traced or empty, `least` is not in (0, 1),
+            or `solve` returns modes of another number or on another grid.
     """
     refuse_traced(
         frequencies,

@@ -24,7 +24,7 @@ class SlabMode(eqx.Module):
         electric: The transverse electric field in V/m.
         magnetic: $\eta_0$ times the transverse magnetic field in V/m.
         guided: Whether the index exceeds that of the medium at the ends of the line;
-            between walls, whether the mode travels at all.
+            between walls, whether the mode propagates at all.
     """
 
     effective_index: Float[Array, ""]
@@ -80,7 +80,7 @@ def slab_mode(
     Raises:
         ArgumentError: If the arrays are not of one length of at least 4, `order` is not
             between 1 and the number of points, or `frequency` is not one positive
-            number; as far as they are known, if there are fewer than 4 cells per
+            number; when they are concrete, if there are fewer than 4 cells per
             wavelength, or the line spans less than a thousandth of a wavelength.
     """
     line = {"own": own, "along": along, "across": across}
@@ -132,7 +132,7 @@ def check_line(arrays: dict[str, ArrayLike]) -> int:
 
     Raises:
         ArgumentError: If there are fewer than 4, the shapes differ, or one is not real
-            or, as far as it is known, not finite.
+            or, when it is concrete, not finite.
     """
     shape = jnp.shape(arrays["own"])
     if len(shape) != 1 or shape[0] < 4:
@@ -146,7 +146,7 @@ def check_line(arrays: dict[str, ArrayLike]) -> int:
                 f"`{name}` must have the shape {shape} of `own`, but has shape "
                 f"{jnp.shape(value)}. Give a number at each point of the line."
             )
-        x = real(value, name, "Leave losses out: the modes are those without.")
+        x = real(value, name, "Leave losses out: the modes are lossless.")
         check(x, jnp.isfinite(x), f"`{name}` must be finite")
     return shape[0]
 

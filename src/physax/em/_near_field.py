@@ -55,7 +55,7 @@ class NearField(eqx.Module):
             W fs^2/m^2 (1-D).
         permittivity: Relative permittivity of the faces, their mean.
         permeability: Relative permeability of the faces, their mean.
-        spread: How far both differ on the faces and between components, those across
+        spread: How far both differ on the faces and between components, those normal to
             the faces included, relative to their mean.
         loss: Largest electric (S/m) or magnetic (ohm/m) conductivity on the faces;
             infinite in a dispersive medium.
@@ -337,7 +337,7 @@ def recorded(near: Any) -> NearField:
 
 
 def absorbed_power(near: NearField) -> Float[Array, " freqs"]:
-    """Returns the power that the inside of a box takes: minus the outflow.
+    """Returns the power absorbed inside a box: minus the outflow.
 
     With the box of a plane wave around this one, it is what the inside absorbs. Sources
     inside count as negative absorption.

@@ -40,12 +40,12 @@ def _entries(value: Any) -> dict[str, Array]:
 
 
 class OffDiagonal(eqx.Module):
-    r"""The entries beside the diagonal of the inverse permittivity, in a box of cells.
+    r"""The off-diagonal entries of the inverse permittivity, in a box of cells.
 
     With them $\partial_t E = c\, \Xi\, \nabla \times (\eta_0 H)$, where $\Xi$ has on
     its diagonal the inverse of the permittivity of each component, at its points, and
-    beside it these entries, at the nodes: curls are averaged to the nodes along their
-    own axes, multiplied and averaged back, so that the energy is kept. Reference:
+    off it these entries, at the nodes: curls are averaged to the nodes along their own
+    axes, multiplied and averaged back, so that the energy is conserved. Reference:
     Werner and Cary, J. Comput. Phys. 226, 1085 (2007).
 
     Attributes:
@@ -53,7 +53,7 @@ class OffDiagonal(eqx.Module):
         inverse: By pair of axes, `"xy"`, `"xz"` or `"yz"`, an entry for the node at
             the low corner of each cell of the box. Zero at its low end along the axes
             of the pair, where the box neither spans a period nor begins at a wall: the
-            nodes there lack a neighbour. On a wall the field along it takes no part.
+            nodes there lack a neighbour. On a wall the field along it is not coupled.
 
     Raises:
         ArgumentError: If an entry is not real and finite, or not of the shape of the
@@ -68,7 +68,7 @@ class OffDiagonal(eqx.Module):
 
         Args:
             box: The cells.
-            whole: Of a plane, those within it too, not only those that couple to its
+            whole: For a plane, also those within it, not only those that couple to its
                 normal.
         """
         thin = {a for a, (low, high) in zip(AXES, box, strict=False) if high - low == 1}

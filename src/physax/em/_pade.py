@@ -20,14 +20,15 @@ _SMALLEST = 1e-14
 
 
 class PadeSpectra(eqx.Module):
-    """What a short record foresees of the spectra of a long one.
+    """Spectra of a long record, predicted from a short one.
 
     Attributes:
         fields: The spectra, as of a `FieldMonitor`.
         change: For each frequency how far the spectra move at most if the last tenth or
             fifth of the record is left out, over the largest modulus of all: an
-            estimate of their error, seldom too small by more than 5 while it is small.
-            Lines so close that none of the records tells them apart do not show in it.
+            estimate of their error, seldom too small by more than a factor of 5 while
+            it is small. Lines too close to be resolved by any of the records do not
+            show in it.
     """
 
     fields: SpectralFields
@@ -37,7 +38,7 @@ class PadeSpectra(eqx.Module):
 def pade(
     series: TimeSeries, frequencies: Num[ArrayLike, "*freqs"] | list[float]
 ) -> PadeSpectra:
-    r"""Continues a record to its end by a Padé approximant of its transform.
+    r"""Extrapolates a record to its end by a Padé approximant of its transform.
 
     The transform $\sum_n F(t_n) z^n$ with $z = e^{2 \pi i f \Delta t}$ is a power
     series; for a sum of damped oscillations, begun by a pulse of any shape, it is a
@@ -55,7 +56,7 @@ def pade(
         frequencies: In Hz.
 
     Returns:
-        The spectra and how sure they are.
+        The spectra and how certain they are.
 
     Raises:
         ArgumentError: If `series` is of another monitor, the record has too few or too
@@ -90,7 +91,7 @@ def _checked(
     """Returns samples as columns, up to the last one that is not zero."""
     if times.ndim != 1:
         raise ArgumentError(
-            f"`series` must be of one run, but its times have shape {times.shape}."
+            f"`series` must be from one run, but its times have shape {times.shape}."
         )
     columns = record.reshape(len(record), -1)
     used = np.flatnonzero(np.any(columns != 0, axis=1))

@@ -288,5 +288,6 @@ def _refuse_short(points: Array, lengths: Array):
     if still.size:
         x, y = np.asarray(points[still[0]])
         raise ArgumentError(
-            f"`points` must differ from the next, but one at ({x:g}, {y:g}) m does not."
+            f"Each of `points` must differ from the next, but one at ({x:g}, {y:g}) m "
+            "does not."
         )

@@ -66,11 +66,11 @@ def rotate(
     about: ArrayLike | Sequence[ArrayLike] = 0.0,
     parts: int | np.integer = 3,
 ) -> AbstractShape:
-    """Turns a shape about an axis.
+    """Rotates a shape about an axis.
 
     Boxes, spheres, and cylinders, cones, rings, polygons and prisms along the axis,
     stay as exact as they are. Any other shape is averaged over parts of each cell,
-    which are taken as turned with the shape: its fractions err by some 1e-2.
+    which are assumed to rotate with the shape: its fractions err by some 1e-2.
 
     Args:
         shape: The shape. A box must be finite across the axis.
@@ -82,7 +82,7 @@ def rotate(
             result is not exact. The work grows as its square.
 
     Returns:
-        The turned shape.
+        The rotated shape.
 
     Raises:
         ArgumentError: If an argument is out of its range.
@@ -122,8 +122,8 @@ def _check_radians(angle: Float[Array, ""]) -> None:
     if isinstance(angle, jax.core.Tracer) or abs(float(angle)) < 2 * math.pi + 1e-6:
         return
     raise ArgumentError(
-        "`angle` must be in radians and at most a turn, 2 pi, either way, but is "
-        f"{float(angle):g}. Convert degrees by `np.deg2rad`."
+        "`angle` must be in radians and at most one turn, 2 pi, either way, but is "
+        f"{float(angle):g}. Convert degrees with `np.deg2rad`."
     )
 
 
@@ -141,7 +141,7 @@ def _as_polygon(box: Box, axis: str) -> Polygon:
     corners = check(
         corners,
         jnp.isfinite(corners),
-        f"Corners of a box that turns about {axis} must be finite across it",
+        f"The corners of a box rotated about {axis} must be finite across that axis",
     )
     polygon = Polygon(corners, axis)
     ends = (box.low[along], box.high[along])
@@ -262,7 +262,7 @@ def place(
             one is needed.
     """
     if not axes or any(name not in AXES for name in axes):
-        raise ArgumentError(f"`axes` must be of {AXES}, but is {axes!r}.")
+        raise ArgumentError(f"`axes` must be among {AXES}, but is {axes!r}.")
     for name, part in (("own", own), ("at", at)):
         if not -1 <= part <= 1:
             raise ArgumentError(f"`{name}` must lie in [-1, 1], but is {part}.")

@@ -14,8 +14,8 @@ from ._boxes import cells_of, common, meet
 from ._medium import Medium
 
 
-def blemishes(medium: Medium, boxes: Iterable[Box]) -> dict[str, list[Array]]:
-    """Returns what must be zero in some cells for the medium to be plain there.
+def violations(medium: Medium, boxes: Iterable[Box]) -> dict[str, list[Array]]:
+    """Returns the values that must be zero for a medium to be plain in some cells.
 
     Args:
         medium: The medium.
@@ -37,7 +37,7 @@ def blemishes(medium: Medium, boxes: Iterable[Box]) -> dict[str, list[Array]]:
             parts = medium.metal.cut(box).open.values()
             found.setdefault("perfect metal", []).extend(1 - part for part in parts)
         for one in medium.off_diagonals:
-            add("entries beside the diagonal", one.box, box, one.inverse)
+            add("off-diagonal entries", one.box, box, one.inverse)
         for one in medium.nonlinearities:
             if meet(one.box, box):
                 all_of = [getattr(one, prop) for prop in one.given()]
@@ -50,7 +50,7 @@ def blemishes(medium: Medium, boxes: Iterable[Box]) -> dict[str, list[Array]]:
 
 def plain(medium: Medium, boxes: Iterable[Box]) -> Float[Array, ""]:
     """Returns 1 where a medium is plain in all of some boxes, else NaN."""
-    values = jax.tree.leaves(blemishes(medium, boxes))
+    values = jax.tree.leaves(violations(medium, boxes))
     sound = [jnp.all(value == 0) for value in values]
     return jnp.where(jnp.all(jnp.stack(sound)), 1, jnp.nan) if sound else jnp.ones(())
 
@@ -67,12 +67,12 @@ def check_plain(medium: Medium, boxes: Iterable[Box], what: str, remedy: str) ->
     Raises:
         ArgumentError: Tells what the medium has there.
     """
-    for found, values in blemishes(medium, boxes).items():
+    for found, values in violations(medium, boxes).items():
         for value in values:
             if isinstance(value, jax.core.Tracer):
                 continue
             if np.any(np.asarray(value) != 0):
                 raise ArgumentError(
                     f"{what} must lie in a linear medium without poles, whose "
-                    f"principal axes run along the grid, but meet {found}. {remedy}"
+                    f"principal axes are along the grid, but meet {found}. {remedy}"
                 )

@@ -121,8 +121,8 @@ class PlaneWave(AbstractSource):
         if isinf(size[axis]):
             raise ArgumentError(
                 f"`size` of {what} must be finite along {AXES[axis]}, along which the "
-                "wave travels, but is inf m. Give the length between its ends, also "
-                "with `exit=False`, with which light goes on to the end of the grid."
+                "wave travels, but is inf m. Give the length between its ends, even "
+                "with `exit=False`, where light continues to the end of the grid."
             )
         region, faces = [], []
         for a in range(ndim):

@@ -35,8 +35,8 @@ def check_plane_waves(
         medium: Its medium with the design regions painted in.
 
     Raises:
-        ArgumentError: If, as far as is known, a face lies in another medium than that
-            of the wave, a wall shorts the wave, or the wave would be evanescent.
+        ArgumentError: If, when concrete, a face lies in another medium than that of the
+            wave, a wall shorts the wave, or the wave would be evanescent.
     """
     for name, place in places:
         wave = sources.get(name)
@@ -76,7 +76,7 @@ def _check_background(
             "permittivity",
             own,
             wave.permittivity,
-            " Where the medium is the same all around, give that as `permittivity` of "
+            " If the medium is the same all around, give it as the `permittivity` of "
             "the wave; `exit=False` leaves out the far face.",
         ),
         ("permeability", "H" + across, 1.0, ""),
@@ -129,7 +129,7 @@ def _check_angle(name: str, wave: PlaneWave, setup: Setup) -> None:
             continue
         if not setup.grid.is_uniform(axis):
             raise ArgumentError(
-                f"`grid` must have one width of cells along {AXES[axis]}, where the "
+                f"`grid` must have cells of one width along {AXES[axis]}, where the "
                 f"`Bloch` faces tilt the plane wave {name!r}, but is graded."
             )
         if not _known(face.wavevector):
@@ -142,8 +142,8 @@ def _check_angle(name: str, wave: PlaneWave, setup: Setup) -> None:
     limit = 2 * np.pi * float(np.max(np.asarray(frequency))) * index / SPEED_OF_LIGHT
     if square**0.5 >= limit:
         raise ArgumentError(
-            f"`wavevector` of the `Bloch` faces across the plane wave {name!r} must be "
-            f"less than {limit:.6g} rad/m, the wavenumber at the frequency of its "
-            f"pulse, but is {square**0.5:.6g}: no such wave travels. For an angle "
+            f"`wavevector` of the `Bloch` faces across the plane wave {name!r} must "
+            f"be less than {limit:.6g} rad/m, the wavenumber at the frequency of its "
+            f"pulse, but is {square**0.5:.6g}: no such wave propagates. For an angle, "
             "give the wavenumber times its sine."
         )

@@ -1,23 +1,25 @@
-r"""Poles whose states are read and written once in a block of steps of the fields.
+r"""Poles of dispersive media, advanced once in a block of steps of the fields.
 
 The states of poles are most of what a step in a dispersive medium reads and writes.
-With $v'$ and $D$ of `with_field`, a pole gives over minus amplitude and fraction $d_n$
-to the curl of the step after $E_n$:
+Here the fields of a block of $K$ steps are kept, and the states are advanced by the
+whole block at once. A pole is a linear system with states $z$ and output $d_n$, which
+enters the curl of the step after $E_n$ times the fraction and minus the amplitude ($v'$
+and $D$ are from `with_field`):
 
 $$z_n = M z_{n-1} + v' E_n, \qquad d_n = w z_{n-1} + D E_n
   = w M^{k-1} z_{n-k} + \sum_{i=1}^{k-1} w M^{i-1} v' E_{n-i} + D E_n$$
 
-What is computed is the sum over poles, minus amplitude included. Within a block of $K$
-steps the fields are kept. After it follow $z$ and what the poles give in each step of
-the next, but for what the fields of that will do. Known as block realisation: Burrus,
-*Block realization of digital filters*, IEEE Transactions on Audio and
-Electroacoustics 20, 230 (1972). Steps are put into blocks by their numbers, from 0: the
+The sum of the outputs over the poles is computed, minus the amplitude included. The end
+of a block gives $z$, and the outputs in each step of the next block except for the
+terms of its own fields, which are added in its steps. This is block realisation:
+Burrus, *Block realization of digital filters*, IEEE Transactions on Audio and
+Electroacoustics 20, 230 (1972). Blocks begin at multiples of $K$ steps, so that the
 bits do not depend on where a run is interrupted.
 
-Poles of equally many states are one array, stacked along an axis behind the first of
-the grid (before it in 1-D): two loops over memory serve all, in which planes of a stack
-are used while the cache holds them. Three steps are the fastest block on most grids:
-fields kept in longer ones cost as much as states.
+Poles with the same number of states are stacked in one array, along an axis behind the
+first of the grid (before it in 1-D): two loops over memory advance all, and use planes
+of a stack while they are in the cache. Three steps are the fastest block on most grids:
+the fields kept in longer ones cost as much as states.
 """
 
 from collections.abc import Callable, Sequence
@@ -51,17 +53,20 @@ STEPS = 3
 """Steps of a block."""
 
 LEAST = 2**15
-"""Poles of cells from which on blocks are faster: fewer states lie in a cache."""
+"""Number of poles times cells from which blocks are faster: fewer fit in a cache."""
 
 
-class Late(eqx.Module):
-    """What a response remembers in place of a `Memory`.
+class BlockMemory(eqx.Module):
+    """What a response remembers within a block of steps, in place of a `Memory`.
+
+    It holds the states before the block, the fields of the block so far, and the
+    outputs that follow from the states alone.
 
     Attributes:
         outputs: For each part of the field a stack of what the poles add, over the
-            fraction, to the curl of each step of the block, but for what the fields of
-            the block do.
-        between: The fields after its steps but the last, once they are made.
+            fraction, to the curl of each step of the block, without the terms of the
+            fields of the block.
+        between: The fields after its steps, except the last, once they are made.
         states: For each part of the field the states before the block: a stack of
             complex numbers of the poles of two states, as for `States`, and of numbers
             of those of one.
@@ -73,13 +78,13 @@ class Late(eqx.Module):
 
 
 class _Kind(eqx.Module):
-    r"""The poles of a response that have equally many states, over a block.
+    r"""Coefficients of poles with the same number of states, for a whole block.
 
     Attributes:
-        matrix: $M^K$, what becomes of the states.
+        matrix: $M^K$, which advances the states.
         inflows: What each field of the block adds to them: $M^{K-1} v'$ to $v'$.
-        outflows: Factors of the states before the block in what they give to each step
-            of the next: $w M^{K-1}$ to $w M^{2K-2}$.
+        outflows: From the states before a block to the output in each step of the next:
+            $w M^{K-1}$ to $w M^{2K-2}$.
     """
 
     matrix: Float[Array, "states states poles"]
@@ -88,30 +93,30 @@ class _Kind(eqx.Module):
 
 
 class _Block(eqx.Module):
-    r"""The poles of a response over a block.
+    r"""Coefficients of all poles of a response, for a whole block.
 
     Attributes:
-        kinds: Those of two states, and of one.
-        echoes: What a field gives to the next step and to those after, of all poles:
-            $D$, $w v'$, $w M v'$ and so on.
+        kinds: Those of poles with two states, and with one.
+        impulse_response: From a field to the output of the next step and of those
+            after, summed over all poles: $D$, $w v'$, $w M v'$ and so on.
     """
 
     kinds: tuple[_Kind, ...]
-    echoes: Float[Array, " steps"]
+    impulse_response: Float[Array, " steps"]
 
 
-def pays(dispersions: Sequence[Dispersion]) -> bool:
-    """Tells whether blocks are faster on a CPU than poles advanced in each step."""
+def blocks_are_faster(dispersions: Sequence[Dispersion]) -> bool:
+    """Returns whether blocks are faster on a CPU than advancing poles in each step."""
     return sum(prod(size_of(one.box)) * len(one.poles) for one in dispersions) >= LEAST
 
 
 def stacked(axes: tuple, ndim: int, stack: Any) -> tuple:
-    """Puts in what belongs to the axis of a stack, if an array has one.
+    """Inserts an entry for the axis of a stack into those of the axes of the grid.
 
     Args:
-        axes: What belongs to the axes of the grid.
-        ndim: Axes of an array that poles remember.
-        stack: What to put in.
+        axes: One entry for each axis of the grid.
+        ndim: Axes of an array that poles remember; without a stack nothing is inserted.
+        stack: The entry to insert.
     """
     if ndim == len(axes):
         return axes
@@ -124,7 +129,7 @@ def _place(ndim: int) -> int:
     return min(1, ndim - 1)
 
 
-def late_at_rest(response: Response, dtype) -> Late:
+def block_memory_at_rest(response: Response, dtype) -> BlockMemory:
     """Returns the memory of poles before the first step, of the whole grid."""
     size = size_of(response.box)
     blank = jnp.zeros(size, dtype)
@@ -135,28 +140,30 @@ def late_at_rest(response: Response, dtype) -> Late:
     outputs, states = [], []
     for part in real_parts(blank):
         own = []
-        for alike in _alike(response):
+        for alike in _by_states(response):
             values = stack(len(alike), part)
             pair = response.poles[alike[0]].inflow.shape[0] == 2
             own.append(lax.complex(values, values) if pair else values)
         outputs.append(stack(STEPS, part))
         states.append(tuple(own))
-    return Late(tuple(outputs), (blank,) * (STEPS - 1), tuple(states))
+    return BlockMemory(tuple(outputs), (blank,) * (STEPS - 1), tuple(states))
 
 
-def late_drive(response: Response, late: Late, *, turn: Int[Array, ""]) -> Array:
+def block_drive(
+    response: Response, memory: BlockMemory, *, turn: Int[Array, ""]
+) -> Array:
     """Returns what poles add to the curl of a step, over the fraction.
 
     Args:
         response: The poles.
-        late: What they remember.
+        memory: What they remember.
         turn: The number of the step in its block.
     """
-    echoes, parts = _block(response).echoes, []
-    # Numbers that change from step to step: others XLA would keep for each cell.
-    factors = [echoes[jnp.maximum(turn - 1 - i, 0)] for i in range(STEPS - 1)]
-    fields = zip(*map(real_parts, late.between), strict=True)
-    for output, own in zip(late.outputs, fields, strict=True):
+    impulse_response, parts = _block(response).impulse_response, []
+    # Numbers that change from step to step: XLA would store constants for each cell.
+    factors = [impulse_response[jnp.maximum(turn - 1 - i, 0)] for i in range(STEPS - 1)]
+    fields = zip(*map(real_parts, memory.between), strict=True)
+    for output, own in zip(memory.outputs, fields, strict=True):
         axis = _place(output.ndim - 1)
         part = lax.dynamic_index_in_dim(output, turn, axis, keepdims=False)
         for i, (factor, field) in enumerate(zip(factors, own, strict=True)):
@@ -166,13 +173,13 @@ def late_drive(response: Response, late: Late, *, turn: Int[Array, ""]) -> Array
     return as_field(tuple(parts))
 
 
-def respond_late(
+def advance_blocks(
     responses: Responses,
     memory: PyTree,
     read: Callable[[], PyTree],
     turn: Int[Array, ""],
 ) -> PyTree:
-    """Keeps the fields after a step, or advances the poles by a whole block.
+    """Keeps the fields after a step; after the last of a block, advances the poles.
 
     Args:
         responses: All responses.
@@ -185,12 +192,12 @@ def respond_late(
     """
     blocks = each_response(_block, responses)
 
-    # Loops of one turn or none: a condition of XLA would copy the states.
+    # Loops of one turn or none: a conditional in XLA would copy the states.
     def keep(_: Array, memory: PyTree, *, at: int) -> PyTree:
-        return each_response(partial(_kept, at), responses, memory, read())
+        return each_response(partial(_with_field, at), responses, memory, read())
 
     def advance(one: Array, memory: PyTree) -> PyTree:
-        # Times 1, which XLA does not know: others it would keep for each cell.
+        # Times a 1 unknown to XLA, which would store constants for each cell.
         now = jax.tree.map(lambda x: one * x, blocks)
         return each_response(_advanced, responses, now, memory, read())
 
@@ -201,16 +208,16 @@ def respond_late(
     return lax.fori_loop(1, 1 + ends, advance, memory)
 
 
-def _alike(response: Response) -> list[list[int]]:
-    """Returns which poles have two states, and which have one, if any do."""
+def _by_states(response: Response) -> list[list[int]]:
+    """Returns the numbers of the poles with two states and with one, if any."""
     sizes = [one.inflow.shape[0] for one in response.poles]
     return [[i for i, n in enumerate(sizes) if n == k] for k in (2, 1) if k in sizes]
 
 
 def _block(response: Response) -> _Block:
     outflows, direct = factors_of(response)
-    kinds, echoes = [], jnp.zeros(2 * STEPS - 2, direct.dtype)
-    for alike in _alike(response):
+    kinds, impulse_response = [], jnp.zeros(2 * STEPS - 2, direct.dtype)
+    for alike in _by_states(response):
         own = [response.poles[i] for i in alike]
         w = jnp.stack([outflows[i] for i in alike])
         v = jnp.stack([with_field(one)[0] for one in own])
@@ -219,7 +226,7 @@ def _block(response: Response) -> _Block:
         for _ in range(2 * STEPS - 2):
             powers.append(matmul(powers[-1], m))
         stack = jnp.stack(powers)
-        echoes = echoes + einsum("pi,npij,pj->n", w, stack[:-1], v)
+        impulse_response = impulse_response + einsum("pi,npij,pj->n", w, stack[:-1], v)
         kinds.append(
             _Kind(
                 jnp.moveaxis(powers[STEPS], 0, -1),
@@ -227,38 +234,42 @@ def _block(response: Response) -> _Block:
                 einsum("pj,npji->nip", w, stack[STEPS - 1 :]),
             )
         )
-    return _Block(tuple(kinds), jnp.concatenate([direct[None], echoes]))
+    return _Block(tuple(kinds), jnp.concatenate([direct[None], impulse_response]))
 
 
-def _kept(at: int, response: Response, late: Late, field: Array) -> Late:
+def _with_field(
+    at: int, response: Response, memory: BlockMemory, field: Array
+) -> BlockMemory:
     del response
-    between = (*late.between[:at], field, *late.between[at + 1 :])
-    return Late(late.outputs, between, late.states)
+    between = (*memory.between[:at], field, *memory.between[at + 1 :])
+    return BlockMemory(memory.outputs, between, memory.states)
 
 
-def _advanced(response: Response, block: _Block, late: Late, field: Array) -> Late:
+def _advanced(
+    response: Response, block: _Block, memory: BlockMemory, field: Array
+) -> BlockMemory:
     del response
     axis = _place(field.ndim)
-    fields = zip(*map(real_parts, (*late.between, field)), strict=True)
+    fields = zip(*map(real_parts, (*memory.between, field)), strict=True)
     outputs, states = [], []
-    for stacks, own in zip(late.states, fields, strict=True):
+    for stacks, own in zip(memory.states, fields, strict=True):
         inputs = [jnp.expand_dims(one, axis) for one in own]
-        # Else XLA computes it again in each user of `later`.
-        output = lax.optimization_barrier(_given(block, stacks, inputs))
+        # Otherwise XLA computes it again for each use of `later`.
+        output = lax.optimization_barrier(_outputs(block, stacks, inputs))
         later = nothing_of(output)
         both = zip(block.kinds, stacks, strict=True)
         outputs.append(output)
-        states.append(tuple(_next(*one, inputs, later) for one in both))
-    return Late(tuple(outputs), late.between, tuple(states))
+        states.append(tuple(_states_after(*one, inputs, later) for one in both))
+    return BlockMemory(tuple(outputs), memory.between, tuple(states))
 
 
-def _given(
+def _outputs(
     block: _Block, stacks: tuple[Array, ...], inputs: list[Float[Array, "..."]]
 ) -> Array:
-    """Returns the stack of what the poles give in each step of the next block."""
+    """Returns the outputs of the poles in each step of the next block, as a stack."""
     ndim = inputs[0].ndim
     terms = [
-        _along(block.echoes[STEPS - 1 - i : 2 * STEPS - 1 - i], ndim) * field
+        _along(block.impulse_response[STEPS - 1 - i : 2 * STEPS - 1 - i], ndim) * field
         for i, field in enumerate(inputs)
     ]
     for kind, stack in zip(block.kinds, stacks, strict=True):
@@ -269,7 +280,7 @@ def _given(
     return reduce(add, terms)
 
 
-def _next(
+def _states_after(
     kind: _Kind, stack: Array, inputs: list[Float[Array, "..."]], zero: Array
 ) -> Array:
     """Returns the states after a block, plus a zero."""
@@ -282,5 +293,5 @@ def _next(
 
 
 def _along(values: Float[Array, " _"], ndim: int) -> Array:
-    """Returns numbers along the axis of a stack."""
+    """Reshapes numbers to lie along the axis of a stack."""
     return values.reshape(stacked((1,) * (ndim - 1), ndim, -1))

@@ -157,5 +157,5 @@ def check_loss(
         loss,
         loss <= _LOSS,
         f"The loss tangent of the medium must be at most {_LOSS:g} in {what}, whose "
-        "mode leaves loss out (use PEC faces, or a smaller loss)",
+        "mode neglects loss (use PEC faces, or a smaller loss)",
     )

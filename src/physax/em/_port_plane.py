@@ -66,17 +66,17 @@ class PortPlane(NamedTuple):
 
 
 class PlaneModes(eqx.Module):
-    """The mode of a port, travelling up the axis; leaves may have a first axis.
+    """The mode of a port, propagating up the axis, at one or several frequencies.
 
     Attributes:
-        effective_index: As the equations of the grid have it.
+        effective_index: That of the discrete equations of the grid.
         fields: By component, E in V/m and `eta0 H` for 1 W, over the two axes that
             follow the normal.
         areas: Around the samples of the two components of E, in m^2.
-        guided: Whether the index exceeds that of what goes on beyond the port.
+        guided: Whether the index exceeds that of what continues beyond the port.
         square: Of the index: not positive where the mode is cut off, infinite where the
             solver did not converge.
-        cladding_index: Index of what goes on beyond the port.
+        cladding_index: Index of what continues beyond the port.
         rim: Share of the power at the open ends, see `rim_share`.
     """
 
@@ -283,16 +283,17 @@ def launch_plane(
 
 
 def to_box(plane: PortPlane, value: Array) -> Array:
-    """Gives values over the axes of a plane the order of the grid, one node thick."""
+    """Reorders values over the axes of a plane to those of the grid, one node thick."""
     order = (*plane.others, plane.axis)
     back = [order.index(axis) for axis in range(3)]
     return jnp.transpose(value[..., None], back)
 
 
 def to_plane(plane: PortPlane, value: Array, like: Array) -> Array:
-    """Gives samples (freqs, x, y, z) the order of the plane, the normal averaged.
+    """Converts recorded samples (freqs, x, y, z) to arrays over the axes of a plane.
 
-    A node that is not stored, on an electric wall, is added as zero.
+    They are averaged along the normal and padded to the shape of `like` with the zeros
+    of nodes on electric walls, which are not stored.
     """
     order = [0, *(1 + axis for axis in plane.others), 1 + plane.axis]
     value = jnp.mean(jnp.transpose(value, order), axis=-1)

@@ -136,8 +136,8 @@ def port_line(port: Port, frame: Frame, what: str, along: float = 0.0) -> Box:
     """
     if frame.components.m is not None:
         raise ArgumentError(
-            f"{what} must not be in cylindrical coordinates, where there are no ports "
-            f"yet, but is in those of m = {frame.components.m}."
+            f"{what} must not be in cylindrical coordinates, where ports are not "
+            f"supported, but is in those of m = {frame.components.m}."
         )
     if frame.ndim != 2:
         raise ArgumentError(

@@ -1,4 +1,4 @@
-"""How a run steps media that answer with powers of the field."""
+"""How a run steps nonlinear media, whose response has powers of the field."""
 
 from functools import partial
 
@@ -18,7 +18,7 @@ from ._stepper import Arrays, Stepper, along
 from ._tilt import neighbour_mean
 
 
-# Of Newton's method from the field that a linear step gives: each doubles the digits.
+# Newton iterations from the field of the linear step: each doubles the digits.
 _TURNS = 3
 # The largest last correction, over the largest field.
 _LAST = 1e-3
@@ -97,7 +97,7 @@ def build_powers(
     return Powers(box, tuple(reach), spans, chi2, chi3, loss, mirrors)
 
 
-def held(
+def fields_before(
     many: tuple[Powers, ...], block: Block, fields: Arrays
 ) -> tuple[Arrays, list[Arrays]]:
     """Returns the fields, and copies of those in nonlinear cells, before a step."""
@@ -108,10 +108,10 @@ def held(
     return lax.optimization_barrier((fields, old))
 
 
-def bent(
+def solve_nonlinear(
     many: tuple[Powers, ...], stepper: Stepper, fields: Arrays, old: list[Arrays]
 ) -> Arrays:
-    r"""Corrects fields that a linear half step has given.
+    r"""Corrects the fields of a linear half step for the nonlinear response.
 
     With $a = m + s$ and $N(E) = \chi_2 E^2 + \chi_3 |E|^2 E$ the field solves
     $a E + N(E) + L = a E' + N(E_0)$, with $E'$ of the linear step and $E_0$ from before
@@ -122,7 +122,7 @@ def bent(
         many: The nonlinear cells.
         stepper: The coefficients.
         fields: After the linear half step.
-        old: What `held` has kept.
+        old: The copies from `fields_before`.
 
     Returns:
         The fields.
@@ -144,7 +144,7 @@ def bent(
 def _solved(
     one: Powers, stepper: Stepper, where: Box, linear: Arrays, before: Arrays
 ) -> Arrays:
-    """Returns the fields that solve the equation of `bent` in one box.
+    """Solves the equation of `solve_nonlinear` in one box.
 
     Args:
         one: Its cells.
@@ -172,7 +172,7 @@ def _solved(
             found[name] = e = e - changes[name]
             if len(found) > 1:
                 squares[name] = squares[name].at[inner].set(e * e)
-    # Where the answer of the medium outgrows its linear one by far.
+    # NaN where the nonlinear response far exceeds the linear one.
     return {
         name: jnp.where(
             jnp.abs(changes[name]) <= _LAST * jnp.max(jnp.abs(e)), e, jnp.nan
@@ -184,7 +184,7 @@ def _solved(
 def _answer(
     one: Powers, name: str, e: Array, others: Array, first: Array, earlier: Array
 ) -> tuple[Array, Array]:
-    """Returns what takes the field to `e` beside the linear step, and its derivative.
+    """Returns the nonlinear terms that take the field to `e`, and their derivative.
 
     Args:
         one: The cells.

@@ -107,9 +107,9 @@ class Prism(AbstractShape):
             if not np.all(kept):
                 edge = int(np.argmin(kept))
                 raise ArgumentError(
-                    f"`sidewall` must leave all edges a length from `low` to `high`, "
-                    f"but the one from vertex {edge} vanishes before `{name}`. Choose "
-                    "a smaller angle, or draw at another height."
+                    "`sidewall` must keep the length of all edges positive from `low` "
+                    f"to `high`, but the one from vertex {edge} vanishes before "
+                    f"`{name}`. Choose a smaller angle, or draw at another height."
                 )
             check_outlines(at, counts, f"vertices at {name}")
 

@@ -26,14 +26,14 @@ from ._medium import PROPERTIES, REGIONAL, DesignRegion, Medium
 from ._metal import Metal
 from ._monitors import AbstractMonitor, AbstractSpectralMonitor, Read, Sampling
 from ._plane_wave import IncidentLine, PlaneWave
-from ._pole_blocks import pays
+from ._pole_blocks import blocks_are_faster
 from ._powers import Powers, build_powers
 from ._row import Row, build_row, entries_in, faded
 from ._setup import Setup
 from ._simulation import Simulation
 from ._stepper import Stepper
 from ._tilt import Tilt, build_tilt, with_weights
-from ._tilt_losses import eased
+from ._tilt_losses import corrected_for_losses
 
 
 class Patch(eqx.Module):
@@ -52,7 +52,7 @@ class Program(eqx.Module):
         patches: What the design regions put into the rows, by component; none in a
             program that is `ready`.
         responses: The poles of dispersive media, by component.
-        tilts: The entries of tensors beside the diagonal.
+        tilts: The off-diagonal entries of tensors.
         powers: The nonlinear cells.
         electric: Currents of the electric half steps.
         magnetic: Currents of the magnetic half steps.
@@ -177,7 +177,7 @@ def outline(
         sim.boundaries,
     )
     responses, tilts, powers = cast(_extras(sim, stored, block))
-    both = cast(eased(tilts, rows, responses, size))
+    both = cast(corrected_for_losses(tilts, rows, responses, size))
     tilts = tuple(one for one, _ in both)
     for one, inertias in both:
         for name, value in inertias.items():
@@ -207,7 +207,7 @@ def outline(
         str(dtype),
         str(sim.precision.accumulate),
         # On a GPU a loop of one turn or none costs more than is won.
-        default_platform() == "cpu" and pays(sim.medium.dispersions),
+        default_platform() == "cpu" and blocks_are_faster(sim.medium.dispersions),
     )
 
 

@@ -24,7 +24,7 @@ _PHASE = 1e-2
 
 
 class ProjectedFields(eqx.Module):
-    """Fields outside of a box, at points of one's own.
+    """Fields outside a box, at given points.
 
     Attributes:
         frequencies: In Hz.

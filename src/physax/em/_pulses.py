@@ -159,7 +159,7 @@ def _as_function(function: Any) -> Callable:
 
 
 class CustomPulse(AbstractPulse):
-    """A function of the user.
+    """A user-defined function of time.
 
     Attributes:
         function: Maps times in seconds to values, elementwise, by `jax.numpy`. To vary
@@ -171,7 +171,7 @@ class CustomPulse(AbstractPulse):
             nothing is decimated.
 
     Raises:
-        ArgumentError: If `function` is none or, where it is called, not written with
+        ArgumentError: If `function` is not one or, where it is called, not written with
             `jax.numpy`, or returns anything but one real value for each time, or if a
             number is not positive.
     """

@@ -81,7 +81,7 @@ def _checked_components(components: Sequence[str] | None, ndim: int) -> Sequence
         if ndim not in _COMPONENTS_BY_NDIM:
             raise ArgumentError(
                 "`components` must be given on a 2-D grid: ('Ez', 'Hx', 'Hy') or "
-                "('Hz', 'Ex', 'Ey'), on one of r and z `Cylindrical.components`."
+                "('Hz', 'Ex', 'Ey'), on a grid of r and z `Cylindrical.components`."
             )
         return _COMPONENTS_BY_NDIM[ndim]
     if ndim == 2 and set(components) == set(CYLINDRICAL_NAMES):
@@ -89,7 +89,7 @@ def _checked_components(components: Sequence[str] | None, ndim: int) -> Sequence
     for component in components:
         if component not in _COMPONENTS:
             raise ArgumentError(
-                f"`components` must be of {_COMPONENTS}, but has {component!r}."
+                f"`components` must be among {_COMPONENTS}, but has {component!r}."
             )
     return components
 
@@ -100,7 +100,7 @@ def rasterise(
     background: Material | PEC | None = None,
     components: Sequence[str] | None = None,
     averaging: Averaging = "volume",
-    askew: Box | None = None,
+    off_diagonal_box: Box | None = None,
     frequency: Num[ArrayLike, ""] | None = None,
 ) -> Medium:
     r"""Paints structures onto a grid.
@@ -108,37 +108,37 @@ def rasterise(
     Each structure covers a part f of the cell around a sample of a field component and
     replaces that part: $p \gets (1 - f)\,p + f\,p_i$ for permittivity, permeability
     and the conductivities. Later structures overwrite earlier ones; those that touch
-    inside a cell leave nothing of what is beneath them there, but for cells next to
+    inside a cell leave nothing of what is beneath them there, except in cells next to
     where both end. Structures that end at the border of the grid leave the cells there
     half filled: let them reach beyond it. Differentiable in shapes, materials and grid.
 
-    Perfect metal, `PEC()` in place of a material, is no average: its surface cuts edges
-    and faces of the cells where it is (see `Metal`), and what else is in a cell is
-    averaged over the rest.
+    Perfect metal, `PEC()` in place of a material, is not averaged: its surface cuts
+    edges and faces of the cells where it is (see `Metal`), and what else is in a cell
+    is averaged over the rest.
 
     Args:
         structures: What to paint, in order.
         grid: The grid.
         background: What is where no structure is; vacuum if not given.
-        components: Names of the field components that exist, such as "Ez". Needed on
-            a 2-D grid, `Cylindrical.components` on one of r and z; else ("Ez", "Hy") in
-            1-D and all six in 3-D.
+        components: Names of the field components that exist, such as "Ez". Needed on a
+            2-D grid; on a grid of r and z `Cylindrical.components`; else ("Ez", "Hy")
+            in 1-D and all six in 3-D.
         averaging: How the permittivity of cells that an interface cuts is found:
             `"volume"`, the mean over the cell, or `"polarised"`, where the mean of its
             inverse acts along the normal: of second order for any field, at the price
-            of a full tensor where interfaces lie askew. With a tensor among the
+            of a full tensor where interfaces are oblique. With a tensor among the
             materials it is `"polarised"` instead of `"volume"`. Or `"staircase"`: a
-            cell is of the material that has the largest part of it, in all properties;
-            where a flat face halves those of a field along it, of both. Pieces of equal
-            materials count as one; of traced ones, if they are one object. This serves
-            metals with poles best, and has no derivatives by shapes.
-        askew: For each axis the first cell and one past the last of a box that holds
-            all entries of a full tensor beside the diagonal, on its first nodes none.
-            Needed where shapes are traced and design regions lie beside them; else the
-            smallest one is found, or, of traced shapes, the whole grid taken.
-        frequency: In Hz, one at which cells that are `"polarised"` have the average of
-            all of the permittivity, what poles add included, in materials where that
-            is positive and the loss is below 1 %. Else poles are averaged by volume.
+            cell takes all properties of the material that fills most of it; where a
+            flat face halves those of a field along it, those of both. Pieces of equal
+            materials count as one; of traced ones, if they are one object. This suits
+            dispersive metals best, and has no derivatives by shapes.
+        off_diagonal_box: For each axis the first cell and one past the last of a box
+            that holds all off-diagonal entries of a full tensor, and none on its first
+            nodes. Needed where shapes are traced and design regions lie near them; by
+            default the smallest one, or for traced shapes the whole grid.
+        frequency: In Hz, one at which `"polarised"` cells have the average of the whole
+            permittivity, poles included, in materials where that is positive and the
+            loss is below 1 %. Otherwise poles are averaged by volume.
 
     Returns:
         The medium. A property that is the same everywhere is a scalar (a conductivity
@@ -149,11 +149,11 @@ def rasterise(
     Raises:
         ArgumentError: If a component does not exist, a shape needs an axis that the
             grid lacks, `averaging` is unknown, a tensor couples components that are
-            not stepped together, or has entries outside of `askew` (where that is not
-            known, they are NaN), or where perfect metal meets tensors, powers of the
-            field or a grid of r and z, or `"staircase"` tensors; or if `frequency` is
-            not positive, or given with another `averaging` or with permittivities
-            that differ along the axes.
+            not stepped together, or has entries outside `off_diagonal_box` (where that
+            is not known, they are NaN), or where perfect metal meets tensors, powers of
+            the field or a grid of r and z, or `"staircase"` tensors; or if `frequency`
+            is not positive, or given with another `averaging` or with anisotropic
+            permittivities.
     """
     instance(grid, "grid", Grid, "Write `Grid.centred(shape, spacing)`.")
     if averaging not in get_args(Averaging):
@@ -184,19 +184,19 @@ def rasterise(
         excess = _excess(materials, averaging, frequency)
     if any(metallic):
         _check_around_metal(materials, axes, averaging, tensors=tensors)
-    epsilon, beside = {}, ()
+    epsilon, off_diagonals = {}, ()
     if not tensors:
         epsilon = canvas.everywhere("permittivity", electric)
     even = not isinstance(epsilon, dict) and (excess is None or all_equal(excess))
     if tensors or (averaging == "polarised" and not even):
         if axes == CYLINDRICAL_AXES:
             raise ArgumentError(
-                "`averaging` must be 'volume', and `permittivity` one number or three, "
-                "on a grid of r and z, but a full tensor is asked for."
+                "`averaging` must be 'volume', and `permittivity` one number or "
+                "three, on a grid of r and z, but a full tensor was requested."
             )
         values = [_uncoupled(value, electric) for value in values]
-        epsilon, beside, shares = polarised(
-            shapes, values, grid, electric, askew, excess
+        epsilon, off_diagonals, shares = polarised(
+            shapes, values, grid, electric, off_diagonal_box, excess
         )
         if excess is not None:
             canvas = canvas._replace(excess=excess, shares=shares)
@@ -209,7 +209,7 @@ def rasterise(
         conductivity=canvas.losses("conductivity", electric),
         magnetic_conductivity=canvas.losses("magnetic_conductivity", magnetic),
         dispersions=dispersions,
-        off_diagonals=beside,
+        off_diagonals=off_diagonals,
         nonlinearities=canvas.powers(electric),
         metal=canvas.metal(components) if any(metallic) else None,
     )
@@ -221,7 +221,7 @@ def _excess(
     """Returns what poles add to each permittivity, `None` where there are none."""
     if averaging != "polarised":
         raise ArgumentError(
-            "`frequency` must be given with `averaging='polarised'` alone, but is "
+            "`frequency` must be given only with `averaging='polarised'`, but is "
             f"given with {averaging!r}. Leave it out."
         )
     f = single(positive(frequency, "frequency"), "frequency")
@@ -229,8 +229,8 @@ def _excess(
         return None
     if any(one.permittivity.ndim for one in materials):
         raise ArgumentError(
-            "`frequency` must be given where no permittivity differs along the axes, "
-            "but one does. Leave it out: poles are then averaged by volume."
+            "`frequency` must not be given with an anisotropic permittivity, but one "
+            "material has one. Leave it out: poles are then averaged by volume."
         )
     with at_once((f, materials)):
         added = [_gained(one, f) for one in materials]
@@ -283,7 +283,7 @@ _SLIGHT = 0.02
 def _review_metals(
     dispersions: Sequence[Dispersion], shape: tuple[int, ...], axes: Sequence[str]
 ) -> None:
-    """Warns of averages of metals across their surface, as far as they are known."""
+    """Warns of metals averaged across their surface, when they are concrete."""
     filled: dict[str, np.ndarray] = {}
     for one in dispersions:
         parts = one.fraction
@@ -300,10 +300,11 @@ def _review_metals(
             count += np.sum(cut & ~np.asarray(row))
     if count:
         warn(
-            f"A metal with poles is averaged by volume at {count} samples that its "
-            "surface cuts, of fields across it: their permittivity is near 0 at some "
-            "frequency, so that they absorb too much. Take `averaging='staircase'`, "
-            "unless derivatives by its shape are wanted, or put flat faces on nodes."
+            f"{count} samples at the surface of a dispersive metal, of the field "
+            "normal to it, are averaged by volume: their permittivity is near 0 at "
+            "some frequency, so that they absorb too much. Use "
+            "`averaging='staircase'`, unless you differentiate with respect to its "
+            "shape, or put flat faces on nodes."
         )
 
 

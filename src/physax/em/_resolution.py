@@ -153,7 +153,7 @@ def check_cells(
 
 
 def _judge_span(grid: Grid, frequency: np.ndarray, told: str) -> None:
-    """Refuses what is no frequency of a wave on the grid, as wavelengths are none."""
+    """Refuses frequencies too low for a wave on the grid, such as wavelengths."""
     some = frequency[frequency > 0]
     longest = _longest(grid)
     if some.size and longest < _LEAST_WAVES * SPEED_OF_LIGHT / np.min(some):
@@ -161,7 +161,7 @@ def _judge_span(grid: Grid, frequency: np.ndarray, told: str) -> None:
         raise ArgumentError(
             f"{told[0].upper()}{told[1:]} must be at least {least:.3g} Hz, at which "
             f"the grid spans {_LEAST_WAVES:g} wavelengths, but is {np.min(some):.6g} "
-            "Hz. Is it in Hz, and neither in THz nor a wavelength?"
+            "Hz. Is it in Hz, or is it in THz or a wavelength?"
         )
 
 
@@ -182,8 +182,8 @@ def one_frequency(value: Any) -> Float[Array, ""]:
     frequency = positive(value, "frequency")
     if frequency.ndim:
         raise ArgumentError(
-            "`frequency` must be one number, but has shape "
-            f"{frequency.shape}. Solve at each frequency by itself."
+            f"`frequency` must be one number, but has shape {frequency.shape}. Solve "
+            "for one frequency at a time."
         )
     return frequency
 
@@ -205,7 +205,7 @@ def check_span(what: str, length: float, frequency: float) -> None:
         raise ArgumentError(
             f"`frequency` must be at least {least:.3g} Hz, at which `{what}` spans "
             f"{LEAST_SPAN:g} wavelengths of light, but is {frequency:.6g}. Is it in "
-            "Hz, and not a wavelength?"
+            "Hz, or is it a wavelength?"
         )
 
 

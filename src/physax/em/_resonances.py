@@ -29,7 +29,7 @@ class Resonances(eqx.Module):
 
     Attributes:
         frequency: $f$ in Hz.
-        decay: $\gamma$ in 1/s, at which the amplitude falls; positive for loss.
+        decay: $\gamma$ in 1/s, at which the amplitude decays; positive for loss.
         error: Standard deviation of $f$ in Hz, at least the rounding of the times; that
             of $\gamma$ is $2 \pi$ times it.
         amplitude: $a$ in the unit of the record, a column for each probe.
@@ -135,7 +135,7 @@ def resonances(
         band: Lowest and highest frequency in Hz; negative ones for complex records.
         dt: Interval of the samples of an array in seconds.
         start: Time in seconds of the first sample to use: not before the sources are
-            over, `pulse.duration()`. A resonance that dies within the pulse is not
+            over, `pulse.duration()`. A resonance that decays within the pulse is not
             found later.
         tolerance: Largest error of a mode over the larger of its width
             $\gamma / \pi$ and the resolution, the inverse length, of the record.
@@ -202,7 +202,7 @@ def _record(signal, dt) -> _Record:
         raise ArgumentError("`dt` must be left out: a `TimeSeries` has its own times.")
     if any(np.ndim(times) != 1 for times in signal.times.values()):
         raise ArgumentError(
-            "`signal` must be of one run, but its times have shape "
+            "`signal` must be from one run, but its times have shape "
             f"{np.shape(next(iter(signal.times.values())))}. Pass one of a batch."
         )
     columns, first = [], []
@@ -230,8 +230,8 @@ def _columns(samples: np.ndarray) -> np.ndarray:
     """Returns samples in double precision, time down and probes across."""
     if samples.dtype.kind not in "fciu":
         raise ArgumentError(
-            "`signal` must be a `TimeSeries` or an array of numbers, but is none. Of a "
-            "`Result` pass one of `monitors`."
+            "`signal` must be a `TimeSeries` or an array of numbers, but is neither. "
+            "From a `Result`, pass one of `monitors`."
         )
     if samples.ndim == 0 or samples.size == 0:
         raise ArgumentError(
@@ -327,7 +327,8 @@ def _none_found(record: _Record, low: float, high: float, found: Modes) -> RunEr
         )
     message += (
         ". Run longer, begin after the pulse (`start`), move source or probe off the "
-        "nodes of the mode, or give another band. Of a mode that dies soon the record "
-        "should hold few lifetimes; of many modes, three times one over their distance."
+        "nodes of the mode, or give another band. For a short-lived mode, the record "
+        "should span few lifetimes; for many modes, three times one over their "
+        "spacing."
     )
     return RunError(message, Status.UNDETERMINED)

@@ -15,6 +15,7 @@ from .._recorded import Tape, rewind
 from ..grid import AXES, Layout
 from ..units import SPEED_OF_LIGHT
 from ._adjoints import AbstractAdjoint, refuse_powers
+from ._backward_pass import enter_back, multiplied, step_back
 from ._boundaries import absorbing_axes
 from ._cotangents import start_back
 from ._course import AbstractCourse, everywhere
@@ -28,7 +29,7 @@ from ._tape import (
     changes,
     check_type,
     chunk_of,
-    noted,
+    kept_cells,
     packed,
     parts_of_run,
     tape_cuts,
@@ -37,27 +38,26 @@ from ._tape import (
 )
 from ._tape_plan import Plan
 from ._unstep import interior, planes_of, reversed_program, seen_planes, unstep
-from ._way_back import enter_back, multiplied, step_back
 
 
-# By so much may the way back amplify rounding.
+# The backward pass may amplify rounding by so much.
 LARGEST = 1e5
 
 
 class Reversible(AbstractAdjoint):
-    r"""Runs time backward, and keeps of each step only what the layers have swallowed.
+    r"""Runs time backward, and records only what the layers absorb in each step.
 
     Outside the absorbing layers a step can be undone. The fields of the differentiated
     cells come from there instead of from a tape, so that memory grows with the faces of
     the interior and not with the design. Exact to rounding, which losses amplify by
-    $\exp(\sigma t / \epsilon)$ on the way back. Derivatives by media outside the layers
-    and by sources. Reference: Tang and others, *Time reversal differentiation of FDTD
-    for photonic inverse design*, ACS Photonics 10, 4140 (2023).
+    $\exp(\sigma t / \epsilon)$ in the backward pass. Derivatives by media outside the
+    layers and by sources. Reference: Tang and others, *Time reversal differentiation of
+    FDTD for photonic inverse design*, ACS Photonics 10, 4140 (2023).
 
     Attributes:
         record: Type in which the faces are kept, `"float64"`, `"float32"` or
             `"bfloat16"`; that of the fields if `None`. bfloat16 changes a gradient by
-            some 1e-2: its rounding adds up on the way back.
+            some 1e-2: its rounding adds up in the backward pass.
 
     Raises:
         ArgumentError: If the type is unknown.
@@ -77,14 +77,14 @@ class Reversible(AbstractAdjoint):
             )
         for axis in absorbing_axes(sim.boundaries, sim.grid.ndim):
             raise ArgumentError(
-                "`adjoint=Reversible()` cannot undo what an `Absorber` takes, but "
+                "`adjoint=Reversible()` cannot undo what an `Absorber` absorbs, but "
                 f"`boundaries` have one along {sim.components.axes[axis]}. Take "
                 "`adjoint=LinearTape()`, or a `CPML`."
             )
         if sim.medium.off_diagonals:
             raise ArgumentError(
-                "`adjoint=Reversible()` cannot undo what a full tensor of permittivity "
-                "couples, but the medium has entries beside the diagonal. Take "
+                "`adjoint=Reversible()` cannot undo the coupling by a full "
+                "permittivity tensor, but the medium has off-diagonal entries. Take "
                 "`adjoint=LinearTape()`."
             )
         factor = lax.stop_gradient(amplification(sim))
@@ -92,8 +92,8 @@ class Reversible(AbstractAdjoint):
             factor,
             factor <= LARGEST,
             "`adjoint=Reversible()` needs losses that amplify rounding at most "
-            f"{LARGEST:g} times on the way back (take `LinearTape()` instead): the "
-            "factor must be below it",
+            f"{LARGEST:g} times in the backward pass (take `LinearTape()` instead): "
+            "the factor must be below it",
         )
         return self
 
@@ -176,7 +176,7 @@ class _Course(AbstractCourse):
         state, tape = on_devices(run, program, rest(program), self.cuts)
         return state, (tape, state.fields)
 
-    def pulled(self, plan, draft, theta, kept, cotangent) -> Program:
+    def vjp(self, plan, draft, theta, kept, cotangent) -> Program:
         program = ready(draft)
         tape, last = kept
         fields, monitors = cotangent
@@ -219,7 +219,7 @@ class _Course(AbstractCourse):
         seen = jax.tree.map(lambda x: unpacked(x, self.dtype, kind), seen)
         undo = reversed_program(program)
         before = unstep(undo, planes_of(program), after, seen, lines, n)
-        made = changes(plan, noted(plan, before), noted(plan, after))
+        made = changes(plan, kept_cells(plan, before), kept_cells(plan, after))
         gather = partial(multiplied, made, None)
         lines = {name: lines[name] for name in plan.lines}
         cotangents = step_back(program, plan, gather, cotangents, lines, n)

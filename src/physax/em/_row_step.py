@@ -69,8 +69,8 @@ class OfRow(NamedTuple):
         """Returns the memory, of all rows, with that of this row changed."""
         places, changed = self.memory[name], {}
         for own, start in places:
-            # Each is read for itself alone: were one read to change the other, XLA
-            # would copy it. Where the row is not, what is read is put back.
+            # Each is read on its own: were one read to change the other, XLA would copy
+            # it. Where the row is not, what is read is put back.
             old = cut_row(psi[own], self.i - start)
             new = change(old)
             if len(places) > 1:

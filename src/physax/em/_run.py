@@ -31,7 +31,7 @@ from ._march import Decay, fallen, on_devices, watch_every
 from ._medium_checks import beyond_scalars
 from ._memory import state_bytes
 from ._monitors import AbstractSpectralMonitor
-from ._pole_blocks import STEPS, Late
+from ._pole_blocks import STEPS, BlockMemory
 from ._program import build_program
 from ._simulate import Result, check_layout, check_rule, finish, warn_of
 from ._simulation import Simulation, with_steps
@@ -40,7 +40,7 @@ from ._wavefront import leaps
 
 
 class RunResult(eqx.Module):
-    """What a driven run leaves.
+    """Outcome of a run driven from the host.
 
     Attributes:
         result: Monitors, fields and status, as from `simulate`.
@@ -203,9 +203,9 @@ def run(
 
     Args:
         sim: The simulation.
-        state: The state to go on from; at rest by default. Gone afterwards. A
+        state: The state to continue from; at rest by default. Gone afterwards. A
             checkpoint comes first.
-        start: The step that `state` is of.
+        start: The step of `state`.
         until: Stops early when the fields have decayed.
         layout: How the grid is cut over devices. A checkpoint may be resumed under
             another layout.
@@ -214,7 +214,7 @@ def run(
         progress: Whether and how to show progress.
         chunk: Steps between looks at the clock; chosen by the rate by default, but 200
             under a layout: there the devices' parts of a monitor are summed after each
-            chunk, and where that is decides over the last bits.
+            chunk, and where that happens decides the last bits.
         on_chunk: Called with step, state and `ChunkInfo` after each chunk.
         throw: Whether to raise if the run diverged.
 
@@ -279,10 +279,10 @@ def _check_start(start: int, state: State) -> None:
     """Refuses a first step that is elsewhere in a block than the state."""
     # On the host: an operation on a JAX array would be one more program to compile.
     done, memory = int(state.done), sum(state.poles.values(), ())
-    if any(isinstance(one, Late) for one in memory) and (start - done) % STEPS:
+    if any(isinstance(one, BlockMemory) for one in memory) and (start - done) % STEPS:
         raise ArgumentError(
-            f"`start` must be {done}, the step that `state` is of, or differ from it "
-            f"by a multiple of {STEPS}, as poles remember which of {STEPS} steps comes "
+            f"`start` must be {done}, the step of `state`, or differ from it by a "
+            f"multiple of {STEPS}, as poles remember which of {STEPS} steps comes "
             f"next, but is {start}."
         )
 

@@ -62,9 +62,9 @@ def _check_places(
         same = _holds_middle(here, there) or _holds_middle(there, here)
         if a.axis == b.axis and same and not modes:
             raise ArgumentError(
-                f"Ports {one!r} and {other!r} must not overlap as far as the middle of "
-                f"one, but take the samples {here} and {there}. Move one, or make "
-                "their `width` smaller."
+                f"Ports {one!r} and {other!r} must not overlap as far as the middle "
+                f"of either, but span the samples {here} and {there}. Move one, or "
+                "make their `width` smaller."
             )
     if traced((frequencies, sim.medium, sim.dt)):
         return
@@ -75,7 +75,7 @@ def _check_places(
 
 
 def _review_modes(result: Result, ports: Mapping[str, Port]) -> None:
-    """Refuses modes that do not travel, warns of cut ones, as far as they are known."""
+    """Refuses modes that do not propagate, warns of cut ones, when concrete."""
     for name, port in ports.items():
         found = result.monitors[f"port {name}"]
         if isinstance(found.square, jax.core.Tracer):
@@ -97,14 +97,14 @@ def _review_modes(result: Result, ports: Mapping[str, Port]) -> None:
         guided = np.asarray(found.guided)
         if np.any(guided & (rim > _RIM)):
             warn(
-                f"Port {name!r} is smaller than its mode: at its open ends, the outer "
-                f"twentieth on each side, lies {np.max(rim[guided]):.1e} of the power, "
-                f"but at most {_RIM:g} should. Widen `width`.",
+                f"Port {name!r} is smaller than its mode: {np.max(rim[guided]):.1e} "
+                f"of the power, more than {_RIM:g}, lies at its open ends, the outer "
+                "twentieth on each side. Widen `width`.",
             )
 
 
 def _review_directions(driven: str, seen: dict[str, ModeAmplitudes]) -> None:
-    """Warns of ports that seem to point out of the device, as far as they are known."""
+    """Warns of ports that seem to point out of the device, when concrete."""
     if traced(seen):
         return
     power = {
@@ -119,12 +119,12 @@ def _review_directions(driven: str, seen: dict[str, ModeAmplitudes]) -> None:
     ]
     if turned:
         warn(
-            f"Most of the power of port {driven!r} passes port {turned[0]!r} along its "
-            "`direction`, which should be the way into the device. Turn it round.",
+            f"Most of the power of port {driven!r} passes port {turned[0]!r} along "
+            "its `direction`, which should point into the device. Reverse it.",
         )
     elif np.all(sum(outward for _, outward in power.values()) < _NOTHING * given):
         warn(
-            f"Nothing of the power of port {driven!r} leaves any port. Does its "
+            f"None of the power of port {driven!r} leaves any port. Does its "
             "`direction` point into the device?",
         )
 
@@ -249,8 +249,8 @@ def _checked_inputs(
     for name in sim.monitors:
         if name in taken:
             raise ArgumentError(
-                f"`sim` must not have a monitor of the name {name!r}, which is taken "
-                "for a port. Choose another."
+                f"`sim` must not have a monitor named {name!r}, which is taken for a "
+                "port. Choose another."
             )
     return names
 
@@ -306,8 +306,8 @@ def s_parameters(
         wavelengths: In vacuum, in metres.
         inputs: Names of the ports to excite; all by default.
         pulse: Time dependence; by default a Gaussian that covers the wavelengths.
-        power: Of the source at the peak of the envelope in W/m, in 3-D in W. Needed in
-            a nonlinear medium, where the parameters depend on it; elsewhere it cancels.
+        power: Of the source at the peak of the envelope in W/m (W in 3-D). Needed in a
+            nonlinear medium, where the parameters depend on it; elsewhere it cancels.
         match_frequency_domain: Whether to shift the frequencies so that the numbers are
             those of a frequency-domain solver on the same cells.
         until: Stops each run when the fields have decayed.
@@ -321,15 +321,15 @@ def s_parameters(
         ArgumentError: If there are no ports, a name is unknown, a port has no room for
             its monitor, the simulation has sources, ports overlap as far as the middle
             of one (several modes at one place may), a port lies in a conductor, its
-            mode does not travel, or a nonlinear medium lacks a `power`.
+            mode does not propagate, or a nonlinear medium lacks a `power`.
     """
     inputs = _checked_inputs(sim, ports, inputs)
     if power is None:
         if sim.medium.nonlinearities:
             raise ArgumentError(
-                "`power` must be given in a nonlinear medium: S-parameters depend "
-                "on it there, but it is None. Give that of the pulse at its peak in "
-                "W/m, in 3-D in W."
+                "`power` must be given in a nonlinear medium: S-parameters depend on "
+                "it there, but it is None. Give the peak power of the pulse, in W/m "
+                "(in W in 3-D)."
             )
         power = 1.0
     waves = _as_wavelengths(wavelengths, sim.grid)

@@ -1,4 +1,4 @@
-"""Arranges the sums of a way back like what is differentiated."""
+"""Arranges the sums of a backward pass like what is differentiated."""
 
 from collections.abc import Sequence
 from functools import partial

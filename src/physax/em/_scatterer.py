@@ -20,12 +20,12 @@ def scatterer(
     mirror symmetries give all four columns.
 
     Args:
-        parameters: What a simulation gave. Every input must be an output too.
+        parameters: What a simulation gave. Every input must also be an output.
         symmetries: What each symmetry of the device swaps: port by port, ports that
             stay left out, as in `{"west": "east", "east": "west"}`.
 
     Returns:
-        The part; differentiable by the S-parameters.
+        The part; differentiable with respect to the S-parameters.
 
     Raises:
         ArgumentError: If a symmetry names other ports or does not permute them, or if a
@@ -39,12 +39,13 @@ def scatterer(
     for port in columns:
         if port not in ports:
             raise ArgumentError(
-                f"Each input must be an output too, of {ports}, but {port!r} is not."
+                f"Each input must also be one of the outputs {ports}, but {port!r} is "
+                "not."
             )
     for symmetry in symmetries:
         if sorted(symmetry) != sorted(symmetry.values()) or set(symmetry) - set(ports):
             raise ArgumentError(
-                f"Each of `symmetries` must permute ports, of {ports}, but one is "
+                f"Each of `symmetries` must permute the ports {ports}, but one is "
                 f"{dict(symmetry)}."
             )
     for _ in ports:
@@ -55,8 +56,8 @@ def scatterer(
                 columns.setdefault(image[port], column[:, jnp.array(origin)])
     if missing := [port for port in ports if port not in columns]:
         raise ArgumentError(
-            f"Each port must be driven, or be the image of one that is, but "
-            f"{', '.join(missing)} is not. Drive it by `s_parameters`, or give "
+            "Each port must be driven, or be the image of one that is, but "
+            f"{', '.join(missing)} is not. Drive it with `s_parameters`, or give "
             "`symmetries`."
         )
     values = jnp.stack([columns[port] for port in ports], axis=-1)

@@ -63,7 +63,7 @@ def scene(
     steps: int | None = None,
     averaging: Averaging = "volume",
 ) -> Simulation:
-    """Makes a simulation from shapes, with what is not given chosen from wavelengths.
+    """Makes a simulation from shapes, and chooses what is not given from wavelengths.
 
     The spacing is a twentieth of the shortest wavelength in the densest material;
     absorbing layers half the longest wavelength thick are added outside `size`; the
@@ -78,8 +78,8 @@ def scene(
         wavelengths: In vacuum, in metres: all that matter.
         centre: Middle of the scene in metres; the origin by default.
         background: What lies between the structures; vacuum by default.
-        boundaries: Faces; layers on all by default. Where a face is no layer the scene
-            ends there.
+        boundaries: Faces; layers on all by default. Where a face is not a layer the
+            scene ends there.
         sources: By name.
         monitors: By name.
         polarisation: In 2-D, `"Ez"` or `"Hz"`.
@@ -175,8 +175,8 @@ def _known(value: Any, name: str) -> np.ndarray:
     refuse_traced(
         value,
         name,
-        "The number of cells depends on it. Make the scene outside, and inside only "
-        "what lies in it: `em.rasterise(structures, sim.grid)`.",
+        "The number of cells depends on it. Make the scene outside, and only "
+        "rasterise inside: `em.rasterise(structures, sim.grid)`.",
     )
     host = np.asarray(value)
     if host.dtype.kind not in "iuf":

@@ -28,7 +28,7 @@ from ._stepper import Arrays
 
 
 class Result(eqx.Module):
-    """What a run leaves.
+    """Outcome of a run.
 
     Attributes:
         monitors: The result of each monitor, by name.
@@ -68,8 +68,8 @@ def simulate(
         Monitors, last fields and status.
 
     Raises:
-        ArgumentError: If an argument is of the wrong type, the adjoint cannot serve, or
-            the mode of a source is cut off.
+        ArgumentError: If an argument is of the wrong type, the adjoint does not support
+            it, or the mode of a source is cut off.
         MemoryLimitError: If the state does not fit into memory.
     """
     if adjoint is None:
@@ -91,20 +91,22 @@ def simulate(
 
 
 def check_types(sim: Any, adjoint: Any, until: Any) -> None:
-    """Refuses what is no simulation, adjoint or stop rule."""
+    """Checks the types of a simulation, an adjoint and a stop rule."""
     instance(sim, "sim", Simulation)
-    instance(adjoint, "adjoint", AbstractAdjoint, "Write `em.LinearTape()`, say.")
+    instance(
+        adjoint, "adjoint", AbstractAdjoint, "Write, for example, `em.LinearTape()`."
+    )
     check_rule(until)
 
 
 def check_rule(until: Any) -> None:
-    """Refuses what is no stop rule."""
+    """Checks the type of a stop rule."""
     if until is not None:
         instance(until, "until", Decay, "Write `Decay(1e-6)`.")
 
 
 def check_layout(layout: Any) -> None:
-    """Refuses what does not say how the grid is cut."""
+    """Checks the type of a layout."""
     if layout is not None:
         instance(
             layout, "layout", Layout, "Write `grid.Layout(runtime.mesh(2), x='x')`."
@@ -142,9 +144,10 @@ def _warn_if_diverged(result: Result) -> None:
         return
     if np.any(np.asarray(result.status) == int(Status.DIVERGED)):
         warn(
-            "The fields are not finite at the end of the run, and its results mean "
-            "nothing: `status` is `DIVERGED`. Is the time step stable in this medium, "
-            "does it amplify, and are all numbers finite? `run` stops where it begins.",
+            "The fields are not finite at the end of the run, and its results are "
+            "meaningless: `status` is `DIVERGED`. Is the time step stable in this "
+            "medium, does it amplify, and are all numbers finite? `run` stops when "
+            "this happens.",
         )
 
 
@@ -154,7 +157,7 @@ _ALIVE = 1e-6
 
 
 def warn_of(sim: Simulation, result: Result) -> None:
-    """Warns of fields that had not decayed, and of modes that are none.
+    """Warns of fields that had not decayed, and of modes that are not guided.
 
     Args:
         sim: The simulation.
@@ -181,8 +184,8 @@ def warn_of(sim: Simulation, result: Result) -> None:
     if alive:
         told.append(
             "The fields had not decayed when the run ended: "
-            f"{np.nanmax(residual):.1e} of the largest energy was left, so the spectra "
-            f"of {spectral} are cut off. Take more `steps`."
+            f"{np.nanmax(residual):.1e} of the largest energy was left, so the "
+            f"spectra of {spectral} are truncated. Take more `steps`."
         )
     if (alive or np.all(residual <= _ALIVE)) and (late := _late_pulse(sim)):
         name, band, end = late

@@ -39,7 +39,7 @@ from ._monitors import AbstractMonitor, FieldMonitor
 from ._plane_wave_checks import check_plane_waves
 from ._setup import Setup
 from ._sources import AbstractSource, Dipole
-from ._tilt import allowed, lonely
+from ._tilt import allowed, missing_neighbours
 from ._time_monitors import EnergyMonitor, TimeMonitor
 
 
@@ -197,7 +197,7 @@ class Simulation(eqx.Module):
 
 
 def _check_coordinates(sim: Simulation) -> None:
-    """Refuses what does not go with the coordinates."""
+    """Refuses what cylindrical coordinates do not support."""
     if sim.cylindrical is None:
         return
     if sim.polarisation is not None:
@@ -283,16 +283,16 @@ def _check_storage(precision: Precision, kind: str) -> None:
 
 
 def _check_nonlinear(sim: Simulation) -> None:
-    """Refuses what does not go with powers of the field."""
+    """Refuses what nonlinear media do not support."""
     _check_storage(sim.precision, "nonlinear")
     if sim.cylindrical is not None:
         raise ArgumentError(
-            "`medium` must be linear in cylindrical coordinates, because powers of the "
-            "field mix angular numbers, but has `nonlinearities`."
+            "`medium` must be linear in cylindrical coordinates, because powers of "
+            "the field mix values of m, but has `nonlinearities`."
         )
     if sim.complex_fields:
         raise ArgumentError(
-            "`boundaries` must not be `Bloch` around a nonlinear medium: its answer is "
+            "`boundaries` must not be `Bloch` around a nonlinear medium: it responds "
             "to the real field. Take `Periodic()`."
         )
 
@@ -302,7 +302,8 @@ def _check_tensors(sim: Simulation) -> None:
     names = sim.components.electric
     of = {name: at_component(sim.medium.permittivity, name) for name in names}
     for number, one in enumerate(sim.medium.off_diagonals):
-        for pair, alone in lonely(one, sim.grid.shape, sim.boundaries).items():
+        lacking = missing_neighbours(one, sim.grid.shape, sim.boundaries)
+        for pair, alone in lacking.items():
             entry = one.inverse[pair]
             if isinstance(entry, jax.core.Tracer):
                 continue
@@ -343,9 +344,9 @@ def _warn_of_metal_in_layers(
             warn(
                 f"Dispersion {number} should end before the absorbing layers, because "
                 "its permittivity is negative at some frequency: a `CPML` amplifies "
-                "waves whose power runs against their phase, as surface plasmons may "
-                "do, and the fields may grow. Leave a gap, or take an `Absorber`. A "
-                "glass may be given by its index in the band alone.",
+                "waves whose power flows against their phase, such as some surface "
+                "plasmons, and the fields may grow. Leave a gap, or take an "
+                "`Absorber`. A glass may be given by its index in the band alone.",
             )
 
 
@@ -372,7 +373,7 @@ def with_steps(sim: Simulation, steps: int) -> Simulation:
         A copy that shares all arrays.
 
     Raises:
-        ArgumentError: If `steps` is no such number, or above 2**30 - 1.
+        ArgumentError: If `steps` is not such a number, or above 2**30 - 1.
     """
     steps = _countable(steps, 0)
     copy = object.__new__(Simulation)

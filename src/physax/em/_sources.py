@@ -74,7 +74,7 @@ class Dipole(AbstractSource):
 
     Raises:
         ArgumentError: If the moment is complex, not finite or not one number, or if
-            `pulse` is no pulse.
+            `pulse` is not a pulse.
     """
 
     component: str = eqx.field(static=True)
@@ -261,17 +261,18 @@ class ModeSource(AbstractSource):
 
     Its profile is that of one frequency. At other frequencies the source excites a
     little of other modes, and some 1e-3 in amplitude of the backward wave: normalise by
-    the amplitude measured in the same run, as `s_parameters` does. Powers of the field
-    have no part in it: in a nonlinear port it is the mode of weak light.
+    the amplitude measured in the same run, as `s_parameters` does. Nonlinear terms are
+    left out: in a nonlinear port it is the mode of weak light.
 
     Attributes:
         port: Plane, line, direction and mode.
         pulse: The time dependence.
-        power: Time-averaged power at the peak of the envelope, in W/m, in 3-D in W.
+        power: Time-averaged power at the peak of the envelope, in W/m (W in 3-D).
         frequency: Frequency in Hz of the profile; that of the pulse if `None`.
 
     Raises:
-        ArgumentError: If `port` is no port, `pulse` no pulse, or a number out of range.
+        ArgumentError: If `port` is not a port, `pulse` not a pulse, or a number is out
+            of range.
     """
 
     port: Port = eqx.field(converter=as_port)

@@ -23,21 +23,21 @@ from ._monitors import AbstractSpectralMonitor
 from ._plane_wave import LineState
 from ._pole_blocks import (
     STEPS,
-    Late,
-    late_at_rest,
-    late_drive,
-    respond_late,
+    BlockMemory,
+    advance_blocks,
+    block_drive,
+    block_memory_at_rest,
     stacked,
 )
-from ._powers import bent, held
+from ._powers import fields_before, solve_nonlinear
 from ._program import Program
 from ._step import half_step
 from ._stepper import Arrays, Stepper, zero_psi
 from ._sweep import suits_sweep, sweep
-from ._tilt import bare, lean, unmoved
+from ._tilt import coupled_half_step, curl_only, zero_changes
 
 
-Poles = dict[str, tuple[Memory | Late, ...]]
+Poles = dict[str, tuple[Memory | BlockMemory, ...]]
 """What each response remembers."""
 
 Drives = dict[str, tuple[Array, ...]]
@@ -80,7 +80,7 @@ def rest(program: Program) -> State:
         monitors[name] = monitor.start(program.reads[name], program.setup, kind)
     peak = jnp.zeros((), wide)
     none = jnp.zeros((), jnp.int32)
-    start = late_at_rest if program.blocks else at_rest
+    start = block_memory_at_rest if program.blocks else at_rest
     poles = each_response(partial(start, dtype=dtype), program.responses)
     psi = zero_psi(stepper, dtype)
     return State(fields, psi, poles, lines, monitors, peak, none)
@@ -109,7 +109,7 @@ def advance(
     n: Int[Array, ""],
     *,
     taped: bool = False,
-    noted: bool = False,
+    keep_changes: bool = False,
     swept: bool = False,
 ) -> tuple[State, list[Arrays]]:
     """Advances a block by one step: H, then E, then the monitors.
@@ -119,7 +119,7 @@ def advance(
         state: The state before the step.
         n: Number of the step.
         taped: Whether the step will be differentiated in reverse mode.
-        noted: Whether the changes that tilts read are wanted.
+        keep_changes: Whether to return the changes that tilts read.
         swept: Whether both halves may go through `sweep` where that is faster; not in
             the forward run of a reverse mode.
 
@@ -133,11 +133,11 @@ def advance(
         fields, psi, lines, _ = carry
         now = fields, psi, lines, drives
         moved, changes = _move(program, k, *now, swept=swept)
-        return *moved, changes if noted else []
+        return *moved, changes if keep_changes else []
 
     blank = []
-    if noted:
-        blank = unmoved(program.tilts, program.stepper.block, state.fields)
+    if keep_changes:
+        blank = zero_changes(program.tilts, program.stepper.block, state.fields)
     carry = state.fields, state.psi, state.lines, blank
     if taped or not program.monitors or default_platform() != "cpu":
         carry = move(n, carry)
@@ -179,11 +179,11 @@ def _move(
     ):
         before = []
         if electric and program.powers:
-            fields, before = held(program.powers, block, fields)
+            fields, before = fields_before(program.powers, block, fields)
         own, old = stepper, fields
-        leans = electric and bool(program.tilts)
-        if leans:
-            own, fields = bare(stepper, fields)
+        coupled = electric and bool(program.tilts)
+        if coupled:
+            own, fields = curl_only(stepper, fields)
         if not swept:
             fields, psi = half_step(own, fields, psi, electric=electric)
         elif electric:
@@ -197,20 +197,20 @@ def _move(
                 lines[name], fields, axes, own.rows, block, electric=electric
             )
             lines[name] = line.advance(lines[name], clock, electric=electric)
-        if leans:
+        if coupled:
             names = stepper.components.electric
             curls = {name: fields[name] for name in names}
             fields = fields | {name: old[name] for name in names}
-            fields, changes = lean(program.tilts, stepper, fields, curls)
+            fields, changes = coupled_half_step(program.tilts, stepper, fields, curls)
         if electric and program.powers:
-            fields = bent(program.powers, stepper, fields, before)
+            fields = solve_nonlinear(program.powers, stepper, fields, before)
         fields, psi = lax.optimization_barrier((fields, psi))
     return (fields, psi, lines), changes
 
 
 def _drives(program: Program, poles: Poles, n: Int[Array, ""]) -> Drives:
     """Returns what poles add to the curls of step `n`."""
-    drive = partial(late_drive, turn=n % STEPS) if program.blocks else _drive
+    drive = partial(block_drive, turn=n % STEPS) if program.blocks else _drive
     return each_response(drive, program.responses, poles)
 
 
@@ -232,7 +232,7 @@ def _responded(
         }
 
     if program.blocks:
-        return respond_late(responses, poles, read, n % STEPS)
+        return advance_blocks(responses, poles, read, n % STEPS)
     return each_response(respond, responses, poles, read())
 
 

@@ -25,7 +25,7 @@ from ._visible import visible
 # Entries below this part of the largest are rounding.
 _NOISE = 1e-6
 # Those below this part of the diagonal do no harm beside poles.
-_ASKEW = 1e-2
+_OBLIQUE = 1e-2
 
 
 Tensor = list[list[Array]]
@@ -177,7 +177,7 @@ def polarised(
     values: Sequence[Array],
     grid: Grid,
     names: Sequence[str],
-    askew: Box | None = None,
+    off_diagonal_box: Box | None = None,
     excess: Sequence[Array] | None = None,
 ) -> tuple[dict[str, Array], tuple[OffDiagonal, ...], dict[str, Array]]:
     r"""Averages permittivities by what is continuous across interfaces.
@@ -196,16 +196,16 @@ def polarised(
             the axes, or a tensor.
         grid: The grid.
         names: Electric components.
-        askew: Where there may be entries beside the diagonal; found if `None`.
+        off_diagonal_box: Where there may be off-diagonal entries; found if `None`.
         excess: What poles add to each, where all of the permittivity is averaged.
 
     Returns:
-        The permittivity of each component without poles, what lies beside the diagonal,
-        and with `excess` what poles add to each component: nothing next to entries
-        beside the diagonal, which their currents do not meet in the right cells.
+        The permittivity of each component without poles, the off-diagonal entries, and
+        with `excess` what poles add to each component: nothing next to off-diagonal
+        entries, where their currents are not in the right cells.
 
     Raises:
-        ArgumentError: If an entry outside of `askew` is known.
+        ArgumentError: If an entry outside `off_diagonal_box` is known.
     """
     staggers = [
         tuple(0.5 if axis == name[1] else 0.0 for axis in grid.axes) for name in names
@@ -236,17 +236,17 @@ def polarised(
             found[name] = jnp.where(near, found[name], apart)
     if not pairs:
         return found, (), shares
-    if askew is None:
+    if off_diagonal_box is None:
         box, entries = _smallest(entries, grid.shape)
     else:
-        check_inside(box := as_box(askew), grid.shape, "`askew`")
+        check_inside(box := as_box(off_diagonal_box), grid.shape, "`off_diagonal_box`")
         entries = _confined(entries, box)
     if box is None:
         return found, (), shares
     cut = {pair: entry[cells_of(box)] for pair, entry in entries.items()}
     factor = allowed(OffDiagonal(box, cut), found)
-    beside = OffDiagonal(box, {pair: x * factor for pair, x in cut.items()})
-    return found, (beside,), shares
+    off_diagonal = OffDiagonal(box, {pair: x * factor for pair, x in cut.items()})
+    return found, (off_diagonal,), shares
 
 
 def _next_to(name: str, entries: dict[str, Array], permittivity: Array) -> Array:
@@ -256,7 +256,7 @@ def _next_to(name: str, entries: dict[str, Array], permittivity: Array) -> Array
         if name[1] in pair:
             there = jnp.abs(entry)
             there = jnp.maximum(there, jnp.roll(there, -1, AXES.index(name[1])))
-            near = near | (there * permittivity > _ASKEW)
+            near = near | (there * permittivity > _OBLIQUE)
     return near
 
 
@@ -272,8 +272,8 @@ def _confined(entries: dict[str, Array], box: Box) -> dict[str, Array]:
         out[pair] = check(
             entry,
             jnp.asarray(inside) | (entry == 0),
-            "`askew` must hold all entries beside the diagonal of the inverse "
-            "permittivity, and before them one more cell along each axis: an entry "
+            "`off_diagonal_box` must hold all off-diagonal entries of the inverse "
+            "permittivity, and one more cell before them along each axis: an entry "
             "outside must be 0",
         )
         # Of what is cut off, too.

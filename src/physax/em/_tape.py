@@ -1,4 +1,4 @@
-"""The linear tape: what a run keeps of each step for the way back."""
+"""The linear tape: what a run keeps of each step for the backward pass."""
 
 from collections.abc import Callable
 from functools import partial
@@ -42,7 +42,7 @@ def check_type(dtype: str | None, name: str) -> None:
 
 
 def check_every(every: int | None) -> None:
-    """Refuses a number of steps that is none."""
+    """Raises if a number of steps is not a positive integer."""
     if every is not None:
         whole(every, "every")
 
@@ -87,7 +87,7 @@ def unpacked(values: Array, dtype, wide) -> Array:
     return values.astype(wide)
 
 
-def noted(plan: Plan, fields: Arrays) -> dict[str, tuple[Array, ...]]:
+def kept_cells(plan: Plan, fields: Arrays) -> dict[str, tuple[Array, ...]]:
     """Returns the kept cells of some fields."""
     return {
         name: tuple(fields[name][cells_of(one.box)] for one in kept)
@@ -119,14 +119,14 @@ def recorded_step(program: Program, plan: Plan, dtype, carry, n):
     """
     state, before = carry
     lines = {name: state.lines[name] for name in plan.lines}
-    state, leant = advance(program, state, n, noted=bool(plan.tilts))
-    after = noted(plan, state.fields)
-    made = {**changes(plan, before, after), TILTS: leant}
+    state, diagonal_changes = advance(program, state, n, keep_changes=bool(plan.tilts))
+    after = kept_cells(plan, state.fields)
+    made = {**changes(plan, before, after), TILTS: diagonal_changes}
     rows = jax.tree.map(partial(packed, dtype=dtype), made)
     # The kept cells are read again: those that the record was made of would be copied.
     fields, rows = lax.optimization_barrier((state.fields, rows))
     state = eqx.tree_at(lambda s: s.fields, state, fields)
-    return (state, noted(plan, fields)), (rows, lines)
+    return (state, kept_cells(plan, fields)), (rows, lines)
 
 
 def taped_march(
@@ -185,7 +185,7 @@ def again(program: Program, plan: Plan, dtype, kept, n):
     fields, psi, poles, lines = kept
     zero = jnp.zeros(())
     state = State(fields, psi, poles, lines, {}, zero, jnp.zeros((), jnp.int32))
-    before = noted(plan, state.fields)
+    before = kept_cells(plan, state.fields)
     (state, _), made = recorded_step(blind, plan, dtype, (state, before), n)
     return restart((state, None)), made
 

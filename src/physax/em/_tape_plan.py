@@ -86,8 +86,8 @@ def build_plan(program: Program, moved: Program, adjoint: str) -> Plan:
     for what, tree in refused.items():
         if _any(tree):
             raise ArgumentError(
-                f"`adjoint={adjoint}` differentiates media and sources, but was "
-                f"asked for a derivative by {what}. {_REMEDY}"
+                f"`adjoint={adjoint}` differentiates media and sources, but was asked "
+                f"for a derivative with respect to {what}. {_REMEDY}"
             )
     for name, reads in program.reads.items():
         if any(read.component == "energy" for read in reads):

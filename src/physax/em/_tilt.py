@@ -19,12 +19,12 @@ from ._stepper import Arrays, Stepper
 
 
 class Tilt(eqx.Module):
-    """Entries beside the diagonal, made ready to step.
+    """The off-diagonal entries of a box, made ready to step.
 
     Attributes:
         box: Cells of the whole grid; all of them along the axes that devices cut.
         cells: Those of them that may have entries.
-        spans: For each axis whether the box has all its cells.
+        spans: For each axis whether the box spans all its cells.
         bounded: For each axis whether its first nodes have no entries at all.
         entries: By pair of axes, at the nodes of the box.
         weights: Permittivity of each electric component in the box, or one number.
@@ -74,11 +74,11 @@ def build_tilt(
     cells, more = to_wall(one.box, grid, stored)
     whole = tuple(n * p for n, p in zip(block.shape, block.parts, strict=True))
     box, pad = over_cuts(cells, block)
-    alone = lonely(one, grid, boundaries)
+    alone = missing_neighbours(one, grid, boundaries)
     coupled = partial(_coupled, cells, grid, boundaries)
     entries = {}
     for pair, given in one.inverse.items():
-        # What is known the simulation has refused.
+        # The simulation has refused concrete ones.
         given = jnp.where(alone[pair] & (given != 0), jnp.nan, given) * ~alone[pair]
         # All, as a step may leave out the nodes on a wall.
         given = jnp.where(jnp.isnan(given).any(), jnp.nan, given)
@@ -119,10 +119,10 @@ def _coupled(
     return keep
 
 
-def lonely(
+def missing_neighbours(
     one: OffDiagonal, grid: tuple[int, ...], boundaries: Boundaries
 ) -> dict[str, np.ndarray]:
-    """Returns for each pair which nodes of a box lack a neighbour, walls apart.
+    """Returns for each pair which nodes of a box lack a neighbour, except at walls.
 
     Args:
         one: The entries.
@@ -146,8 +146,8 @@ def with_weights(tilt: Tilt, inertias: Arrays, *, plain: bool) -> Tilt:
     return replace(tilt, weights=weights, plain=plain)
 
 
-def unmoved(tilts: tuple[Tilt, ...], block: Block, fields: Arrays) -> list[Arrays]:
-    """Returns changes of zero, like those that `lean` returns."""
+def zero_changes(tilts: tuple[Tilt, ...], block: Block, fields: Arrays) -> list[Arrays]:
+    """Returns changes of zero, like those that `coupled_half_step` returns."""
     return [
         {
             name: jnp.zeros_like(fields[name][cells_of(one.here(block))])
@@ -157,8 +157,8 @@ def unmoved(tilts: tuple[Tilt, ...], block: Block, fields: Arrays) -> list[Array
     ]
 
 
-def bare(stepper: Stepper, fields: Arrays) -> tuple[Stepper, Arrays]:
-    """Returns coefficients and fields whose electric half step gives the curls."""
+def curl_only(stepper: Stepper, fields: Arrays) -> tuple[Stepper, Arrays]:
+    """Returns coefficients and fields for an electric half step of the curls alone."""
     names = stepper.components.electric
     zeros = {name: jnp.zeros_like(fields[name]) for name in names}
     unit = Row(jnp.ones((), stepper.axes[0].electric.dtype), None).quotients()
@@ -166,17 +166,17 @@ def bare(stepper: Stepper, fields: Arrays) -> tuple[Stepper, Arrays]:
     return eqx.tree_at(lambda s: s.rows, stepper, rows), {**fields, **zeros}
 
 
-def lean(
+def coupled_half_step(
     tilts: tuple[Tilt, ...], stepper: Stepper, fields: Arrays, curls: Arrays
 ) -> tuple[Arrays, list[Arrays]]:
-    r"""Makes an electric half step, given all that drives it.
+    r"""Makes an electric half step with off-diagonal coupling, given the curls.
 
     With $r = C - 2 s E$ it is $E \gets E + (m + s)^{-1} r + w A^T \Xi A w r$, where
     $A$ averages to the nodes and $w = m / (m + s)$: with losses, too, the energy
     cannot grow.
 
     Args:
-        tilts: The entries beside the diagonal.
+        tilts: The off-diagonal entries.
         stepper: The coefficients.
         fields: Before the step.
         curls: What drives the electric fields, sources and layers included.
@@ -199,7 +199,7 @@ def lean(
             push[name] = rest if one.plain else _weight(one, name) * change[name]
         # XLA's CPU backend vectorises a kernel with the pads of one pair, not of two.
         whole, begun = size_of(where) == stepper.block.shape, set()
-        for name, pieces in beside(one, stepper.block, push):
+        for name, pieces in coupling_terms(one, stepper.block, push):
             fused = default_platform() != "cpu" or (whole and name not in begun)
             for cells, curl in pieces:
                 value = finished(one, stepper, name, cells, curl)
@@ -232,10 +232,10 @@ def _weight(tilt: Tilt, name: str) -> Array:
     return tilt.weights[name]
 
 
-def beside(
+def coupling_terms(
     tilt: Tilt, block: Block, pushes: Arrays
 ) -> list[tuple[str, list[tuple[Box, Array]]]]:
-    """Lists what `spread` of `gathered` adds, without neighbours by a faster formula.
+    """Returns what off-diagonal entries add, by a faster formula without neighbours.
 
     Args:
         tilt: The entries.
@@ -248,7 +248,7 @@ def beside(
     """
     axes, here = [AXES.index(name[1]) for name in tilt.names], tilt.here(block)
     if any((block.periodic[a] and tilt.spans[a]) or block.parts[a] > 1 for a in axes):
-        whole = spread(tilt, block, gathered(tilt, block, pushes))
+        whole = scatter_from_nodes(tilt, block, average_to_nodes(tilt, block, pushes))
         return [(name, [(here, value)]) for name, value in whole.items()]
     # Nodes on the wall, or at the low end of the box, have no entries. Where they are
     # left out along all axes, the pairs of a component have the same cells.
@@ -276,7 +276,7 @@ def beside(
 def _sums(
     entry: Array, push: Array, axis: int, other: int, low: int, high: int
 ) -> Array:
-    """Returns entries times sums of neighbours along `other`, of some cells."""
+    """Returns entries times sums of neighbours along `other`, for some cells."""
     entry, push = (
         lax.slice_in_dim(value, low, high, axis=axis) for value in (entry, push)
     )
@@ -286,21 +286,21 @@ def _sums(
     return near(entry, 1, cells) * both
 
 
-def weighed(tilt: Tilt, changes: Arrays) -> Arrays:
-    """Returns changes times the permittivity of their component."""
+def times_permittivity(tilt: Tilt, changes: Arrays) -> Arrays:
+    """Multiplies changes by the permittivity of their component."""
     return {name: _weight(tilt, name) * change for name, change in changes.items()}
 
 
-def gathered(tilt: Tilt, block: Block, pushes: Arrays) -> Arrays:
-    """Returns the means at the nodes, each along the axis of its component."""
+def average_to_nodes(tilt: Tilt, block: Block, pushes: Arrays) -> Arrays:
+    """Averages components to the nodes, each along its own axis."""
     return {
         name: neighbour_mean(tilt.spans, block, push, name, after=False)
         for name, push in pushes.items()
     }
 
 
-def spread(tilt: Tilt, block: Block, nodal: Arrays) -> Arrays:
-    """Multiplies by the entries, and averages back: the transpose of `gathered`."""
+def scatter_from_nodes(tilt: Tilt, block: Block, nodal: Arrays) -> Arrays:
+    """Multiplies by the entries and averages back to the components."""
     total: Arrays = {}
     for pair, entry in tilt.entries.items():
         for to, of in (pair, pair[::-1]):
@@ -342,8 +342,8 @@ def neighbour_mean(
 def mean_before(name: str, values: Array) -> Array:
     """Returns means at the nodes of a whole box, of samples of a component in it.
 
-    The first node has no entries, unless the box has all cells of a period. Along an
-    axis that the grid lacks all neighbours are alike.
+    The first node has no entries, unless the box spans a period. Along an axis that the
+    grid lacks all neighbours are alike.
     """
     axis = AXES.index(name[1])
     return (values + jnp.roll(values, 1, axis)) / 2 if axis < values.ndim else values
@@ -366,23 +366,23 @@ def stiffest(one: OffDiagonal, permittivities: Arrays) -> Arrays:
     for name, value in permittivities.items():
         near = [jnp.abs(v) for pair, v in one.inverse.items() if name[1] in pair]
         if near:
-            beside = mean_after(name, jnp.asarray(sum(near)))
-            found[name] = 1 / entries_in(value, one.box) + beside
+            coupling = mean_after(name, jnp.asarray(sum(near)))
+            found[name] = 1 / entries_in(value, one.box) + coupling
     return found
 
 
 def allowed(one: OffDiagonal, permittivities: Arrays) -> Array:
-    """Returns by what entries may be multiplied at most that the tensor stays positive.
+    """Returns the largest factor of the entries that keeps the tensor positive.
 
-    Along the diagonal counts the harmonic mean of both neighbours of a node: with it
-    the energy of any field is positive.
+    On the diagonal the harmonic mean of both neighbours of a node counts: with it the
+    energy of any field is positive.
 
     Args:
         one: The entries.
         permittivities: Of each electric component, of the whole grid or one number.
 
     Returns:
-        1 where they are sound, else less, for each node of the box.
+        For each node of the box, 1 where the tensor is positive, else less.
     """
     means = {}
     for name, value in permittivities.items():

@@ -1,4 +1,4 @@
-"""Cotangents on the way back through entries beside the diagonal of a medium."""
+"""Carries cotangents backward through the off-diagonal entries of a medium."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,9 +9,15 @@ from ._boxes import cells_of, common, meet
 from ._cotangents import Cotangents
 from ._program import Program
 from ._stepper import Arrays, Stepper
-from ._tape import noted
+from ._tape import kept_cells
 from ._tape_plan import Kept, Plan
-from ._tilt import Tilt, finished, gathered, spread, weighed
+from ._tilt import (
+    Tilt,
+    average_to_nodes,
+    finished,
+    scatter_from_nodes,
+    times_permittivity,
+)
 
 
 def tilts_back(
@@ -19,9 +25,9 @@ def tilts_back(
     stepper: Stepper,
     plan: Plan,
     carry: Cotangents,
-    leant: list[Arrays],
+    diagonal_changes: list[Arrays],
 ) -> tuple[Cotangents, list[tuple[Box, Arrays]]]:
-    r"""Carries cotangents back through what tilts drive.
+    r"""Carries cotangents backward through what tilts drive.
 
     A step by the diagonal alone changes the field by $\delta$; then follows
     $E \gets E + O \delta$. In the scale of the cotangents $O$ is its own transpose.
@@ -31,7 +37,7 @@ def tilts_back(
         stepper: Its coefficients, on the block that is mirrored.
         plan: What is differentiated.
         carry: The cotangents after the step.
-        leant: The changes by the diagonal alone, if the plan wants them.
+        diagonal_changes: The changes by the diagonal alone, if the plan needs them.
 
     Returns:
         The cotangents of what the diagonal gave; and boxes with what is to be taken
@@ -42,17 +48,24 @@ def tilts_back(
     for i, one in enumerate(program.tilts):
         where = one.here(stepper.block)
         own = {name: fields[name][cells_of(where)] for name in one.names}
-        nodal = gathered(one, stepper.block, weighed(one, own))
-        back = spread(one, stepper.block, nodal)
+        nodal = average_to_nodes(one, stepper.block, times_permittivity(one, own))
+        back = scatter_from_nodes(one, stepper.block, nodal)
         more = _finished(one, stepper, back)
         if plan.tilts:
             block = program.stepper.block
-            averaged = gathered(one, block, weighed(one, leant[i]))
-            curls = spread(one, block, averaged)
+            averaged = average_to_nodes(
+                one, block, times_permittivity(one, diagonal_changes[i])
+            )
+            curls = scatter_from_nodes(one, block, averaged)
             ahead = _finished(one, program.stepper, curls)
             sums.append(
                 _added(
-                    carry.tilts[i], one, nodal, averaged, (own, leant[i]), (back, curls)
+                    carry.tilts[i],
+                    one,
+                    nodal,
+                    averaged,
+                    (own, diagonal_changes[i]),
+                    (back, curls),
                 )
             )
             for name in one.names:
@@ -65,7 +78,7 @@ def tilts_back(
     carry = eqx.tree_at(
         lambda c: (c.fields, c.rows, c.tilts), carry, (fields, rows, tuple(sums))
     )
-    seen = noted(plan, {name: fields[name] for name in carry.seen})
+    seen = kept_cells(plan, {name: fields[name] for name in carry.seen})
     return eqx.tree_at(lambda c: c.seen, carry, seen), taken
 
 

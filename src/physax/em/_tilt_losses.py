@@ -1,4 +1,4 @@
-"""Tensors with losses or poles: what makes a run of both one of second order."""
+"""Corrections that keep full tensors with losses or poles of second order."""
 
 from dataclasses import replace
 
@@ -13,15 +13,15 @@ from ._stepper import Arrays
 from ._tilt import Tilt, mean_after, mean_before
 
 
-def eased(
+def corrected_for_losses(
     tilts: tuple[Tilt, ...],
     rows: dict[str, Row],
     responses: dict[str, tuple[Response, ...]],
     size: tuple[int, ...],
 ) -> list[tuple[Tilt, Arrays]]:
-    r"""Changes what `lean` steps so that it meets losses within tensors.
+    r"""Corrects the entries and the inertia that are stepped for losses in tensors.
 
-    A step wants $K = (Y^{-1} + t)^{-1}$ with the inverse permittivity
+    A step needs $K = (Y^{-1} + t)^{-1}$ with the inverse permittivity
     $Y = 1 / m + \Xi$ and what losses and poles add, $t$. Made of the diagonal and of
     $\Xi$ one after the other it is $1 / (m + t) + w \Xi w$ with $w = m / (m + t)$,
     which lacks $\Xi t \Xi$: an error of first order in the time step. Other $m$ and
@@ -32,19 +32,19 @@ def eased(
     Nothing cancels, whatever $t$ is.
 
     Args:
-        tilts: The entries beside the diagonal; the permittivity is positive with them.
+        tilts: The off-diagonal entries; the permittivity is positive with them.
         rows: The rows of the whole grid.
         responses: The poles of each component.
         size: Samples of the whole grid along each axis.
 
     Returns:
-        For each tilt the one to step, and the inertia in its cells by component: none
-        where there are neither losses nor poles.
+        For each tilt the one to step, and the inertia in its cells by component (empty
+        where there are neither losses nor poles).
     """
-    return [_eased(one, rows, responses, size) for one in tilts]
+    return [_corrected(one, rows, responses, size) for one in tilts]
 
 
-def _eased(
+def _corrected(
     tilt: Tilt,
     rows: dict[str, Row],
     responses: dict[str, tuple[Response, ...]],

@@ -47,7 +47,7 @@ class TriangleMesh(AbstractShape):
 
     Attributes:
         vertices: Positions (x, y, z) in metres.
-        triangles: For each triangle the numbers of its vertices, counterclockwise as
+        triangles: For each triangle the indices of its vertices, counterclockwise as
             seen from outside.
         parts: Into how many parts each cell is divided along each axis.
 
@@ -67,7 +67,7 @@ class TriangleMesh(AbstractShape):
         least, most = int(self.triangles.min()), int(self.triangles.max())
         if least < 0 or most >= count:
             raise ArgumentError(
-                f"`triangles` must hold numbers of the {count} vertices, from 0, but "
+                f"`triangles` must hold indices of the {count} vertices, from 0, but "
                 f"has {least if least < 0 else most}."
             )
         _check_closed(self.triangles, count)
@@ -138,9 +138,9 @@ def _check_closed(triangles: np.ndarray, count: int):
     if bad.size:
         one, other = divmod(int(bad[0]), count)
         raise ArgumentError(
-            "`triangles` must close a solid, each edge shared by two that run along it "
-            f"in opposite ways, but {bad.size} are not, the first from vertex {one} to "
-            f"{other}. Mend the surface."
+            "`triangles` must close a solid, each edge shared by two that run along "
+            f"it in opposite directions, but {bad.size} edges are not, the first from "
+            f"vertex {one} to {other}. Repair the surface."
         )
 
 

@@ -36,7 +36,7 @@ def animate(
         part: As in `field`.
         plane: As in `field`.
         outline: As in `field`.
-        every: Takes each so many snapshots only.
+        every: Draws only one in so many snapshots.
         frames_per_second: Speed.
         dpi: Resolution in pixels per inch; the picture is 6.4 inches wide.
 
@@ -44,8 +44,8 @@ def animate(
         The file.
 
     Raises:
-        ArgumentError: If the suffix is another, ffmpeg is needed and not there, the
-            samples lie on no area, or an argument is out of range.
+        ArgumentError: If the suffix is another, ffmpeg is needed and not found, the
+            samples do not lie on an area, or an argument is out of range.
     """
     path = Path(path)
     if every < 1 or frames_per_second < 1:

@@ -21,7 +21,7 @@ def cross_section_mode(
     Args:
         modes: From `cross_section_modes`.
         index: Which mode, counted from 0.
-        component: `"Ex"` to `"Hz"`; the larger of Ex and Ey if `None`. Of Ez and Hz,
+        component: `"Ex"` to `"Hz"`; the larger of Ex and Ey if `None`. For Ez and Hz,
             which are a quarter of a period late, the imaginary part is drawn.
         axes: Where to draw; a new figure if `None`.
 

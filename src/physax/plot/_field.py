@@ -178,7 +178,7 @@ def samples_of(fields, component: str | None, index: int) -> Samples:
     del component, index
     raise ArgumentError(
         "`fields` must be `SpectralFields`, a `TimeSeries` or a `Field`, but is "
-        f"{kind_of(fields)} Of a `Result` take one of `monitors`."
+        f"{kind_of(fields)} From a `Result`, pass one of `monitors`."
     )
 
 
@@ -213,7 +213,7 @@ def _(fields: Field, component: str | None, index: int) -> Samples:
     if values.ndim != fields.grid.ndim:
         raise ArgumentError(
             "`fields` must have no axes before those of its grid, but has shape "
-            f"{values.shape}. Take one entry of it."
+            f"{values.shape}. Pass one entry of it."
         )
     points = [np.asarray(p) for p in fields.coordinates()]
     return Samples(values, points, "field", "", "")

@@ -16,7 +16,7 @@ _BOX = 0.36, 1.9
 def graph(graph: Graph, *, axes: Axes | None = None) -> Axes:
     """Draws a graph from its inputs on top to its outputs at the bottom.
 
-    A node stands below all that it reads. Wires carry their shapes, as far as they are
+    A node lies below all that it reads. Wires carry their shapes, where these are
     known. `figure.savefig("graph.svg")` makes a file of it.
 
     Args:

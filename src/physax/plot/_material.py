@@ -22,12 +22,12 @@ def material(
 ) -> Axes:
     """Draws the index n and the extinction coefficient k of a material.
 
-    Of a fit it draws the table as dots beside the curves. A material without losses has
-    no curve of k.
+    For a fit it draws the table as dots beside the curves. A material without losses
+    has no curve of k.
 
     Args:
         shown: The material, or a fit to a table.
-        wavelengths: Where, in metres; of a fit by default those of its table.
+        wavelengths: Where, in metres; for a fit by default those of its table.
         label: Name of the curves in the legend.
         axes: Where to draw, also for a second material; a new figure if `None`.
 
@@ -35,7 +35,7 @@ def material(
         The axes.
 
     Raises:
-        ArgumentError: If wavelengths are missing, not positive, or no list.
+        ArgumentError: If wavelengths are missing, not positive, or not a list.
     """
     fit = shown if isinstance(shown, MaterialFit) else None
     if wavelengths is None:

@@ -19,7 +19,7 @@ def movie_writer(path: Path, rate: int) -> AbstractMovieWriter:
         The writer.
 
     Raises:
-        ArgumentError: If the suffix is another, or ffmpeg is needed and not there.
+        ArgumentError: If the suffix is another, or ffmpeg is needed and not found.
     """
     suffix = path.suffix.lower()
     if suffix == ".gif":
@@ -31,7 +31,7 @@ def movie_writer(path: Path, rate: int) -> AbstractMovieWriter:
     if not FFMpegWriter.isAvailable():
         raise ArgumentError(
             f"`path` must end in '.gif', but is {os.fspath(path)!r}: MP4 needs the "
-            "program ffmpeg, which is not there. Install it: `apt install "
-            "ffmpeg`, or `conda install ffmpeg`."
+            "program ffmpeg, which was not found. Install it: `apt install ffmpeg`, "
+            "or `conda install ffmpeg`."
         )
     return FFMpegWriter(fps=rate)

@@ -17,7 +17,7 @@ def quality(report: QualityReport) -> Figure:
         report: From `xpcs.check_quality`.
 
     Returns:
-        A new figure. Objections stand below the panels.
+        A new figure. Warnings are listed below the panels.
 
     Raises:
         ArgumentError: If `report` is something else.
@@ -45,7 +45,7 @@ def quality(report: QualityReport) -> Figure:
     d.set_xlabel("frame")
     count = len(report.dead_frames)
     d.set_title(f"{count} dead of {report.dead.size} frames", fontsize="medium")
-    found = report.warnings or ("Nothing to object to.",)
+    found = report.warnings or ("No problems found.",)
     figure.supxlabel("\n".join(found), fontsize="x-small", wrap=True)
     return figure
 

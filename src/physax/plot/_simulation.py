@@ -55,7 +55,7 @@ def simulation(
     Raises:
         ArgumentError: If the plane or the component does not exist.
     """
-    instance(sim, "sim", Simulation, "Of a result `plot.field` draws the field.")
+    instance(sim, "sim", Simulation, "For the fields of a result, use `plot.field`.")
     if sim.grid.ndim == 1:
         if plane is not None:
             raise ArgumentError(f"`plane` must be None in 1-D, but is {plane}.")

@@ -28,9 +28,9 @@ def spectrum(
 ) -> Axes:
     """Draws a spectrum over wavelength.
 
-    Of a flux it draws the spectral energy, of mode amplitudes the squared moduli of the
-    waves along and against the port, of a force its parts along the axes, of an
-    emission the Purcell factor, of fields the largest modulus of each component.
+    For a flux it draws the spectral energy, for mode amplitudes the squared moduli of
+    the waves along and against the port, for a force its parts along the axes, for an
+    emission the Purcell factor, for fields the largest modulus of each component.
 
     Args:
         result: The result of a monitor.
@@ -85,8 +85,8 @@ def _curves(result) -> tuple[dict[str, np.ndarray], str]:
     """Returns curves by name, and the label of their axis."""
     raise ArgumentError(
         "`result` must be `SpectralFlux`, `ModeAmplitudes`, `SpectralForce`, "
-        f"`Emission` or `SpectralFields`, but is {kind_of(result)} Of a `Result` take "
-        "one of `monitors`."
+        f"`Emission` or `SpectralFields`, but is {kind_of(result)} From a `Result`, "
+        "pass one of `monitors`."
     )
 
 

@@ -17,7 +17,7 @@ def time_series(
 ) -> Axes:
     """Draws fields at a point, or the energy in the grid, over time.
 
-    Of a region with several samples the largest modulus is drawn. Energy has a
+    For a region with several samples the largest modulus is drawn. Energy has a
     logarithmic axis, on which a decay is straight.
 
     Args:
@@ -36,7 +36,7 @@ def time_series(
     if not isinstance(series, TimeSeries):
         raise ArgumentError(
             "`series` must be a `TimeSeries` or an `EnergySeries`, but is "
-            f"{kind_of(series)} Of a `Result` take one of `monitors`."
+            f"{kind_of(series)} From a `Result`, pass one of `monitors`."
         )
     names = tuple(series.values)
     if component is not None:

@@ -27,8 +27,8 @@ def animate_tracks(
 ) -> Path:
     """Writes particles that move, with a tail of where they were, as GIF or MP4.
 
-    What is waiting for its release is not drawn, what has ended turns to the colour of
-    its status.
+    What is waiting for its release is not drawn, what has ended takes the colour of its
+    status.
 
     Args:
         tracks: The tracks; of three dimensions the first two are drawn.
@@ -37,7 +37,7 @@ def animate_tracks(
         west: The smallest longitude of the map.
         land: What to draw as land.
         tail: Recorded times that the tail goes back; 0 for none.
-        every: Takes each so many recorded times only.
+        every: Draws only one in so many recorded times.
         frames_per_second: Speed.
         dpi: Resolution in pixels per inch; the picture is 6.4 inches wide.
 
@@ -45,7 +45,7 @@ def animate_tracks(
         The file.
 
     Raises:
-        ArgumentError: If the suffix is another, ffmpeg is needed and not there, or an
+        ArgumentError: If the suffix is another, ffmpeg is needed and not found, or an
             argument is out of range.
     """
     path = Path(path)

@@ -117,7 +117,7 @@ def _checked(values, counts: list[int], name: str) -> np.ndarray:
     shown = np.asarray(values, float)
     if shown.shape != tuple(counts) or len(counts) != 2:
         raise ArgumentError(
-            f"`values` must have two axes that fit to `{name}`, {tuple(counts)}, but "
+            f"`values` must have two axes that match `{name}`, {tuple(counts)}, but "
             f"have shape {shown.shape}."
         )
     return shown

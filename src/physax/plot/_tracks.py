@@ -37,8 +37,8 @@ def tracks(
 ) -> Axes:
     """Draws where particles went, and where they are at the end as dots.
 
-    There are no coastlines but those of `land`, such as that of a field read from a
-    file: nothing is fetched.
+    The only coastlines are those of `land`, such as that of a field read from a file:
+    nothing is fetched.
 
     Args:
         tracks: The tracks; of three dimensions the first two are drawn.
@@ -47,7 +47,7 @@ def tracks(
         west: The smallest longitude of the map; 0 for those from 0 to 360.
         land: What to draw as land.
         label: Of the colours, with the unit; the name of the variable if `None`.
-        most: Of more particles than this, evenly picked ones are drawn.
+        most: If there are more particles than this, evenly picked ones are drawn.
         axes: Where to draw; a new figure if `None`.
 
     Returns:

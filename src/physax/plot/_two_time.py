@@ -34,8 +34,8 @@ def two_time(
 ) -> Axes:
     """Draws a two-time map as an image.
 
-    Of a `TwoTime` the diagonal, which holds the peak of the shot noise, is shown as the
-    mean of its neighbours, and what the mask leaves out is grey.
+    For a `TwoTime` the diagonal, which holds the peak of the shot noise, is shown as
+    the mean of its neighbours, and what the mask leaves out is grey.
 
     Args:
         data: The maps, or one map.
@@ -61,8 +61,8 @@ def two_time(
         at = None if times is None else np.asarray(times, float)
     if values.ndim != 2 or values.shape[0] != values.shape[1] or not values.size:
         raise ArgumentError(
-            f"`data` must be a square map, but has shape {values.shape}. Give one map "
-            "of several."
+            f"`data` must be a square map, but has shape {values.shape}. Pass one map "
+            "at a time."
         )
     axes = new_axes(axes, aspect=_SQUARE)
     image = _draw_map(axes, values, at, limits or _limits(values), "viridis")

@@ -1,4 +1,4 @@
-"""The way back: cotangents step by step."""
+"""The backward pass: cotangents step by step."""
 
 from collections.abc import Callable
 from functools import partial
@@ -22,7 +22,7 @@ from ._cotangents import (
 from ._injection import read_row
 from ._program import Program
 from ._stepper import Arrays, Stepper
-from ._tape import TILTS, again, noted, unpacked
+from ._tape import TILTS, again, kept_cells, unpacked
 from ._tape_plan import Plan
 from ._tilt_back import tilts_back
 from ._transpose import transposed_half_step
@@ -33,7 +33,7 @@ Gather = Callable[[dict, dict, Int[Array, ""]], dict]
 
 
 def _none_asked(name: str, at: int) -> Array:
-    raise AssertionError(f"nobody keeps the field of {name} in box {at}")
+    raise AssertionError(f"the field of {name} in box {at} is not kept")
 
 
 def step_back(
@@ -45,7 +45,7 @@ def step_back(
     n: Int[Array, ""],
     window: Callable[[Array], Array] | None = None,
     before: Before = _none_asked,
-    leant: list[Arrays] | None = None,
+    diagonal_changes: list[Arrays] | None = None,
 ) -> Cotangents:
     """Carries cotangents back through one step, and through the reading of E before.
 
@@ -61,18 +61,20 @@ def step_back(
         n: Number of the step.
         window: A factor of the monitors' cotangents, by number of the step.
         before: The kept fields before the step; for poles that are differentiated.
-        leant: The changes that tilts read, where the plan wants them.
+        diagonal_changes: The changes that tilts read, where the plan needs them.
 
     Returns:
         The cotangents before it.
     """
 
     def move(k, carry):
-        return _move_back(program, plan, gather, before, leant or [], lines, carry, k)
+        return _move_back(
+            program, plan, gather, before, diagonal_changes or [], lines, carry, k
+        )
 
     # A loop of one turn, for the reason that `step` gives.
     carry = lax.fori_loop(n, n + 1, move, carry)
-    # After step 0 nobody reads the fields any more: the step before it does no harm.
+    # After step 0 nothing reads the fields any more: the step before it does no harm.
     return enter_back(program, plan, carry, n - 1, window)
 
 
@@ -81,7 +83,7 @@ def _move_back(
     plan: Plan,
     gather: Gather,
     before: Before,
-    leant: list[Arrays],
+    diagonal_changes: list[Arrays],
     lines: dict,
     carry: Cotangents,
     n,
@@ -102,7 +104,7 @@ def _move_back(
             carry = _read_back(program, stepper, carry, carry.samples)
         taken = []
         if electric and program.tilts:
-            carry, taken = tilts_back(program, stepper, plan, carry, leant)
+            carry, taken = tilts_back(program, stepper, plan, carry, diagonal_changes)
         sums = gather(carry.rows, _kept_cells(plan, carry, names), n)
         carry = eqx.tree_at(lambda c: c.rows, carry, sums)
         carry = currents_back(program, plan, carry, clock, electric=electric)
@@ -163,10 +165,10 @@ def enter_back(
         here = eqx.tree_at(lambda c: c.fields, carry, fields)
         return _read_back(program, stepper, here, now).fields
 
-    # Else the kept cells would be read from the fields before, and these copied.
+    # Otherwise the kept cells would be read from the old fields, and these copied.
     fields = stepper.block.once(read, carry.fields)
     carry = eqx.tree_at(lambda c: c.fields, carry, fields)
-    seen = noted(plan, {name: carry.fields[name] for name in carry.seen})
+    seen = kept_cells(plan, {name: carry.fields[name] for name in carry.seen})
     return eqx.tree_at(lambda c: c.seen, carry, seen)
 
 
@@ -188,7 +190,7 @@ def _read_back(
 
 def _kept_cells(plan: Plan, carry: Cotangents, names) -> dict[str, tuple[Array, ...]]:
     """Returns the cotangents of the kept cells of some components."""
-    found = {**noted(plan, {n: carry.fields[n] for n in names}), **carry.seen}
+    found = {**kept_cells(plan, {n: carry.fields[n] for n in names}), **carry.seen}
     return {name: found[name] for name in names if name in plan.rows}
 
 
@@ -243,9 +245,18 @@ def back_march(
             return (total - change) / 2
 
         kind = jnp.dtype(program.dtype)
-        leant = jax.tree.map(lambda x: unpacked(x, dtype, kind), records[TILTS])
+        diagonal_changes = jax.tree.map(
+            lambda x: unpacked(x, dtype, kind), records[TILTS]
+        )
         return step_back(
-            program, plan, gather, carry, lines, n, before=before, leant=leant
+            program,
+            plan,
+            gather,
+            carry,
+            lines,
+            n,
+            before=before,
+            diagonal_changes=diagonal_changes,
         )
 
     remake = partial(again, program, plan, dtype) if replay else None
