@@ -173,7 +173,7 @@ class LeastSquares(AbstractProblem):
         used = used if mask is None else used & mask
         used = used if weights is None else used & (weights != 0)
         if mask is not None or weights is not None:
-            data = _safe(data, used)
+            data = safe_points(data, used)
 
         def residuals(vector):
             return _as_rows(
@@ -232,22 +232,28 @@ class LeastSquares(AbstractProblem):
 
     def cost(self, vector):
         data, weights, mask = self.data
-        if mask is not None:
-            data = _safe(data, mask)
         parameters = self.parameters.tree(vector)
         points = jax.tree.leaves(data)[0].shape[0]
-        values = _as_rows(self.residual(parameters, data), points)
-        each = values.size // points
-        if mask is not None:
-            values = jnp.where(jnp.repeat(mask, each), values, 0)
-        scale = self.loss.scale
-        losses = scale**2 * self.loss.rho((values / scale) ** 2)
+        used = jnp.ones(points, bool)
         if weights is not None:
-            losses = losses * jnp.repeat(weights, each)
-        total = jnp.sum(losses)
+            # Where a point has a loss, this is the derivative by its weight, also of 0.
+            sound = jax.lax.stop_gradient(self._losses(parameters, data, used))
+            used = jnp.isfinite(sound) | (weights != 0)
+        used = used if mask is None else used & mask
+        if mask is not None or weights is not None:
+            data = safe_points(data, used)
+        losses = self._losses(parameters, data, used)
+        total = jnp.sum(losses if weights is None else losses * weights)
         if self.penalty is not None:
             total = total + jnp.sum(self.penalty(parameters) ** 2)
         return total
+
+    def _losses(self, parameters, data, used):
+        """Returns the loss of each point that is used."""
+        values = _as_rows(self.residual(parameters, data), used.size)
+        values = jnp.where(used[:, None], values.reshape(used.size, -1), 0)
+        scale = self.loss.scale
+        return scale**2 * jnp.sum(self.loss.rho((values / scale) ** 2), axis=1)
 
 
 def _checked_weights(weights):
@@ -264,10 +270,14 @@ def _checked_weights(weights):
     return weights
 
 
-def _safe(data: PyTree, used: Bool[Array, " points"]) -> PyTree:
+def safe_points(data: PyTree, used: Bool[Array, " points"]) -> PyTree:
     """Puts a point that counts in place of those that do not.
 
     What these give is not used, but the derivative of it would be NaN if they are.
+
+    Args:
+        data: Arrays whose first axis is the points.
+        used: Which points count.
     """
     place = jnp.argmax(used)
 

@@ -22,7 +22,7 @@ from ._eliminate import (
     separate,
 )
 from ._parameters import Parameters, Tie
-from ._problems import AbstractProblem, as_absolute_sigma
+from ._problems import AbstractProblem, as_absolute_sigma, safe_points
 from ._sums import Columns
 
 
@@ -239,7 +239,7 @@ class Separable(AbstractSeparable):
         self.linear_names = self.mixing.coefficients(names)
         self.low, self.high = linear_limits(linear_bounds, len(names), width)
         self.coefficients = None
-        self.centre = jnp.asarray(_first_value(observed) if offset else 0.0)
+        self.centre = jnp.asarray(first_used(observed, mask) if offset else 0.0)
         if self.mixing.ones is None:
             self.centre = jnp.zeros_like(self.centre)
         self.absolute_sigma = absolute_sigma
@@ -247,16 +247,9 @@ class Separable(AbstractSeparable):
     def columns(
         self, vector: Float[Array, " m"], batch: PyTree, used: Bool[Array, " points"]
     ) -> Columns:
-        data, observed, sigma, mask = batch
+        _, observed, _, _ = batch
         moving = vector[-self.parts.free :]
-
-        def functions(moving):
-            values = self.basis(self.parameters.tree(moving), data)
-            return values.reshape(*observed.shape, self.parts.varying)
-
-        keep = used.reshape(-1, *[1] * (observed.ndim - 1))
-        keep = keep & (jnp.ones_like(observed, bool) if mask is None else mask)
-        weight = keep if sigma is None else jnp.where(keep, 1 / sigma, 0)
+        functions, keep, weight = self._counting(batch, used)
         values, push = jax.linearize(functions, moving)
         slopes = jax.vmap(push, out_axes=-1)(jnp.eye(moving.size, dtype=moving.dtype))
         columns = [values]
@@ -273,25 +266,46 @@ class Separable(AbstractSeparable):
             jnp.swapaxes(rows, 1, 2), jnp.zeros((), vector.dtype), jnp.sum(keep)
         )
 
+    def _counting(self, batch, used):
+        """Returns the functions of the parameters, which values count, and weights."""
+        data, observed, sigma, mask = batch
+        keep = used.reshape(-1, *[1] * (observed.ndim - 1))
+        keep = keep & (jnp.ones_like(observed, bool) if mask is None else mask)
+        if mask is not None:
+            data = safe_points(data, keep.reshape(used.size, -1).any(axis=1))
+        weight = jnp.where(keep, 1.0 if sigma is None else 1 / sigma, 0)
+
+        def functions(moving):
+            values = self.basis(self.parameters.tree(moving), data)
+            return values.reshape(*observed.shape, self.parts.varying)
+
+        return functions, keep, weight
+
     def residuals_each(self):
         return math.prod(self.data[1].shape[1:])
 
     def cost(self, vector):
-        data, observed, sigma, mask = self.data
+        _, observed, _, _ = self.data
         given, moving = self.divided(vector)
-        functions = self.basis(self.parameters.tree(moving), data)
-        functions = functions.reshape(*observed.shape, self.parts.varying)
-        weight = jnp.ones(observed.shape) if sigma is None else 1 / sigma
-        weight = jnp.broadcast_to(weight, observed.shape)
-        weight = weight if mask is None else jnp.where(mask, weight, 0)
+        used = jnp.ones(len(observed), bool)
+        functions, _, weight = self._counting(self.data, used)
         parts, mixing = self.parts, self.mixing
-        return projected_cost(functions, observed, weight, parts, mixing, given)
+        return projected_cost(functions(moving), observed, weight, parts, mixing, given)
 
 
 def projected_cost(
     functions, observed, weight, parts: Parts, mixing: Mixing, given=None
 ):
-    """Returns the sum of squares at given linear coefficients, or at the best ones."""
+    """Returns the sum of squares at given linear coefficients, or at the best ones.
+
+    Args:
+        functions: Values of the functions, which are the last axis.
+        observed: What was observed.
+        weight: One over the standard deviations; what has 0 does not count.
+        parts: What the columns are.
+        mixing: How groups share coefficients.
+        given: The linear coefficients; None for the best ones.
+    """
     if parts.offset:
         one = jnp.ones((*observed.shape, 1), functions.dtype)
         functions = jnp.concatenate([functions, one], axis=-1)
@@ -301,7 +315,8 @@ def projected_cost(
         observed, weight = jnp.moveaxis(observed, 1, 0), jnp.moveaxis(weight, 1, 0)
     weight = jnp.where(jnp.isfinite(weight), weight, 0).reshape(groups, -1)
     values = jnp.where(weight > 0, observed.reshape(groups, -1), 0) * weight
-    functions = functions.reshape(groups, values.shape[1], -1) * weight[..., None]
+    functions = functions.reshape(groups, values.shape[1], -1)
+    functions = jnp.where(weight[..., None] > 0, functions, 0) * weight[..., None]
     columns = einsum("gpa,gc->gpac", functions, mixing.rows)
     columns = columns.reshape(values.size, -1)
     values = values.reshape(-1)
@@ -347,6 +362,35 @@ def _as_leaves(sigma, mask, observed):
     return sigma, mask
 
 
-def _first_value(observed) -> Float[Array, ""]:
-    # Any constant near the data will do; the fit does not depend on which.
-    return jax.lax.stop_gradient(jnp.ravel(jnp.asarray(observed[:1]))[0])
+# Points of a mask that are looked at at once: it may be on disk.
+_AT_ONCE = 2**20
+
+
+def first_used(observed: Any, used: Any = None) -> Float[Array, ""]:
+    """Returns the first value that counts, to be taken off all of them.
+
+    Any constant near the data will do; the fit does not depend on which.
+
+    Args:
+        observed: Values, whose first axis is the points; they may be on disk.
+        used: Which of them count, or None for all.
+    """
+    shape = tuple(observed.shape)
+    if isinstance(used, jax.Array) and not _on_host(used):
+        place = jnp.argmax(jnp.broadcast_to(used, shape))
+        return jax.lax.stop_gradient(jnp.ravel(jnp.asarray(observed))[place])
+    point, place = 0, 0
+    for start in range(0, 0 if used is None else len(used), _AT_ONCE):
+        part = np.asarray(used[start : start + _AT_ONCE])
+        part = np.broadcast_to(part, (len(part), *shape[1:])).reshape(len(part), -1)
+        if part.any():
+            point, place = divmod(int(np.argmax(part)), part.shape[1])
+            point += start
+            break
+    return jax.lax.stop_gradient(
+        jnp.ravel(jnp.asarray(observed[point : point + 1]))[place]
+    )
+
+
+def _on_host(used: Array) -> bool:
+    return not isinstance(used, jax.core.Tracer) and used.is_fully_addressable

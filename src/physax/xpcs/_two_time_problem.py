@@ -7,7 +7,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
@@ -24,6 +23,7 @@ from ..fit import (
     projected_cost,
 )
 from ..fit._problems import as_absolute_sigma
+from ..fit._separable import first_used
 from ._correlation import AbstractCorrelation, LaminarFlow, check_model
 from ._known import known, on_host
 from ._scaling import (
@@ -78,23 +78,11 @@ class TwoTimeProblem(AbstractSeparable):
     absolute_sigma: bool = eqx.field(static=True, converter=as_absolute_sigma)
 
     def columns(self, vector, batch, used):
-        starts, c2, weight, mask = batch
+        c2 = batch[1]
         moving = vector[-self.parts.free :]
-
-        def factor(moving):
-            model = self.parameters.tree(moving)
-            prepared = model.prepare(self.times)
-            first, second = at_pairs(prepared, starts, self.size)
-            q, phi = self.q[:, None, None], self.phi[:, None, None]
-            return model.factor(first, second, q, phi)
-
+        factor, keep, scale = self._counting(batch, used)
         values, push = jax.linearize(factor, moving)
         slopes = jax.vmap(push)(jnp.eye(moving.size, dtype=moving.dtype))
-        keep = is_pair(starts, self.size, self.times.size) & used[:, None, None]
-        keep = keep if mask is None else keep & mask
-        keep = keep[:, None]
-        scale = self.weight[:, None, None] if weight is None else weight
-        scale = jnp.where(keep, scale, 0)
         columns = [values, jnp.ones_like(values), *slopes, c2 - self.centre]
         rows = jnp.stack(
             [
@@ -107,21 +95,31 @@ class TwoTimeProblem(AbstractSeparable):
         count = jnp.sum(keep) * len(self.mixing.rows)
         return Columns(rows, jnp.zeros((), vector.dtype), count)
 
+    def _counting(self, batch, used):
+        """Returns the factor of the contrast, which pairs count, and weights."""
+        starts, _, weight, mask = batch
+
+        def factor(moving):
+            model = self.parameters.tree(moving)
+            prepared = model.prepare(self.times)
+            first, second = at_pairs(prepared, starts, self.size)
+            q, phi = self.q[:, None, None], self.phi[:, None, None]
+            return model.factor(first, second, q, phi)
+
+        keep = is_pair(starts, self.size, self.times.size) & used[:, None, None]
+        keep = (keep if mask is None else keep & mask)[:, None]
+        scale = self.weight[:, None, None] if weight is None else weight
+        return factor, keep, jnp.where(keep, scale, 0)
+
     def residuals_each(self):
         return math.prod(self.data[1].shape[1:])
 
     def cost(self, vector):
-        starts, c2, weight, mask = self.data
+        c2 = self.data[1]
         given, moving = self.divided(vector)
-        model = self.parameters.tree(moving)
-        first, second = at_pairs(model.prepare(self.times), starts, self.size)
-        q, phi = self.q[:, None, None], self.phi[:, None, None]
-        values = model.factor(first, second, q, phi)
-        keep = is_pair(starts, self.size, self.times.size)
-        keep = (keep if mask is None else keep & mask)[:, None]
-        scale = self.weight[:, None, None] if weight is None else weight
-        scale = jnp.broadcast_to(jnp.where(keep, scale, 0), c2.shape)
-        values = jnp.where(keep, values, 0)[..., None]
+        factor, keep, scale = self._counting(self.data, jnp.ones(len(c2), bool))
+        scale = jnp.broadcast_to(scale, c2.shape)
+        values = jnp.where(keep, factor(moving), 0)[..., None]
         parts, mixing = self.parts, self.mixing
         return projected_cost(values, c2, scale, parts, mixing, given)
 
@@ -192,7 +190,8 @@ def two_time_problem(
     whole = data.sigma.ndim == 3
     # The precision of the data on disk is enough for them, not for the sums.
     starts = jnp.asarray(tiles.starts)
-    values = tiles.cut(_finite(data.c2))
+    used = _used(data)
+    c2 = _only(data.c2, used)
     weight = tiles.cut(1 / data.sigma) if whole else None
     mask = None if data.mask is None else tiles.cut(data.mask)
     each = 1 / (jnp.ones(()) if whole else data.sigma)
@@ -205,7 +204,7 @@ def two_time_problem(
     _check_count(data, len(parameters.names) + (2 * width if given is None else 0))
     return TwoTimeProblem(
         parameters=parameters,
-        data=(starts, values, weight, mask),
+        data=(starts, tiles.cut(c2), weight, mask),
         times=data.times.astype(float),
         q=data.q.astype(float),
         phi=data.phi.astype(float),
@@ -214,7 +213,8 @@ def two_time_problem(
         low=low,
         high=high,
         coefficients=given,
-        centre=jnp.asarray(values[0, 0, 0, -1], float),
+        # Where the correlation has decayed: the pair that is longest apart.
+        centre=first_used(c2[0, :, ::-1], used[:, ::-1]).astype(float),
         size=tiles.size,
         parts=Parts(1, 1, len(parameters.names)),
         linear_names=mixing.coefficients(("contrast", "offset")),
@@ -245,11 +245,18 @@ def _rates_from_zero(
     return low
 
 
-def _finite(c2: Array) -> Array | np.ndarray:
-    """Clears what is not finite, which only masked values and the diagonal may be."""
-    if isinstance(c2, jax.core.Tracer):
-        return jnp.where(jnp.isfinite(c2), c2, 0)
-    return np.nan_to_num(np.asarray(c2), nan=0.0, posinf=0.0, neginf=0.0)
+def _used(data: TwoTime) -> Array | np.ndarray:
+    """Tells which pairs of frames count: above the diagonal, where the mask says so."""
+    if data.mask is None:
+        return np.triu(np.ones((data.frames,) * 2, bool), 1)
+    return jnp.triu(data.mask, 1) if traced(data.mask) else np.triu(data.mask, 1)
+
+
+def _only(c2: Array, used: Array | np.ndarray) -> Array | np.ndarray:
+    """Clears what does not count: whatever stands there may overflow."""
+    if known(c2, used):
+        return np.where(used, np.asarray(c2), 0)
+    return jnp.where(used, c2, 0)
 
 
 def _held(model: AbstractCorrelation, fixed: Callable | None) -> Callable | None:
