@@ -15,7 +15,7 @@ from physax.fit import (
     least_squares,
     shared,
 )
-from physax.fit._separable import first_used
+from physax.fit._used import first_used
 from tests.fit.decays import SIGMA, X, Y, problem
 
 

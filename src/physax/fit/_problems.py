@@ -16,6 +16,7 @@ from .._products import matmul
 from ._losses import AbstractLoss, Squared
 from ._parameters import Parameters, Tie
 from ._sums import Columns, Factored, Normal, Sums, either, triangle, triangular
+from ._used import safe_points
 
 
 as_absolute_sigma = partial(true_or_false, name="absolute_sigma")
@@ -268,24 +269,6 @@ def _checked_weights(weights):
                 f"{host[bad].flat[0]:g}. Leave points out with weight 0 or `mask`."
             )
     return weights
-
-
-def safe_points(data: PyTree, used: Bool[Array, " points"]) -> PyTree:
-    """Puts a point that counts in place of those that do not.
-
-    What these give is not used, but the derivative of it would be NaN if they are.
-
-    Args:
-        data: Arrays whose first axis is the points.
-        used: Which points count.
-    """
-    place = jnp.argmax(used)
-
-    def replaced(x):
-        where = used.reshape(-1, *[1] * (x.ndim - 1))
-        return jnp.where(where, x, jax.lax.dynamic_slice_in_dim(x, place, 1))
-
-    return jax.tree.map(lambda x: replaced(jnp.asarray(x)), data)
 
 
 # More tangents at once only take more memory.

@@ -22,8 +22,9 @@ from ._eliminate import (
     separate,
 )
 from ._parameters import Parameters, Tie
-from ._problems import AbstractProblem, as_absolute_sigma, safe_points
+from ._problems import AbstractProblem, as_absolute_sigma
 from ._sums import Columns
+from ._used import first_used, safe_points
 
 
 class AbstractSeparable(AbstractProblem):
@@ -360,37 +361,3 @@ def _as_leaves(sigma, mask, observed):
             raise ArgumentError(f"`sigma` must be positive, but is {worst:g}.")
         sigma = jnp.broadcast_to(jnp.asarray(sigma), observed.shape)
     return sigma, mask
-
-
-# Points of a mask that are looked at at once: it may be on disk.
-_AT_ONCE = 2**20
-
-
-def first_used(observed: Any, used: Any = None) -> Float[Array, ""]:
-    """Returns the first value that counts, to be taken off all of them.
-
-    Any constant near the data will do; the fit does not depend on which.
-
-    Args:
-        observed: Values, whose first axis is the points; they may be on disk.
-        used: Which of them count, or None for all.
-    """
-    shape = tuple(observed.shape)
-    if isinstance(used, jax.Array) and not _on_host(used):
-        place = jnp.argmax(jnp.broadcast_to(used, shape))
-        return jax.lax.stop_gradient(jnp.ravel(jnp.asarray(observed))[place])
-    point, place = 0, 0
-    for start in range(0, 0 if used is None else len(used), _AT_ONCE):
-        part = np.asarray(used[start : start + _AT_ONCE])
-        part = np.broadcast_to(part, (len(part), *shape[1:])).reshape(len(part), -1)
-        if part.any():
-            point, place = divmod(int(np.argmax(part)), part.shape[1])
-            point += start
-            break
-    return jax.lax.stop_gradient(
-        jnp.ravel(jnp.asarray(observed[point : point + 1]))[place]
-    )
-
-
-def _on_host(used: Array) -> bool:
-    return not isinstance(used, jax.core.Tracer) and used.is_fully_addressable

@@ -23,7 +23,7 @@ from ..fit import (
     projected_cost,
 )
 from ..fit._problems import as_absolute_sigma
-from ..fit._separable import first_used
+from ..fit._used import first_used
 from ._correlation import AbstractCorrelation, LaminarFlow, check_model
 from ._known import known, on_host
 from ._scaling import (
