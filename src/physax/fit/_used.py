@@ -1,4 +1,4 @@
-"""What of the data counts: values that do not must not reach a fit or its derivative."""
+"""What of the data counts: the rest must not reach a fit or its derivative."""
 
 from typing import Any
 
