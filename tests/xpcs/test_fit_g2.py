@@ -4,9 +4,18 @@ import re
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import Array, Float
 
 from physax._checks import ArgumentError
-from physax.xpcs import Double, OneTime, Simple, Stretched, fit_g2, power_law
+from physax.xpcs import (
+    AbstractDecay,
+    Double,
+    OneTime,
+    Simple,
+    Stretched,
+    fit_g2,
+    power_law,
+)
 from physax.xpcs._fit_g2 import _limits
 
 
@@ -109,6 +118,24 @@ def test_where_no_bound_is_given_the_natural_one_stays():
     assert (low.gamma, high.gamma) == (0.05, 1.5)
     assert low.tau > 0
     assert high.tau == np.inf
+
+
+class Ballistic(AbstractDecay):
+    """A decay of its own, whose drift has either sign."""
+
+    tau: Float[Array, ""]
+    drift: Float[Array, ""]
+
+    def __call__(self, lags):
+        return jnp.exp(-lags / self.tau - self.drift * lags)
+
+    def scaled(self, time):
+        return Ballistic(time, self.drift)
+
+
+def test_numbers_of_a_decay_of_ones_own_may_be_negative():
+    low, high = _limits(Ballistic(jnp.array(1.0), jnp.array(0.0)), {"tau": (0, None)})
+    assert (low.tau, low.drift, high.drift) == (0, -np.inf, np.inf)
 
 
 def test_bounds_of_one_number_leave_the_others():

@@ -18,10 +18,12 @@ from .._checks import (
     refuse_masked,
     refuse_text,
     refuse_traced,
+    true_or_false,
 )
 from .._written_for_jax import written_for_jax
 from ..runtime import require_x64
 from ._fit_result import FitResult
+from ._given import check_callable
 from ._least_squares import least_squares
 from ._losses import AbstractLoss
 from ._problems import LeastSquares
@@ -128,6 +130,8 @@ def curve_fit(
             f"`method` must be a `fit.TrustRegion`, but is {method!r}. There is one "
             "method, with and without bounds: leave it out."
         )
+    check_callable(f, "f", "lambda x, a, b: a * x + b")
+    check_finite = true_or_false(check_finite, "check_finite")
     ydata = _checked(ydata, "ydata", check_finite)
     if isinstance(xdata, Sequence) and all(np.ndim(x) == 0 for x in xdata):
         xdata = np.asarray(xdata)

@@ -63,7 +63,13 @@ def _plain_ess(draws: Draws) -> float:
 
 
 def _check(draws: Draws) -> np.ndarray:
-    draws = np.asarray(draws, float)
+    draws = np.asarray(draws)
+    if draws.ndim != 2 or draws.dtype.kind not in "iuf":
+        raise ArgumentError(
+            "`draws` must be real numbers of shape (chains, draws), but has dtype "
+            f"{draws.dtype} and shape {draws.shape}."
+        )
+    draws = draws.astype(float)
     if draws.shape[1] < 4:
         raise ArgumentError(
             f"`draws` must be at least 4 in each chain, but are {draws.shape[1]}."
@@ -79,6 +85,9 @@ def r_hat(draws: Draws) -> float:
 
     Args:
         draws: Of one number, one row for each chain.
+
+    Raises:
+        ArgumentError: If they are not real numbers, or fewer than 4 in each chain.
     """
     draws = _check(draws)
     if not np.isfinite(draws).all() or np.ptp(draws) == 0:
@@ -93,6 +102,9 @@ def bulk_ess(draws: Draws) -> float:
 
     Args:
         draws: Of one number, one row for each chain.
+
+    Raises:
+        ArgumentError: If they are not real numbers, or fewer than 4 in each chain.
     """
     draws = _check(draws)
     if not np.isfinite(draws).all():
@@ -105,6 +117,9 @@ def tail_ess(draws: Draws) -> float:
 
     Args:
         draws: Of one number, one row for each chain.
+
+    Raises:
+        ArgumentError: If they are not real numbers, or fewer than 4 in each chain.
     """
     draws = _check(draws)
     if not np.isfinite(draws).all():

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance
 from .._products import matmul
 from .._status import Status
 from ._plan import Plan
@@ -166,8 +166,9 @@ def one_fit(result: FitResult) -> FitResult:
     """Returns a result, refusing a batch.
 
     Raises:
-        ArgumentError: If there are several fits in it.
+        ArgumentError: If there are several fits in it, or it is of another kind.
     """
+    instance(result, "result", FitResult, "Make one by `least_squares`.")
     if result.chi2.ndim:
         raise ArgumentError(
             "`result` must be of one fit, but is of a batch of shape "

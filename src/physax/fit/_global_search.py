@@ -7,11 +7,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from .._checks import ArgumentError, between, numeric
+from .._checks import at_least, between, instance, whole
 from ._batched_search import chunk_for, starting_at
 from ._fit_result import FitResult
+from ._given import check_key, method_or_default
 from ._least_squares import least_squares
-from ._problems import AbstractProblem
+from ._problems import AbstractProblem, check_problem
 from ._sampling import LatinHypercube, check_finite_bounds, within_bounds
 from ._sources import count_points
 from ._trust_region import TrustRegion
@@ -35,10 +36,17 @@ class DifferentialEvolution(eqx.Module):
         largest: The greatest one.
         tolerance: The search ends when the costs of the population differ by less than
             this part of their mean.
+
+    Raises:
+        ArgumentError: If a number is out of its range.
     """
 
-    members: int = eqx.field(static=True, default=15)
-    generations: int = eqx.field(static=True, default=1000)
+    members: int = eqx.field(
+        static=True, converter=lambda x: whole(x, "members"), default=15
+    )
+    generations: int = eqx.field(
+        static=True, converter=lambda x: whole(x, "generations"), default=1000
+    )
     crossover: Float[Array, ""] = eqx.field(
         converter=between("crossover", 0.0, 1.0), default=0.7
     )
@@ -49,15 +57,8 @@ class DifferentialEvolution(eqx.Module):
         converter=between("largest", 0.0, 2.0), default=1.0
     )
     tolerance: Float[Array, ""] = eqx.field(
-        converter=numeric("tolerance"), default=1e-2
+        converter=at_least("tolerance", 0.0), default=1e-2
     )
-
-    def __check_init__(self):
-        for name in ("members", "generations"):
-            if getattr(self, name) < 1:
-                raise ArgumentError(
-                    f"`{name}` must be at least 1, but is {getattr(self, name)}."
-                )
 
 
 class _Population(NamedTuple):
@@ -95,11 +96,18 @@ def global_search(
         The fit.
 
     Raises:
-        ArgumentError: If a bound is infinite or the data are not in memory.
+        ArgumentError: If a bound is infinite, the data are not in memory, or an
+            argument is of another kind.
     """
+    check_problem(problem)
+    method = method_or_default(method)
+    check_key(key)
+    search = DifferentialEvolution() if search is None else search
+    instance(
+        search, "search", DifferentialEvolution, "Write `DifferentialEvolution()`."
+    )
     check_finite_bounds(problem.parameters)
     chunk_for(problem, 1)
-    search = DifferentialEvolution() if search is None else search
     best = _evolve(problem, search, key)
     low, high = problem.parameters.low, problem.parameters.high
     return least_squares(starting_at(problem, best, low, high), method, **options)

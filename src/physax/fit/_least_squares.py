@@ -10,20 +10,26 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from .._checks import ArgumentError, traced
+from .._checks import ArgumentError, instance, traced, true_or_false
 from .._status import RunError, Status
 from ..runtime import Checkpointing, Progress, require_x64
 from ._driven import fit_blocks
 from ._fit_result import FitResult
+from ._given import method_or_default
 from ._implicit import attach_derivative, with_derivative_of
 from ._passes import points_in, resident_normal, start_search, without_data
 from ._plan import Plan, plan as make_plan
-from ._problems import AbstractProblem, LeastSquares
+from ._problems import AbstractProblem, LeastSquares, check_problem
 from ._separable import AbstractSeparable
 from ._sharded import sharded_normal, spread
 from ._sources import Skip, count_points, in_memory, stream_of
 from ._trial_step import held_at_bounds
-from ._trust_region import Search, TrustRegion, conclude, search_to_end
+from ._trust_region import (
+    Search,
+    TrustRegion,
+    conclude,
+    search_to_end,
+)
 
 
 class FitError(RunError):
@@ -78,12 +84,16 @@ def least_squares(
 
     Raises:
         ArgumentError: If the data do not fit together, there are fewer residuals than
-            parameters, or an option does not go with the plan.
+            parameters, an option does not go with the plan, or an argument is of
+            another kind.
         PrecisionError: If data or start are float64 while JAX has it off.
         DataError: If a block cannot be read or is not finite.
         FitError: With `throw`, if the fit did not converge.
     """
-    method = TrustRegion() if method is None else method
+    check_problem(problem)
+    method = method_or_default(method)
+    _check_options(plan, mesh, checkpoint, on_bad_chunk)
+    checks, throw = true_or_false(checks, "checks"), true_or_false(throw, "throw")
     _check_precision(problem)
     _check_count(problem)
     chosen = plan_for(problem) if plan is None else plan
@@ -144,7 +154,11 @@ def plan_for(problem: AbstractProblem) -> Plan:
 
     Args:
         problem: What to fit.
+
+    Raises:
+        ArgumentError: If it is not a problem.
     """
+    check_problem(problem)
     count = count_points(problem.data)
     resident = in_memory(problem.data)
     each = 1 if stream_of(problem.data) else problem.residuals_each()
@@ -163,6 +177,17 @@ def plan_for(problem: AbstractProblem) -> Plan:
         chunk=max(found.chunk // each, 1),
         block=max(found.block // each, 1),
     )
+
+
+def _check_options(plan, mesh, checkpoint, on_bad_chunk) -> None:
+    for value, name, kind, remedy in (
+        (plan, "plan", Plan, "Write `fit.plan(n_points, n_params)`."),
+        (mesh, "mesh", Mesh, "Write `runtime.mesh()`."),
+        (checkpoint, "checkpoint", Checkpointing, "Write `Checkpointing(folder)`."),
+        (on_bad_chunk, "on_bad_chunk", Skip, "Write `Skip(0.01)`."),
+    ):
+        if value is not None:
+            instance(value, name, kind, remedy)
 
 
 def _on_several_devices(data) -> bool:

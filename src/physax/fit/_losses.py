@@ -1,5 +1,7 @@
 """Losses: how much a residual of some size counts."""
 
+from abc import abstractmethod
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -20,15 +22,15 @@ class AbstractLoss(eqx.Module):
 
     scale: eqx.AbstractVar[Float[Array, ""]]
 
+    @abstractmethod
     def rho(self, z: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """Returns the loss at the squared residuals `z`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def slopes(
         self, z: Float[Array, "*n"]
     ) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
         """Returns the first and the second derivative of the loss at `z`."""
-        raise NotImplementedError
 
 
 class Squared(AbstractLoss):

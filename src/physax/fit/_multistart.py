@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance, whole
 from ._batched_search import chunk_for, search_all, starting_at
 from ._fit_result import FitResult
+from ._given import check_key, method_or_default, number
 from ._least_squares import least_squares
-from ._problems import AbstractProblem
+from ._problems import AbstractProblem, check_problem
 from ._sampling import (
     AbstractSampling,
     LatinHypercube,
@@ -102,11 +103,14 @@ def multistart(
         ArgumentError: If a bound is infinite, a number is out of range, the data are
             not in memory, or no start has finite residuals.
     """
-    for name, value in {"starts": starts, "budget": budget, "refine": refine}.items():
-        if value < 1:
-            raise ArgumentError(f"`{name}` must be at least 1, but is {value}.")
-    check_finite_bounds(problem.parameters)
+    check_problem(problem)
+    method = method_or_default(method)
+    check_key(key)
+    starts, budget = whole(starts, "starts"), whole(budget, "budget")
+    refine, distance = whole(refine, "refine"), number(distance, "distance")
     sampling = LatinHypercube() if sampling is None else sampling
+    instance(sampling, "sampling", AbstractSampling, "Write `LatinHypercube()`.")
+    check_finite_bounds(problem.parameters)
     low, high = problem.parameters.low, problem.parameters.high
     unit = sampling.points(key, starts, low.size)
     first = within_bounds(unit, low, high).at[0].set(problem.parameters.vector)

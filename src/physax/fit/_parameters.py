@@ -10,7 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import ArgumentError, as_array, at_once, check_picker, traced
+from .._checks import (
+    ArgumentError,
+    as_array,
+    at_once,
+    check_picker,
+    instance,
+    traced,
+)
+from ._given import check_callable, check_pair
 
 
 class Tie(eqx.Module):
@@ -24,6 +32,10 @@ class Tie(eqx.Module):
 
     where: Callable = eqx.field(static=True)
     value: Callable = eqx.field(static=True)
+
+    def __check_init__(self):
+        check_callable(self.where, "where", "lambda p: p.b")
+        check_callable(self.value, "value", "lambda p: 2 * p.a")
 
 
 class Parameters(eqx.Module):
@@ -62,8 +74,13 @@ class Parameters(eqx.Module):
                 "`start` must hold at least one number or floating point array, but is "
                 f"{start!r}."
             )
-        self.ties = (ties,) if isinstance(ties, Tie) else tuple(ties)
+        several = isinstance(ties, Sequence)
+        self.ties = tuple(
+            instance(tie, "ties", Tie, "Write `Tie(where, value)`.")
+            for tie in (ties if several else (ties,))
+        )
         check_picker(fixed)
+        check_pair(bounds, "bounds")
         held = _places(self.start, fixed) if fixed is not None else set()
         for tie in self.ties:
             held |= _places(self.start, tie.where)

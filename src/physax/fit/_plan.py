@@ -1,11 +1,13 @@
 """How a fit is done, from its size and the memory there is."""
 
 import enum
+import math
 
 import equinox as eqx
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, true_or_false, whole
 from ..runtime import MemoryLimitError, available_memory, default_platform
+from ._given import number
 
 
 class Strategy(enum.Enum):
@@ -111,14 +113,13 @@ def plan(
         ArgumentError: If a number is not positive.
         MemoryLimitError: If not even one block fits.
     """
-    for name, value in {"n_points": n_points, "n_params": n_params}.items():
-        if value < 1:
-            raise ArgumentError(f"`{name}` must be at least 1, but is {value}.")
+    n_points, n_params = whole(n_points, "n_points"), whole(n_params, "n_params")
+    columns, resident = _size(columns, "columns"), true_or_false(resident, "resident")
     if memory is None:
         free = available_memory()
         known = [m for m in free.devices if m is not None]
         memory = min(known) if known else free.host
-    limit = None if memory is None else int(memory)
+    limit = None if memory is None else int(_size(memory, "memory"))
     strategy, reason = _choose(n_points, resident)
     data = int(8 * columns * n_points)
     if resident and strategy is not Strategy.STREAMING and limit is not None:
@@ -136,6 +137,13 @@ def plan(
     return Plan(
         strategy, n_points, n_params, chunk, block, required, data, limit, reason
     )
+
+
+def _size(x, name: str) -> float:
+    found = number(x, name)
+    if not 0 < found < math.inf:
+        raise ArgumentError(f"`{name}` must be positive, but is {found:g}.")
+    return found
 
 
 def _choose(n_points: int, resident: bool) -> tuple[Strategy, str]:

@@ -8,12 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
 
-from .._checks import ArgumentError, PhysaxError
+from .._checks import PhysaxError, instance, true_or_false, whole
 from .._products import matmul
 from .._status import Status
 from ..runtime import Progress, drive
 from ._diagnostics import bulk_ess, r_hat, tail_ess
 from ._fit_result import FitResult
+from ._given import check_key, probability
 from ._log_density import Target, linear_given
 from ._problems import AbstractProblem
 from ._separable import AbstractSeparable
@@ -83,8 +84,8 @@ class Posterior(eqx.Module):
         return self.samples.std(axis=(0, 1), ddof=1)
 
     def quantiles(self, level: float = 0.95) -> Float[np.ndarray, "2 params"]:
-        """Returns the ends of the central intervals of a probability."""
-        part = (1 - level) / 2
+        """Returns the ends of the central intervals of a probability, in (0, 1)."""
+        part = (1 - probability(level)) / 2
         return np.quantile(self.samples, (part, 1 - part), axis=(0, 1))
 
     def __str__(self) -> str:
@@ -155,13 +156,9 @@ def sample_posterior(
             are not in memory, or nothing determines some combination of parameters.
     """
     sampler = _sampler()
-    for name, value, least in (
-        ("draws", draws, 4),
-        ("warmup", warmup, 10),
-        ("chains", chains, 1),
-    ):
-        if value < least:
-            raise ArgumentError(f"`{name}` must be at least {least}, but is {value}.")
+    check_key(key)
+    draws, warmup = whole(draws, "draws", 4), whole(warmup, "warmup", 10)
+    chains, refine = whole(chains, "chains"), true_or_false(refine, "refine")
     target = target_of(problem, result, priors, sigma)
     run = (sampler, draws, warmup, chains, progress)
     first, again = jax.random.split(key)
@@ -331,8 +328,10 @@ def to_arviz(posterior: Posterior) -> Any:
         posterior: The draws.
 
     Raises:
+        ArgumentError: If `posterior` is of another kind.
         MissingExtraError: If arviz is not installed.
     """
+    instance(posterior, "posterior", Posterior, "Make one by `sample_posterior`.")
     try:
         import arviz
     except ImportError as error:

@@ -1,6 +1,8 @@
-"""What is believed of parameters before the data."""
+"""Prior distributions of parameters."""
 
 import math
+from abc import abstractmethod
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -9,7 +11,7 @@ import jax.numpy as jnp
 from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import ArgumentError, numeric, positive
+from .._checks import ArgumentError, instance, positive, real
 
 
 def _deviation(x) -> Float[Array, "*shape"]:
@@ -19,13 +21,13 @@ def _deviation(x) -> Float[Array, "*shape"]:
 class AbstractPrior(eqx.Module):
     """A distribution of a number, or of each number of an array."""
 
+    @abstractmethod
     def log_density(self, x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         """Returns the logarithm of the density at `x`, per unit of x."""
-        raise NotImplementedError
 
+    @abstractmethod
     def residual(self, x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         """Returns a residual whose square stands for the prior in a fit."""
-        raise NotImplementedError
 
 
 def _log_normal_density(z, deviation):
@@ -40,7 +42,7 @@ class Normal(AbstractPrior):
         deviation: Its standard deviation.
     """
 
-    mean: Float[Array, "*shape"] = eqx.field(converter=numeric("mean"))
+    mean: Float[Array, "*shape"] = eqx.field(converter=partial(real, name="mean"))
     deviation: Float[Array, "*shape"] = eqx.field(converter=_deviation)
 
     def log_density(self, x):
@@ -87,11 +89,13 @@ class TruncatedNormal(AbstractPrior):
         high: The upper limit.
     """
 
-    mean: Float[Array, "*shape"] = eqx.field(converter=numeric("mean"))
+    mean: Float[Array, "*shape"] = eqx.field(converter=partial(real, name="mean"))
     deviation: Float[Array, "*shape"] = eqx.field(converter=_deviation)
-    low: Float[Array, "*shape"] = eqx.field(converter=numeric("low"), default=-math.inf)
+    low: Float[Array, "*shape"] = eqx.field(
+        converter=partial(real, name="low"), default=-math.inf
+    )
     high: Float[Array, "*shape"] = eqx.field(
-        converter=numeric("high"), default=math.inf
+        converter=partial(real, name="high"), default=math.inf
     )
 
     def __check_init__(self):
@@ -120,8 +124,8 @@ class Uniform(AbstractPrior):
         high: The upper limit.
     """
 
-    low: Float[Array, "*shape"] = eqx.field(converter=numeric("low"))
-    high: Float[Array, "*shape"] = eqx.field(converter=numeric("high"))
+    low: Float[Array, "*shape"] = eqx.field(converter=partial(real, name="low"))
+    high: Float[Array, "*shape"] = eqx.field(converter=partial(real, name="high"))
 
     def __check_init__(self):
         _check_limits(self.low, self.high)
@@ -183,6 +187,7 @@ def pairs(priors: PyTree, parameters: PyTree) -> list[tuple[AbstractPrior, Array
 
     def add(prior, part):
         if prior is not None:
+            instance(prior, "priors", AbstractPrior, "Write `Normal(0.0, 1.0)`.")
             leaves = [x for x in jax.tree.leaves(part) if eqx.is_inexact_array(x)]
             found.extend((prior, x) for x in leaves)
 

@@ -1,5 +1,6 @@
 """Least-squares problems: what is minimised, over which parameters, on which data."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -11,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
-from .._checks import ArgumentError, true_or_false
+from .._checks import ArgumentError, instance, true_or_false
 from .._products import matmul
+from ._given import check_callable, check_mask
 from ._losses import AbstractLoss, Squared
 from ._parameters import Parameters, Tie
 from ._sums import Columns, Factored, Normal, Sums, either, triangle, triangular
@@ -39,22 +41,23 @@ class AbstractProblem(eqx.Module):
     absolute_sigma: eqx.AbstractVar[bool]
     linear_names: eqx.AbstractVar[tuple[str, ...]]
 
+    @abstractmethod
     def vector(self) -> Float[Array, " m"]:
         """Returns the start of what the solver moves."""
-        raise NotImplementedError
 
+    @abstractmethod
     def bounds(self) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
         """Returns the lower and upper bounds of that."""
-        raise NotImplementedError
 
+    @abstractmethod
     def residuals_each(self) -> int:
         """Returns the number of residuals of one entry of the data's first axis."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sums_shape(self, batch: PyTree) -> tuple[int, ...]:
         """Returns the shape of the sums over points like those in `batch`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def columns(
         self, vector: Float[Array, " m"], batch: PyTree, used: Bool[Array, " points"]
     ) -> Columns:
@@ -65,17 +68,22 @@ class AbstractProblem(eqx.Module):
             batch: A chunk of `data`.
             used: Which points of the chunk count.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def normal(
         self, vector: Float[Array, " m"], sums: Sums, factored: Factored
     ) -> Normal:
         """Makes the quadratic model from the sums over all points."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cost(self, vector: Float[Array, " m"]) -> Float[Array, ""]:
         """Returns the cost, of data in memory, as one differentiable function."""
-        raise NotImplementedError
+
+
+def check_problem(problem: Any) -> None:
+    """Refuses what is not a problem, such as a residual alone."""
+    remedy = "Make one by `LeastSquares` or `Separable`."
+    instance(problem, "problem", AbstractProblem, remedy)
 
 
 class LeastSquares(AbstractProblem):
@@ -139,15 +147,20 @@ class LeastSquares(AbstractProblem):
         Raises:
             ArgumentError: If a start value is outside its bounds, bounds are crossed or
                 traced, a weight is negative or not finite, there is nothing to fit, or
-                `absolute_sigma` is neither True nor False.
+                an argument is of another kind.
         """
+        check_callable(residual, "residual", "lambda p, data: p * data[0] - data[1]")
+        if penalty is not None:
+            check_callable(penalty, "penalty", "lambda p: (p - 1) / 0.1")
+        self.absolute_sigma = as_absolute_sigma(absolute_sigma)
+        check_mask(mask)
         self.parameters = Parameters(start, bounds, fixed, ties).with_free()
         self.residual = residual
         self.data = (data, _checked_weights(weights), mask)
         self.loss = Squared() if loss is None else loss
+        instance(self.loss, "loss", AbstractLoss, "Write `Huber(scale)`.")
         self.linear_names = ()
         self.penalty = penalty
-        self.absolute_sigma = absolute_sigma
 
     def vector(self):
         return self.parameters.vector

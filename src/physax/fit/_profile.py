@@ -8,10 +8,11 @@ import numpy as np
 from jaxtyping import ArrayLike, Float
 from scipy.special import ndtri, stdtrit
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, real, whole
 from ._batched_search import chunk_for, search_all
 from ._fit_result import FitResult, one_fit
-from ._problems import AbstractProblem
+from ._given import method_or_default, probability
+from ._problems import AbstractProblem, check_problem
 from ._separable import AbstractSeparable
 from ._trust_region import TrustRegion
 
@@ -105,14 +106,13 @@ def profile_likelihood(
         ArgumentError: If there is no such parameter, a number is out of range, or
             `result` is a batch.
     """
+    check_problem(problem)
+    method = method_or_default(method)
     if name not in one_fit(result).names:
         raise ArgumentError(
             f"`name` must be one of {', '.join(result.names)}, but is {name}."
         )
-    if not 0 < level < 1:
-        raise ArgumentError(f"`level` must lie in (0, 1), but is {level:g}.")
-    if points < 5:
-        raise ArgumentError(f"`points` must be at least 5, but is {points}.")
+    level, points = probability(level), whole(points, "points", 5)
     if isinstance(problem, AbstractSeparable) and bool(
         jnp.any(result.held[: result.linear.size])
     ):
@@ -123,9 +123,9 @@ def profile_likelihood(
         float(b[place]) for b in (problem.parameters.low, problem.parameters.high)
     )
     rise = _rise(result, level)
-    grid = _Grid(problem, result, place, TrustRegion() if method is None else method)
+    grid = _Grid(problem, result, place, method)
     if values is not None:
-        held = np.sort(np.asarray(values, float))
+        held = np.sort(np.atleast_1d(np.asarray(real(values, "values"), float)))
         chi2, others = grid.fitted(held)
     else:
         half = _first_reach(result, place, level, bounds)

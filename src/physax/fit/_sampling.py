@@ -1,5 +1,7 @@
 """Starts spread over the bounds."""
 
+from abc import abstractmethod
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,7 @@ from ._parameters import Parameters
 class AbstractSampling(eqx.Module):
     """A way to spread points over a unit cube."""
 
+    @abstractmethod
     def points(
         self, key: PRNGKeyArray, count: int, size: int
     ) -> Float[Array, "count size"]:
@@ -22,7 +25,6 @@ class AbstractSampling(eqx.Module):
             count: How many points.
             size: Dimensions of the cube.
         """
-        raise NotImplementedError
 
 
 class LatinHypercube(AbstractSampling):

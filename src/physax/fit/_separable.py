@@ -11,7 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
-from .._checks import ArgumentError, at_once, traced
+from .._checks import (
+    ArgumentError,
+    at_once,
+    instance,
+    kind_of,
+    refuse_text,
+    traced,
+    true_or_false,
+    whole,
+)
 from .._products import einsum, matmul
 from ._eliminate import (
     Mixing,
@@ -21,6 +30,7 @@ from ._eliminate import (
     residual_map,
     separate,
 )
+from ._given import check_callable, check_mask, check_names, check_pair
 from ._parameters import Parameters, Tie
 from ._problems import AbstractProblem, as_absolute_sigma
 from ._sums import Columns
@@ -222,12 +232,20 @@ class Separable(AbstractSeparable):
 
         Raises:
             ArgumentError: If bounds are crossed, `sigma` is not positive, shapes do
-                not fit, or `absolute_sigma` is neither True nor False.
+                not fit, or an argument is of another kind.
         """
+        check_callable(basis, "basis", "lambda p, x: jnp.exp(-p * x)")
+        check_names(functions, "functions")
+        check_mask(mask)
+        check_pair(linear_bounds, "linear_bounds")
+        self.absolute_sigma = as_absolute_sigma(absolute_sigma)
+        offset = true_or_false(offset, "offset")
         self.parameters = Parameters(start, bounds, fixed, ties).with_free()
         self.basis = basis
         self.data = (data, observed, *_as_leaves(sigma, mask, observed))
-        count = 1 if groups is None else groups
+        count = 1 if groups is None else whole(groups, "groups")
+        if mixing is not None:
+            instance(mixing, "mixing", Mixing, "Write `Mixing(rows)` or `shared(2)`.")
         self.mixing = separate(count) if mixing is None else mixing
         if len(self.mixing.rows) != count:
             raise ArgumentError(
@@ -243,7 +261,6 @@ class Separable(AbstractSeparable):
         self.centre = jnp.asarray(first_used(observed, mask) if offset else 0.0)
         if self.mixing.ones is None:
             self.centre = jnp.zeros_like(self.centre)
-        self.absolute_sigma = absolute_sigma
 
     def columns(
         self, vector: Float[Array, " m"], batch: PyTree, used: Bool[Array, " points"]
@@ -355,9 +372,23 @@ def _outside(values, low, high):
 
 def _as_leaves(sigma, mask, observed):
     """Gives standard deviations and mask a first axis of points."""
+    shape = getattr(observed, "shape", ())
+    if not shape:
+        raise ArgumentError(
+            "`observed` must be an array whose first axis is the points, but is "
+            f"{kind_of(observed)} Write `np.asarray(observed)`."
+        )
     if sigma is not None:
+        refuse_text(sigma, "sigma")
         if not isinstance(sigma, jax.core.Tracer) and not np.all(np.asarray(sigma) > 0):
             worst = float(np.min(np.asarray(sigma)))
             raise ArgumentError(f"`sigma` must be positive, but is {worst:g}.")
-        sigma = jnp.broadcast_to(jnp.asarray(sigma), observed.shape)
+        given = np.shape(sigma)[::-1]
+        fits = all(n in (1, m) for n, m in zip(given, shape[::-1], strict=False))
+        if len(given) > len(shape) or not fits:
+            raise ArgumentError(
+                f"`sigma` must be one number or have the shape {shape} of `observed`, "
+                f"but has shape {np.shape(sigma)}."
+            )
+        sigma = jnp.broadcast_to(jnp.asarray(sigma), shape)
     return sigma, mask

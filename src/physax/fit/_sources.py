@@ -13,8 +13,9 @@ import numpy as np
 from jax.sharding import Sharding
 from jaxtyping import PyTree
 
-from .._checks import ArgumentError, PhysaxError
+from .._checks import ArgumentError, PhysaxError, whole
 from ..runtime import round_up
+from ._given import check_callable, number
 from ._passes import points_in
 
 
@@ -44,14 +45,16 @@ class Stream(eqx.Module):
             arrays whose first axis is the points, of any lengths. The same points must
             come in the same order each time.
         points: How many points it gives in all.
+
+    Raises:
+        ArgumentError: If `open` cannot be called, or `points` is not positive.
     """
 
     open: Callable = eqx.field(static=True)
-    points: int = eqx.field(static=True)
+    points: int = eqx.field(static=True, converter=lambda x: whole(x, "points"))
 
     def __check_init__(self):
-        if self.points < 1:
-            raise ArgumentError(f"`points` must be at least 1, but is {self.points}.")
+        check_callable(self.open, "open", "lambda: iter(blocks)")
 
 
 class Skip(eqx.Module):
@@ -59,9 +62,14 @@ class Skip(eqx.Module):
 
     Attributes:
         max_fraction: The part of all chunks that may be left out, in [0, 1).
+
+    Raises:
+        ArgumentError: If `max_fraction` is out of its range.
     """
 
-    max_fraction: float = eqx.field(static=True)
+    max_fraction: float = eqx.field(
+        static=True, converter=lambda x: number(x, "max_fraction")
+    )
 
     def __check_init__(self):
         if not 0 <= self.max_fraction < 1:

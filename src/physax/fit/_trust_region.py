@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from .._checks import at_least, positive
+from .._checks import at_least, positive, true_or_false, whole
 from .._products import matmul
 from .._status import Status
 from ._sums import Factored, Normal, column_norms, rank_limit
@@ -36,14 +36,22 @@ class TrustRegion(eqx.Module):
             residuals.
         max_evaluations: It ends after so many passes over the data.
         polish: Whether to take undamped steps in the end.
+
+    Raises:
+        ArgumentError: If `factor` or `max_evaluations` is not positive, a tolerance is
+            negative, or `polish` is neither True nor False.
     """
 
     factor: Float[Array, ""] = eqx.field(converter=_factor, default=1.0)
     ftol: Float[Array, ""] = eqx.field(converter=at_least("ftol", 0.0), default=1e-8)
     xtol: Float[Array, ""] = eqx.field(converter=at_least("xtol", 0.0), default=1e-8)
     gtol: Float[Array, ""] = eqx.field(converter=at_least("gtol", 0.0), default=1e-8)
-    max_evaluations: int = eqx.field(static=True, default=2000)
-    polish: bool = eqx.field(static=True, default=True)
+    max_evaluations: int = eqx.field(
+        static=True, converter=lambda x: whole(x, "max_evaluations"), default=2000
+    )
+    polish: bool = eqx.field(
+        static=True, converter=lambda x: true_or_false(x, "polish"), default=True
+    )
 
 
 # `_AGAIN` evaluates where the search stands, after undamped steps have failed.

@@ -8,8 +8,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, refuse_traced
+from .._checks import instance, refuse_traced
 from ._fit_result import FitResult, one_fit
+from ._given import probability
 from ._sums import rank_limit
 
 
@@ -43,8 +44,8 @@ def confidence_intervals(result: FitResult, level: float = 0.95) -> Interval:
         ArgumentError: If `level` is out of range, or if the degrees of freedom are
             traced and count.
     """
-    if not 0 < level < 1:
-        raise ArgumentError(f"`level` must lie in (0, 1), but is {level:g}.")
+    instance(result, "result", FitResult, "Make one by `least_squares`.")
+    level = probability(level)
     reach = jax.scipy.stats.norm.ppf(0.5 + level / 2)
     if not result.absolute_sigma:
         refuse_traced(

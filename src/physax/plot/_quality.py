@@ -45,7 +45,7 @@ def quality(report: QualityReport) -> Figure:
     d.set_xlabel("frame")
     count = len(report.dead_frames)
     d.set_title(f"{count} dead of {report.dead.size} frames", fontsize="medium")
-    found = report.warnings or ("Nothing to object to.",)
+    found = report.warnings or ("No problems found.",)
     figure.supxlabel("\n".join(found), fontsize="x-small", wrap=True)
     return figure
 

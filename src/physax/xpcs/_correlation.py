@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, as_array, instance, positive
+from .._checks import ArgumentError, instance, positive, real
 from ._quotients import sinc_of_difference
 from ._transport import AbstractTransport, Shear
 
@@ -86,6 +86,25 @@ class Static(AbstractCorrelation[Float[Array, "..."]]):
         return jnp.exp(-(q**2) * jnp.abs(second - first))
 
 
+CONVENTIONS = {"physical": (2.0, 2), "homodyne": (2 * pi, 4)}
+"""What divides the argument of the shear factor, and its power, by convention."""
+
+
+def check_convention(convention: Any, name: str, remedy: str = "") -> None:
+    """Refuses what is not a convention of the shear factor.
+
+    Args:
+        convention: The convention.
+        name: What the caller calls it.
+        remedy: A sentence that says what to do.
+    """
+    if not isinstance(convention, str) or convention not in CONVENTIONS:
+        raise ArgumentError(
+            f'`{name}` must be "physical" or "homodyne", but is {convention!r}. '
+            f"{remedy}".rstrip()
+        )
+
+
 class FlowIntegrals(NamedTuple):
     """What `LaminarFlow` prepares for each frame.
 
@@ -131,11 +150,8 @@ class LaminarFlow(AbstractCorrelation[FlowIntegrals]):
     convention: str = eqx.field(static=True, default="physical")
 
     def __check_init__(self):
-        if self.convention not in ("physical", "homodyne"):
-            raise ArgumentError(
-                '`convention` must be "physical" or "homodyne", but is '
-                f"{self.convention!r}. Rates of one are not those of the other."
-            )
+        remedy = "Rates of one are not those of the other."
+        check_convention(self.convention, "convention", remedy)
 
     def prepare(self, times):
         return FlowIntegrals(
@@ -144,11 +160,10 @@ class LaminarFlow(AbstractCorrelation[FlowIntegrals]):
 
     def factor(self, first, second, q, phi):
         spread = jnp.exp(-(q**2) * jnp.abs(second.diffusion - first.diffusion))
-        physical = self.convention == "physical"
-        scale = q * self.gap * jnp.cos(phi - self.shear.phi0)
-        scale = scale / (2 if physical else 2 * pi)
+        divisor, power = CONVENTIONS[self.convention]
+        scale = q * self.gap * jnp.cos(phi - self.shear.phi0) / divisor
         quotient = sinc_of_difference(scale * first.shear, scale * second.shear)
-        return spread * quotient ** (2 if physical else 4)
+        return spread * quotient**power
 
 
 def convert_rate(
@@ -173,10 +188,7 @@ def convert_rate(
     Raises:
         ArgumentError: If a convention is unknown.
     """
+    check_convention(source, "source")
+    check_convention(target, "target")
     scale = {"physical": 1.0, "homodyne": pi / sqrt(2)}
-    for name, given in (("source", source), ("target", target)):
-        if given not in scale:
-            raise ArgumentError(
-                f'`{name}` must be "physical" or "homodyne", but is {given!r}.'
-            )
-    return as_array(rate, "rate") * (scale[target] / scale[source])
+    return real(rate, "rate") * (scale[target] / scale[source])

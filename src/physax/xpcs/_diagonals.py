@@ -7,7 +7,8 @@ import numpy as np
 from .._checks import ArgumentError
 from ._known import known
 from ._one_time import OneTime
-from ._two_time import TwoTime
+from ._scaling import bound_pair
+from ._two_time import TwoTime, check_data
 
 
 def one_time(data: TwoTime, age: tuple[float, float] | None = None) -> OneTime:
@@ -31,6 +32,8 @@ def one_time(data: TwoTime, age: tuple[float, float] | None = None) -> OneTime:
     Raises:
         ArgumentError: If the frames are not at equal times, or no pair is left.
     """
+    check_data(data)
+    window = bound_pair((None, None) if age is None else age, "age")
     if not known(data.times, data.mask):
         raise ArgumentError(
             "`data.times` and `data.mask` must be known, as they decide how many lags "
@@ -38,7 +41,7 @@ def one_time(data: TwoTime, age: tuple[float, float] | None = None) -> OneTime:
         )
     times = np.asarray(data.times, float)
     step = _equal_step(times)
-    columns, pairs = _shifted_rows(data, times, age, step)
+    columns, pairs = _shifted_rows(data, times, window, step)
     count = pairs.sum(0)
     if not count.any():
         raise ArgumentError(
@@ -77,9 +80,9 @@ def _equal_step(times) -> float:
     return float(steps.mean())
 
 
-def _shifted_rows(data, times, age, step):
+def _shifted_rows(data, times, window, step):
     """Returns where row i holds the pair (i, i + k), and which pairs count."""
-    low, high = (-np.inf, np.inf) if age is None else age
+    low, high = window
     rounding = 1e-3 * step
     wanted = (times >= low - rounding) & (times <= high + rounding)
     usable = np.triu(np.broadcast_to(wanted[:, None], (data.frames,) * 2), 1)

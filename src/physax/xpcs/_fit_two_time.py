@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._checks import instance
 from .._products import matmul
 from .._status import Status
 from ..fit import (
@@ -25,7 +26,7 @@ from ._correlation import AbstractCorrelation, LaminarFlow
 from ._evaluate import two_time
 from ._known import known
 from ._scaling import AbstractScaling, Limits
-from ._two_time import TwoTime
+from ._two_time import TwoTime, check_data
 from ._two_time_problem import TwoTimeProblem, two_time_problem
 
 
@@ -141,7 +142,17 @@ def fit_two_time(
 
 
 def two_time_fit(problem: TwoTimeProblem, result: FitResult) -> TwoTimeFit:
-    """Reads a fit of a `two_time_problem` as model, contrasts and offsets."""
+    """Reads a fit of a `two_time_problem` as model, contrasts and offsets.
+
+    Args:
+        problem: What was fitted.
+        result: Its fit.
+
+    Raises:
+        ArgumentError: If one is of another kind, or an integral diverges.
+    """
+    instance(problem, "problem", TwoTimeProblem, "Make one by `two_time_problem`.")
+    instance(result, "result", FitResult, "Make one by `least_squares`.")
     if known(result.status) and np.any(result.status == Status.INVALID):
         # Raises if the reason is that an integral diverges, or a time is negative.
         problem.parameters.start.prepare(problem.times)
@@ -185,7 +196,12 @@ def fitted_two_time(
     Args:
         fit: Of those data.
         data: Whose times, wavevectors and angles to take.
+
+    Raises:
+        ArgumentError: If one is of another kind.
     """
+    instance(fit, "fit", TwoTimeFit, "Make one by `fit_two_time`.")
+    check_data(data)
     return two_time(
         fit.model,
         data.times,

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._checks import instance, true_or_false
 from .._products import einsum, matmul
 from ..fit import FitResult
 from ..fit._fit_result import one_fit
@@ -35,7 +36,13 @@ def frame_covariance(
     Returns:
         Covariance of linear coefficients and free parameters, in this order, as
         `result.full_covariance`.
+
+    Raises:
+        ArgumentError: If `problem` or `result` is of another kind, or `result` is a
+            batch.
     """
+    instance(problem, "problem", TwoTimeProblem, "Make one by `two_time_problem`.")
+    shared = true_or_false(shared, "shared")
     inverse = one_fit(result).full_covariance
     if not result.absolute_sigma:
         inverse = inverse / result.reduced_chi2

@@ -6,10 +6,16 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from .._checks import ArgumentError
-from ._correlation import AbstractCorrelation, LaminarFlow, Static
+from .._checks import ArgumentError, positive, single, whole
+from ._correlation import (
+    CONVENTIONS,
+    AbstractCorrelation,
+    LaminarFlow,
+    Static,
+    check_convention,
+)
 from ._transport import Diffusion, Shear
-from ._two_time import TwoTime
+from ._two_time import TwoTime, check_data
 
 
 MODES = ("static_isotropic", "static_anisotropic", "laminar_flow")
@@ -87,13 +93,15 @@ def initial_models(
         At most `count` models.
 
     Raises:
-        ArgumentError: If the mode is unknown, `count` is not positive, or the mask
-            leaves no pair of frames.
+        ArgumentError: If the mode or the convention is unknown, `count` or `gap` is not
+            positive, or the mask leaves no pair of frames.
     """
     if mode not in MODES:
         raise ArgumentError(f"`mode` must be one of {MODES}, but is {mode!r}.")
-    if count < 1:
-        raise ArgumentError(f"`count` must be at least 1, but is {count}.")
+    check_data(data)
+    count = whole(count, "count")
+    gap = float(single(positive(gap, "gap"), "gap"))
+    check_convention(convention, "convention")
     flow = mode == "laminar_flow"
     times = np.asarray(data.times, float)
     first, second = _pairs(data)
@@ -150,8 +158,9 @@ def _grid(times, q, gap: float, convention: str, flow: bool) -> _Grid:
     ]
     shears = np.zeros((0, 3))
     if flow:
-        whole = 2.0 if convention == "physical" else 2 * pi
-        rates = whole / (size * gap * np.geomspace(step, 5 * length, _SHEARS))
+        rates = CONVENTIONS[convention][0] / (
+            size * gap * np.geomspace(step, 5 * length, _SHEARS)
+        )
         directions = np.linspace(-pi / 2, pi / 2, _DIRECTIONS, endpoint=False)
         shears = np.array(
             [
@@ -190,24 +199,23 @@ def _costs(
         factor = np.exp(-(q**2) * spread)
         sheared = np.ones((1, first.size))
         if len(grid.shears):
-            scale = q * gap * np.cos(phi - grid.shears[:, 2:])
-            physical = convention == "physical"
-            argument = scale * strain / (2 if physical else 2 * pi)
+            divisor, power = CONVENTIONS[convention]
+            scale = q * gap * np.cos(phi - grid.shears[:, 2:]) / divisor
             # NumPy's sinc holds a factor pi.
-            sheared = np.sinc(argument / pi) ** (2 if physical else 4)
+            sheared = np.sinc(scale * strain / pi) ** power
         total += _projected(factor, sheared, c2, weight)
     return total
 
 
 def _projected(factor, sheared, c2, weight):
     """Returns what the best contrast, not below 0, and offset leave of one map."""
-    whole = weight.sum()
-    y = c2 - np.sum(weight * c2) / whole
+    total = weight.sum()
+    y = c2 - np.sum(weight * c2) / total
     mean = (factor * weight) @ sheared.T
     square = (factor**2 * weight) @ (sheared**2).T
     common = (factor * (weight * y)) @ sheared.T
-    variance = square - mean**2 / whole
-    known = variance > 1e-9 * whole
+    variance = square - mean**2 / total
+    known = variance > 1e-9 * total
     gain = np.maximum(common, 0) ** 2 / np.where(known, variance, 1)
     return np.sum(weight * y**2) - np.where(known, gain, 0)
 

@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, whole
 from .._products import einsum
 from ._pixel_chunks import as_frames, floating, pixel_chunks
 
@@ -46,12 +46,12 @@ def multi_tau_lags(
     Raises:
         ArgumentError: If `channels` is odd or below 4, or there is no level.
     """
-    if channels < 4 or channels % 2:
+    frames, channels = whole(frames, "frames"), whole(channels, "channels", 4)
+    if channels % 2:
         raise ArgumentError(
             f"`channels` must be an even number of at least 4, but is {channels}."
         )
-    if levels is not None and levels < 1:
-        raise ArgumentError(f"`levels` must be at least 1, but is {levels}.")
+    levels = None if levels is None else whole(levels, "levels")
     found: list[np.ndarray] = []
     while levels is None or len(found) < levels:
         length = frames >> len(found)

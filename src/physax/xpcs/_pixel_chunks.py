@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Int, Num
 
-from .._checks import ArgumentError, native, refuse_masked, refuse_traced
+from .._checks import ArgumentError, native, refuse_masked, refuse_traced, whole
 
 
 class PixelChunks(NamedTuple):
@@ -60,8 +60,7 @@ def pixel_chunks(
         raise ArgumentError(
             f"`frames` must hold at least 2 frames, but holds {shape[0]}."
         )
-    if chunk < 1:
-        raise ArgumentError(f"`chunk` must be at least 1, but is {chunk}.")
+    chunk = whole(chunk, "chunk")
     flat = np.asarray(labels).ravel()
     if not np.issubdtype(flat.dtype, np.integer) or flat.min(initial=0) < 0:
         raise ArgumentError(
@@ -98,11 +97,16 @@ def as_frames(frames: Num[ArrayLike, "..."]) -> Num[Array, "..."]:
     """Returns frames as JAX has them, as small as they are stored.
 
     Raises:
-        ArgumentError: If a pixel is masked.
+        ArgumentError: If a pixel is masked, or they are not real numbers.
     """
     refuse_masked(frames, "frames", "Leave such pixels out with the label 0.")
     if not isinstance(frames, jax.Array):
         frames = native(np.asarray(frames))
+    floats = jnp.issubdtype(frames.dtype, jnp.floating)
+    if not floats and frames.dtype.kind not in "iub":
+        raise ArgumentError(
+            f"`frames` must be real numbers, but have dtype {frames.dtype}."
+        )
     return jnp.asarray(frames)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, ArrayLike, Complex, Float, Num
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, real, true_or_false, whole
 from .._products import matmul
 
 
@@ -36,7 +36,7 @@ def field_correlation_from_positions(
     Raises:
         ArgumentError: If a shape does not fit, or `chunk` is not positive.
     """
-    x, q = as_array(x, "x"), as_array(q, "q")
+    x, q = real(x, "x"), real(q, "q")
     if x.ndim != 3 or not x.size:
         raise ArgumentError(
             "`x` must have shape (frames, particles, dims) and hold at least one "
@@ -47,8 +47,7 @@ def field_correlation_from_positions(
             f"`q` must have {x.shape[-1]} components along its last axis, as positions "
             f"have, but has shape {q.shape}."
         )
-    if chunk < 1:
-        raise ArgumentError(f"`chunk` must be at least 1, but is {chunk}.")
+    chunk = whole(chunk, "chunk")
     one = lambda vector: _self_part(x, vector, min(chunk, x.shape[1]))  # noqa: E731
     # One wavevector after the other: memory as for one.
     found = lax.map(one, q.reshape(-1, q.shape[-1]))
@@ -107,6 +106,7 @@ def two_time_from_positions(
         ArgumentError: As for `field_correlation_from_positions`, or if there is a
             single particle and the bias is to be taken away.
     """
+    unbiased = true_or_false(unbiased, "unbiased")
     found = field_correlation_from_positions(x, q, chunk=chunk)
     square = found.real**2 + found.imag**2
     if not unbiased:

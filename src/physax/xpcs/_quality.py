@@ -4,7 +4,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Bool, Float
 
-from ._two_time import TwoTime
+from ._two_time import TwoTime, check_data
 
 
 LOWEST, HIGHEST = 0.5, 3.0
@@ -99,7 +99,7 @@ class QualityReport(eqx.Module):
                 f"{stated:9.2g} {ratio:12.3g}"
             )
         found = self.warnings
-        lines += [f"! {text}" for text in found] or ["Nothing to object to."]
+        lines += [f"! {text}" for text in found] or ["No problems found."]
         return "\n".join(lines)
 
 
@@ -111,7 +111,11 @@ def check_quality(data: TwoTime) -> QualityReport:
 
     Returns:
         The report. Frames that the mask leaves out altogether are not examined.
+
+    Raises:
+        ArgumentError: If `data` is not a `TwoTime`.
     """
+    check_data(data)
     times = np.asarray(data.times, np.float64)
     frames = data.frames
     pairs = np.triu(np.ones((frames, frames), bool), 1)

@@ -2,6 +2,7 @@
 
 import math
 from abc import abstractmethod
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -10,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, numeric, real, single
+from .._checks import ArgumentError, real, single, whole
 from ..fit import Mixing, separate, shared
+from ._measured import per_map
 
 
 Limits = tuple[float | None, float | None]
@@ -102,11 +104,9 @@ class Fourier(AbstractScaling):
         order: The highest harmonic $K$, at least 0.
     """
 
-    order: int = eqx.field(static=True, default=2)
-
-    def __check_init__(self):
-        if self.order < 0:
-            raise ArgumentError(f"`order` must be at least 0, but is {self.order}.")
+    order: int = eqx.field(
+        static=True, converter=lambda x: whole(x, "order", 0), default=2
+    )
 
     def mixing(self, phi):
         phi = np.asarray(phi)
@@ -133,20 +133,15 @@ class Constant(AbstractScaling):
         offset: Likewise.
     """
 
-    contrast: Float[Array, "..."] = eqx.field(converter=numeric("contrast"))
-    offset: Float[Array, "..."] = eqx.field(converter=numeric("offset"), default=1.0)
+    contrast: Float[Array, "..."] = eqx.field(converter=partial(real, name="contrast"))
+    offset: Float[Array, "..."] = eqx.field(
+        converter=partial(real, name="offset"), default=1.0
+    )
 
     def mixing(self, phi):
         return separate(len(phi))
 
     def coefficients(self, maps: int) -> Float[Array, "2 maps"]:
         """Returns contrast and offset of each map."""
-        for name, x in {"contrast": self.contrast, "offset": self.offset}.items():
-            if x.shape not in ((), (1,), (maps,)):
-                raise ArgumentError(
-                    f"`{name}` must be one number or one for each of the {maps} maps, "
-                    f"but has shape {x.shape}."
-                )
-        return jnp.stack(
-            [jnp.broadcast_to(x, (maps,)) for x in (self.contrast, self.offset)]
-        )
+        both = {"contrast": self.contrast, "offset": self.offset}
+        return jnp.stack([per_map(x, maps, name) for name, x in both.items()])

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Num, PRNGKeyArray
+from jaxtyping import ArrayLike, Num, PRNGKeyArray
 
 from .._checks import ArgumentError, at_least, instance
 from ._correlation import AbstractCorrelation
@@ -58,14 +58,9 @@ def simulate_two_time(
     contrast = at_least("contrast", 0.0)(contrast)
     clean = two_time(model, times, q, phi, contrast=contrast, offset=offset)
     noisy, sigma = _with_noise(clean, kinds, key)
-    maps = clean.shape[0]
-
-    def each(x: Num[ArrayLike, "..."]) -> Array:
-        return jnp.broadcast_to(jnp.asarray(x), (maps,))
-
     # A program of its own: fused with the noise, both values of a pair would be
     # computed, with a rounding that may differ.
-    return TwoTime(_mirrored(noisy), each(q), each(phi), times, sigma)
+    return TwoTime(_mirrored(noisy), q, phi, times, sigma)
 
 
 @eqx.filter_jit

@@ -22,6 +22,7 @@ from ..fit import (
     linear_limits,
     projected_cost,
 )
+from ..fit._given import check_pair
 from ..fit._problems import as_absolute_sigma
 from ..fit._used import first_used
 from ._correlation import AbstractCorrelation, LaminarFlow, check_model
@@ -35,7 +36,7 @@ from ._scaling import (
 )
 from ._tiles import Tiles, at_pairs, is_pair
 from ._transport import Diffusion, Shear
-from ._two_time import TwoTime
+from ._two_time import TwoTime, check_data
 
 
 class TwoTimeProblem(AbstractSeparable):
@@ -174,12 +175,12 @@ def two_time_problem(
         ArgumentError: If a start is outside its bounds, the scaling does not go with
             the angles, or there are fewer values than parameters.
     """
-    instance(
-        data, "data", TwoTime, "Make one of arrays, or read it by `io.read_two_time`."
-    )
+    check_data(data)
     check_model(model)
     scaling = PerAngle() if scaling is None else scaling
+    instance(scaling, "scaling", AbstractScaling, "Take `PerAngle()` or `Shared()`.")
     check_picker(fixed)
+    check_pair(bounds, "bounds")
     held = _held(model, fixed)
     parameters = Parameters(model, bounds, held, ties).with_free()
     if bounds[0] is None and not parameters.ties:
