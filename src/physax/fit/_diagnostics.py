@@ -4,6 +4,8 @@ Reference: Vehtari, Gelman, Simpson, Carpenter and Bürkner, *Rank-normalization
 folding, and localization: an improved R-hat*, Bayesian Analysis 16, 667 (2021).
 """
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
 from scipy.special import ndtri
@@ -62,7 +64,7 @@ def _plain_ess(draws: Draws) -> float:
     return float(draws.size / time)
 
 
-def _check(draws: Draws) -> np.ndarray:
+def _check(draws: Any) -> np.ndarray:
     draws = np.asarray(draws)
     if draws.ndim != 2 or draws.dtype.kind not in "iuf":
         raise ArgumentError(

@@ -162,7 +162,7 @@ def each_fit(tree: Any, result: FitResult) -> list[tuple[str, Any]]:
     return [(f"fit {','.join(map(str, place))}: ", at(place)) for place in places]
 
 
-def one_fit(result: FitResult) -> FitResult:
+def one_fit(result: Any) -> FitResult:
     """Returns a result, refusing a batch.
 
     Raises:

@@ -1,6 +1,6 @@
 """Pixels of a detector, sorted by the label of their wavevector into equal chunks."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.core
 import jax.numpy as jnp
@@ -31,7 +31,7 @@ class PixelChunks(NamedTuple):
 def pixel_chunks(
     frames: Num[ArrayLike, "frames *pixels"],
     labels: Int[ArrayLike, "*labelled"],
-    chunk: int,
+    chunk: Any,
 ) -> PixelChunks:
     """Sorts pixels by label. The labels must be known, as they decide about shapes.
 
@@ -93,7 +93,7 @@ def pixel_chunks(
     )
 
 
-def as_frames(frames: Num[ArrayLike, "..."]) -> Num[Array, "..."]:
+def as_frames(frames: Any) -> Num[Array, "..."]:
     """Returns frames as JAX has them, as small as they are stored.
 
     Raises:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
@@ -34,6 +35,18 @@ def _times(times):
     good = (now >= 0) & (now < np.inf)
     times = require(times, good, "`times` must be finite and not negative")
     return increasing(times, "times")
+
+
+def _mask(mask):
+    """Returns a mask as booleans, also of the numbers 0 and 1 of a file."""
+    refuse_masked(mask, "mask", "Fill it: `mask.filled(False)`.")
+    given = mask if isinstance(mask, jax.Array) else np.asarray(mask)
+    if given.dtype.kind not in "bui":
+        raise ArgumentError(
+            f"`mask` must be booleans, but has dtype {given.dtype}. Compare it, as in "
+            "`mask > 0`."
+        )
+    return jnp.asarray(given, bool)
 
 
 def _not_finite(c2: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
@@ -88,8 +101,7 @@ class TwoTime(eqx.Module):
         self.phi = per_map(directions(phi), self.maps, "phi")
         self.times = _times(times)
         self.sigma = deviations(sigma, " (leave values out with `mask`)")
-        refuse_masked(mask, "mask", "Fill it: `mask.filled(False)`.")
-        self.mask = None if mask is None else jnp.asarray(mask, bool)
+        self.mask = None if mask is None else _mask(mask)
 
     def __check_init__(self):
         if self.times.shape != (self.frames,):
