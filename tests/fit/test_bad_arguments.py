@@ -114,6 +114,10 @@ TABLE = [
         lambda: raw(least_squares)(problem(), on_bad_chunk=0.1),
     ),
     (
+        r"`progress` must be a `Progress`, but is a str. Write `Progress\('fit'\)`",
+        lambda: raw(least_squares)(problem(), progress="bar"),
+    ),
+    (
         "`throw` must be True or False",
         lambda: raw(least_squares)(problem(), throw="no"),
     ),

@@ -198,7 +198,7 @@ ERRORS = {
         "fixed": lambda p: p["b"]
     },
     "`sigma` must be positive, but is 0": {"sigma": np.zeros(X.size)},
-    "`linear_bounds` must be a lower and a higher one, but are 1 and 0": {
+    "`linear_bounds` must be in increasing order, but are 1 and 0": {
         "linear_bounds": (1.0, 0.0)
     },
     "`mixing` must have a row for each of 1 groups, but has 2": {"mixing": shared(2)},

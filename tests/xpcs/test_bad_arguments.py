@@ -120,7 +120,7 @@ TABLE = [
         lambda: raw(xpcs.convert_rate)(1.0, 2, "physical"),
     ),
     (
-        "`age` must be a lower and a higher number, .* is 5",
+        "`age` must be a lower and an upper bound, .* is 5",
         lambda: raw(xpcs.one_time)(DATA, 5.0),
     ),
     (

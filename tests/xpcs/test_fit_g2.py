@@ -150,16 +150,20 @@ def test_bounds_of_one_number_leave_the_others():
     [
         (
             {"contrast_bounds": 0.3},
-            "`contrast_bounds` must be a lower and a higher number, .* but is 0.3",
+            "`contrast_bounds` must be a lower and an upper bound, .* but is 0.3",
         ),
         (
             {"offset_bounds": (1.2, 0.9)},
-            "`offset_bounds` must be .* but are 1.2 and 0.9. Give the lower one first",
+            "`offset_bounds` must be in increasing order, but are 1.2 and 0.9. Give "
+            "the lower one first",
         ),
         ({"offset_bounds": (None, np.nan)}, "`offset_bounds` must be .* nan"),
         ({"bounds": (Simple(), None)}, "`bounds` must name numbers of `decay`, such"),
-        ({"bounds": {"fast": (0, 1)}}, "of `decay`, tau, gamma, but has 'fast'"),
-        ({"bounds": {"gamma": 0.5}}, r"`bounds\['gamma'\]` must be a lower and a high"),
+        (
+            {"bounds": {"fast": (0, 1)}},
+            "must name numbers of `decay`, tau, gamma, but has 'fast'",
+        ),
+        ({"bounds": {"gamma": 0.5}}, r"`bounds\['gamma'\]` must be a lower and an up"),
         (
             {"bounds": {"gamma": (None, 0.5)}},
             "`start` must lie within `bounds`, but gamma is 1",

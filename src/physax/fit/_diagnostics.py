@@ -52,7 +52,7 @@ def _plain_ess(draws: Draws) -> float:
         return float(draws.size)
     rho = 1 - (within - covariance) / total
     rho[0] = 1
-    # Sums of neighbours are positive and fall, but for noise: it ends where they do
+    # Sums of neighbours are positive and decrease, but for noise: it ends where they do
     # not.
     last = 2 * max((length - 3) // 2, 1)
     pairs = rho[:last].reshape(-1, 2).sum(axis=1)
@@ -82,11 +82,11 @@ def _check(draws: Any) -> np.ndarray:
 def r_hat(draws: Draws) -> float:
     """Returns the rank-normalised split R-hat, near 1 where chains agree.
 
-    The larger of two: of the draws, and of their distance from the median, which sees
-    chains that differ in width.
+    The larger of two values: that of the draws, and that of their distances from the
+    median, which detects chains that differ in width.
 
     Args:
-        draws: Of one number, one row for each chain.
+        draws: Draws of one number, one row for each chain.
 
     Raises:
         ArgumentError: If they are not real numbers, or fewer than 4 in each chain.
@@ -103,7 +103,7 @@ def bulk_ess(draws: Draws) -> float:
     """Returns the effective number of draws for the centre of the distribution.
 
     Args:
-        draws: Of one number, one row for each chain.
+        draws: Draws of one number, one row for each chain.
 
     Raises:
         ArgumentError: If they are not real numbers, or fewer than 4 in each chain.
@@ -118,7 +118,7 @@ def tail_ess(draws: Draws) -> float:
     """Returns the effective number of draws for the 5 % and 95 % quantiles.
 
     Args:
-        draws: Of one number, one row for each chain.
+        draws: Draws of one number, one row for each chain.
 
     Raises:
         ArgumentError: If they are not real numbers, or fewer than 4 in each chain.

@@ -21,7 +21,7 @@ class Mixing(eqx.Module):
     Attributes:
         rows: The weights f, one row for each group.
         ones: Coefficients that give each group the value 1; None if there are none.
-        names: What tells coefficients from each other; by default their numbers.
+        names: Names of the coefficients; by default their numbers.
 
     Raises:
         ArgumentError: If `rows` is not a matrix of real numbers, or there is not one
@@ -47,8 +47,8 @@ class Mixing(eqx.Module):
         self.names = tuple(names or map(str, range(host.shape[1])))
         if len(self.names) != host.shape[1]:
             raise ArgumentError(
-                f"`names` must be one for each of {host.shape[1]} coefficients, but "
-                f"there are {len(self.names)}."
+                "`names` must have one entry for each of "
+                f"{host.shape[1]} coefficients, but has {len(self.names)}."
             )
 
     def coefficients(self, functions: Iterable[str]) -> tuple[str, ...]:

@@ -7,11 +7,12 @@ from typing import Any
 import jax
 
 from .._checks import ArgumentError, instance, kind_of
+from ..runtime import Progress
 from ._trust_region import TrustRegion
 
 
 def check_callable(f: Any, name: str, example: str) -> None:
-    """Refuses what cannot be called.
+    """Raises if `f` cannot be called.
 
     Args:
         f: What was given.
@@ -25,12 +26,12 @@ def check_callable(f: Any, name: str, example: str) -> None:
 
 
 def check_key(key: Any) -> None:
-    """Refuses what is not a key of random numbers, such as a seed."""
+    """Raises if `key` is not a key of random numbers; a seed is not one."""
     instance(key, "key", jax.Array, "Write `jax.random.key(0)`.")
 
 
 def check_pair(bounds: Any, name: str) -> None:
-    """Refuses what is not a lower and an upper bound.
+    """Raises if `bounds` is not a lower and an upper bound.
 
     Args:
         bounds: What was given.
@@ -46,7 +47,7 @@ def check_pair(bounds: Any, name: str) -> None:
 
 
 def check_names(names: Any, name: str) -> None:
-    """Refuses what is not a sequence of texts; a text is one of its letters.
+    """Raises if `names` is not a list of texts; a text would be a list of letters.
 
     Args:
         names: What was given.
@@ -61,7 +62,7 @@ def check_names(names: Any, name: str) -> None:
 
 
 def check_mask(mask: Any) -> None:
-    """Refuses masks that are not boolean arrays: those on disk are not converted."""
+    """Raises if a mask is not boolean: those on disk are not converted."""
     dtype = getattr(mask, "dtype", None)
     if mask is not None and getattr(dtype, "kind", None) != "b":
         raise ArgumentError(
@@ -72,7 +73,7 @@ def check_mask(mask: Any) -> None:
 
 
 def method_or_default(method: Any) -> TrustRegion:
-    """Returns how to search, refusing other kinds.
+    """Returns how to search, or raises if it is of another kind.
 
     Args:
         method: What was given, None for the default.
@@ -80,6 +81,12 @@ def method_or_default(method: Any) -> TrustRegion:
     if method is None:
         return TrustRegion()
     return instance(method, "method", TrustRegion, "Write `TrustRegion()`.")
+
+
+def check_progress(progress: Any) -> None:
+    """Raises if it is neither a way to show progress nor whether to show it."""
+    if progress is not None and not isinstance(progress, bool):
+        instance(progress, "progress", Progress, "Write `Progress('fit')`, or True.")
 
 
 def number(x: Any, name: str) -> float:

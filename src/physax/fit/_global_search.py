@@ -1,4 +1,4 @@
-"""Differential evolution: a search of the whole of the bounds, without derivatives."""
+"""Differential evolution: a search of all within the bounds, without derivatives."""
 
 from typing import Any, NamedTuple
 
@@ -29,13 +29,13 @@ class DifferentialEvolution(eqx.Module):
     11, 341 (1997).
 
     Attributes:
-        members: How many, for each parameter.
-        generations: How many at most.
-        crossover: The part of the parameters that a trial changes, in (0, 1).
-        smallest: The least factor F, in (0, 2).
-        largest: The greatest one.
+        members: How many members the population has for each parameter.
+        generations: How many generations there are at most.
+        crossover: The fraction of the parameters that a trial changes, in (0, 1).
+        smallest: The smallest factor F, in (0, 2).
+        largest: The largest one.
         tolerance: The search ends when the costs of the population differ by less than
-            this part of their mean.
+            this fraction of their mean.
 
     Raises:
         ArgumentError: If a number is out of its range.
@@ -83,14 +83,14 @@ def global_search(
     """Fits where starts do not lead to the minimum.
 
     The search needs many times the evaluations of `multistart`, but neither derivatives
-    nor a basin that starts fall into. Its best is then fitted to convergence.
+    nor starts in the right basin. Its best point is then fitted to convergence.
 
     Args:
         problem: What to fit, with finite bounds and its data in memory.
         search: How to search; by default `DifferentialEvolution()`.
         method: How to fit; by default `TrustRegion()`.
-        key: Of random numbers.
-        **options: Of `least_squares`.
+        key: Key of the random numbers.
+        **options: Options of `least_squares`.
 
     Returns:
         The fit.

@@ -15,7 +15,7 @@ from .._status import RunError, Status
 from ..runtime import Checkpointing, Progress, require_x64
 from ._driven import fit_blocks
 from ._fit_result import FitResult
-from ._given import method_or_default
+from ._given import check_progress, method_or_default
 from ._implicit import attach_derivative, with_derivative_of
 from ._passes import points_in, resident_normal, start_search, without_data
 from ._plan import Plan, plan as make_plan
@@ -33,10 +33,10 @@ from ._trust_region import (
 
 
 class FitError(RunError):
-    """A fit ended without the answer.
+    """A fit ended without converging.
 
     Attributes:
-        result: What it has reached.
+        result: What the fit has reached.
     """
 
     def __init__(self, message: str, result: FitResult):
@@ -67,16 +67,16 @@ def least_squares(
     Args:
         problem: What to fit: `LeastSquares` or `Separable`.
         method: How to search; by default `TrustRegion()`.
-        plan: How the data are gone through; by default `fit.plan` decides.
+        plan: How the data are processed; by default `fit.plan` decides.
         mesh: Devices over which data, or each block, are spread, of this process
             or of all; None for one. The points are divided over all axes of the mesh.
-            Of arrays on disk each process reads its part.
+            Each process reads its part of arrays on disk.
         checkpoint: Where to keep checkpoints, and to resume from, for fits block by
             block; `every` counts blocks.
         progress: Whether and how such fits show progress.
         on_bad_chunk: Whether such fits may leave out blocks that cannot be read or are
-            not finite; None refuses them.
-        checks: Whether each block of the first pass is looked at.
+            not finite; None if not.
+        checks: Whether each block of the first pass is checked.
         throw: Whether to raise unless the fit converged.
 
     Returns:
@@ -84,15 +84,15 @@ def least_squares(
 
     Raises:
         ArgumentError: If the data do not fit together, there are fewer residuals than
-            parameters, an option does not go with the plan, or an argument is of
-            another kind.
+            parameters, an option does not suit the plan, or an argument is of another
+            kind.
         PrecisionError: If data or start are float64 while JAX has it off.
         DataError: If a block cannot be read or is not finite.
         FitError: With `throw`, if the fit did not converge.
     """
     check_problem(problem)
     method = method_or_default(method)
-    _check_options(plan, mesh, checkpoint, on_bad_chunk)
+    _check_options(plan, mesh, checkpoint, progress, on_bad_chunk)
     checks, throw = true_or_false(checks, "checks"), true_or_false(throw, "throw")
     _check_precision(problem)
     _check_count(problem)
@@ -100,14 +100,14 @@ def least_squares(
     if not chosen.driven and (checkpoint is not None or on_bad_chunk is not None):
         name = "checkpoint" if checkpoint is not None else "on_bad_chunk"
         raise ArgumentError(
-            f"`{name}` must go with a plan that reads block by block, but the plan is "
-            f"{chosen.strategy.value}. Give a `plan(..., resident=False)`."
+            f"`{name}` must be used with a plan that reads block by block, but the "
+            f"plan is {chosen.strategy.value}. Pass a `plan(..., resident=False)`."
         )
     if chosen.driven and _on_several_devices(problem.data):
         raise ArgumentError(
-            "`data` must be on the host, on one device or on disk where they are read "
+            "`data` must be on the host, on one device or on disk to be read "
             f"block by block, but are spread over devices, and the plan is "
-            f"{chosen.strategy.value}. Give the arrays of the host with `mesh`, or a "
+            f"{chosen.strategy.value}. Pass arrays of the host with `mesh`, or a "
             "`plan` for memory."
         )
     if not chosen.driven and not in_memory(problem.data):
@@ -179,7 +179,8 @@ def plan_for(problem: AbstractProblem) -> Plan:
     )
 
 
-def _check_options(plan, mesh, checkpoint, on_bad_chunk) -> None:
+def _check_options(plan, mesh, checkpoint, progress, on_bad_chunk) -> None:
+    check_progress(progress)
     for value, name, kind, remedy in (
         (plan, "plan", Plan, "Write `fit.plan(n_points, n_params)`."),
         (mesh, "mesh", Mesh, "Write `runtime.mesh()`."),
@@ -315,9 +316,9 @@ def _fit_block_by_block(
             lambda r: r.status, result, jnp.asarray(Status.INTERRUPTED, jnp.int32)
         )
         said.append(
-            "Nothing was kept: give `checkpoint` to be able to continue."
+            "Nothing was saved: pass `checkpoint` to be able to resume."
             if checkpoint is None
-            else "Start it again with the same checkpoint folder to continue."
+            else "Run it again with the same checkpoint folder to resume."
         )
     if skipped.any():
         places = ", ".join(map(str, np.flatnonzero(skipped)[:8]))

@@ -49,7 +49,7 @@ class SoftL1(AbstractLoss):
     r"""A smooth absolute value, $\rho = 2 (\sqrt{1 + z} - 1)$.
 
     Attributes:
-        scale: The residual from which on it grows linearly, in the residual's unit.
+        scale: The residual beyond which it grows linearly, in the residual's unit.
     """
 
     scale: Float[Array, ""] = eqx.field(converter=_scale, default=1.0)
@@ -88,7 +88,7 @@ class Cauchy(AbstractLoss):
     r"""Nearly ignores outliers: $\rho = \ln(1 + z)$.
 
     Attributes:
-        scale: The residual beyond which influence falls, in the residual's unit.
+        scale: The residual beyond which influence decreases, in the residual's unit.
     """
 
     scale: Float[Array, ""] = eqx.field(converter=_scale, default=1.0)

@@ -27,12 +27,12 @@ class MultistartResult(eqx.Module):
     """The minima that fits from many starts have found.
 
     Attributes:
-        minima: Distinct ones, from the lowest.
-        counts: How many starts came to each of them.
-        starts: How many there were.
+        minima: The distinct minima, the lowest first.
+        counts: How many starts reached each of them.
+        starts: How many starts there were.
         not_finite: How many had residuals that are not finite.
-        costs: What the short searches came to, from the lowest; infinite where not
-            finite.
+        costs: Costs that the short searches reached, the lowest first; infinite where
+            not finite.
     """
 
     minima: tuple[FitResult, ...]
@@ -48,7 +48,7 @@ class MultistartResult(eqx.Module):
 
     @property
     def reached_best(self) -> int:
-        """How many starts came to it."""
+        """How many starts reached it."""
         return self.counts[0]
 
     def __str__(self) -> str:
@@ -80,21 +80,20 @@ def multistart(
 ) -> MultistartResult:
     """Fits from many starts within the bounds.
 
-    All starts are searched for a short while, in one compiled program; the best that
-    are apart from each other are then fitted to convergence. The start of the problem
-    is one of them. Bounds that are positive and span two decades are sampled in the
-    logarithm.
+    A short search begins at each start, in one compiled program; the best distinct ones
+    are then fitted to convergence. The start of the problem is one of them. Bounds that
+    are positive and span two decades are sampled logarithmically.
 
     Args:
         problem: What to fit, with finite bounds and its data in memory.
         method: How to fit the best; by default `TrustRegion()`.
-        key: Of random numbers.
-        starts: How many.
+        key: Key of the random numbers.
+        starts: How many starts there are.
         sampling: How they are spread; by default `LatinHypercube()`.
         budget: Passes over the data in each short search.
         refine: How many at most are fitted to convergence.
-        distance: Minima that are closer, in standard deviations, are one.
-        **options: Of `least_squares`, for those fits.
+        distance: Minima closer than this, in standard deviations, count as one.
+        **options: Options of `least_squares`, for those fits.
 
     Returns:
         The minima.
@@ -128,8 +127,8 @@ def multistart(
     order = np.argsort(costs, kind="stable")
     if not np.isfinite(costs[order[0]]):
         raise ArgumentError(
-            f"`bounds` must hold a start with finite residuals, but none of {starts} "
-            "has. Narrow them."
+            f"`bounds` must contain a start with finite residuals, but none of "
+            f"{starts} has them. Narrow the bounds."
         )
     found = []
     for place in order:

@@ -22,7 +22,7 @@ from ._given import check_callable, check_pair
 
 
 class Tie(eqx.Module):
-    """Makes parameters a function of others.
+    """Makes parameters functions of others.
 
     Attributes:
         where: Takes the tree of parameters to those that are tied, as `eqx.tree_at`
@@ -236,7 +236,7 @@ def _check_bounds(flat, lows, highs, names) -> None:
     for value, low, high, name in zip(values, lows, highs, names, strict=True):
         if not low <= high:
             raise ArgumentError(
-                f"`bounds` of {name} must be a lower and a higher one, but are {low:g} "
+                f"`bounds` of {name} must be in increasing order, but are {low:g} "
                 f"and {high:g}."
             )
         if not np.isfinite(value):

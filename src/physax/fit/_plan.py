@@ -1,4 +1,4 @@
-"""How a fit is done, from its size and the memory there is."""
+"""How a fit is done, given its size and the available memory."""
 
 import enum
 import math
@@ -11,7 +11,7 @@ from ._given import number
 
 
 class Strategy(enum.Enum):
-    """Where the data of a fit are, and who loops over them; one algorithm for all."""
+    """Where the data of a fit are, and what loops over them; one algorithm for all."""
 
     STANDARD = "STANDARD"
     LARGE = "LARGE"
@@ -29,7 +29,7 @@ _SENTENCES = {
         "writes checkpoints."
     ),
     Strategy.STREAMING: (
-        "Blocks of points are read while the one before is computed with; the host "
+        "Blocks of points are read while the previous one is processed; the host "
         "shows progress and writes checkpoints, also within a pass."
     ),
 }
@@ -49,12 +49,12 @@ class Plan(eqx.Module):
     """How a fit is done.
 
     Attributes:
-        strategy: Where the data are and who loops.
+        strategy: Where the data are and what loops over them.
         n_points: Number of points.
         n_params: Number of free parameters.
         chunk: Points that are evaluated at once.
-        block: Points that the host hands over at once.
-        required: Bytes that the fit takes besides data in memory, estimated.
+        block: Points that the host passes on at once.
+        required: Estimate of the bytes that the fit needs, without data in memory.
         data: Bytes of the data.
         memory: Bytes that were free; None if unknown.
         reason: Why it is this strategy.
@@ -75,7 +75,7 @@ class Plan(eqx.Module):
         return (
             f"{self.strategy.value}: {self.n_points:,} points, {self.n_params} free "
             f"parameters.\n{self.reason} {_SENTENCES[self.strategy]}\n"
-            f"{self.chunk:,} points at once; data {self.data / 1e9:.3g} GB, besides "
+            f"{self.chunk:,} points at once; data {self.data / 1e9:.3g} GB, plus "
             f"about {self.required / 1e9:.3g} GB; free {free}."
         )
 
@@ -103,7 +103,7 @@ def plan(
         n_points: Number of points.
         n_params: Number of free parameters.
         memory: Bytes that may be used; by default what is free now.
-        columns: Numbers of eight bytes that one point has in the data.
+        columns: Numbers of eight bytes that the data hold for one point.
         resident: Whether the data are, or may be, in memory.
 
     Returns:

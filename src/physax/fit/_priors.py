@@ -19,7 +19,7 @@ def _deviation(x) -> Float[Array, "*shape"]:
 
 
 class AbstractPrior(eqx.Module):
-    """A distribution of a number, or of each number of an array."""
+    """The distribution of a number, or of each number of an array."""
 
     @abstractmethod
     def log_density(self, x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
@@ -27,7 +27,7 @@ class AbstractPrior(eqx.Module):
 
     @abstractmethod
     def residual(self, x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-        """Returns a residual whose square stands for the prior in a fit."""
+        """Returns a residual whose square represents the prior in a fit."""
 
 
 def _log_normal_density(z, deviation):
@@ -53,7 +53,7 @@ class Normal(AbstractPrior):
 
 
 class LogNormal(AbstractPrior):
-    """The logarithm is normal: known to a factor.
+    """The logarithm is normal: the number is known up to a factor.
 
     As a residual it is the density per unit of ln x, whose maximum is the median.
 
@@ -117,7 +117,7 @@ class TruncatedNormal(AbstractPrior):
 
 
 class Uniform(AbstractPrior):
-    """All values between two limits alike. In a fit, bounds stand for it.
+    """All values between two limits are equally likely. In a fit, use bounds instead.
 
     Attributes:
         low: The lower limit.
@@ -151,7 +151,7 @@ class PriorResiduals(eqx.Module):
     The residuals of the data must then be in units of their standard deviations.
 
     Attributes:
-        priors: A tree like the parameters, or its upper part, of priors; None for none.
+        priors: A tree of priors like the parameters, or its upper part; None for none.
     """
 
     priors: PyTree
@@ -168,8 +168,8 @@ def log_prior(priors: PyTree, parameters: PyTree) -> Float[Array, ""]:
     """Returns the logarithm of the density of all priors together.
 
     Args:
-        priors: A tree like the parameters, or its upper part, of priors; None for none.
-        parameters: Where.
+        priors: A tree of priors like the parameters, or its upper part; None for none.
+        parameters: Where to evaluate them.
     """
     return sum(
         (jnp.sum(prior.log_density(x)) for prior, x in pairs(priors, parameters)),
@@ -178,7 +178,7 @@ def log_prior(priors: PyTree, parameters: PyTree) -> Float[Array, ""]:
 
 
 def pairs(priors: PyTree, parameters: PyTree) -> list[tuple[AbstractPrior, Array]]:
-    """Returns each prior with the numbers it is of.
+    """Returns each prior with the numbers that it describes.
 
     Raises:
         ArgumentError: If the trees do not fit together.

@@ -81,7 +81,7 @@ class AbstractProblem(eqx.Module):
 
 
 def check_problem(problem: Any) -> None:
-    """Refuses what is not a problem, such as a residual alone."""
+    """Raises if `problem` is not one, but a residual alone, say."""
     remedy = "Make one by `LeastSquares` or `Separable`."
     instance(problem, "problem", AbstractProblem, remedy)
 
@@ -98,7 +98,7 @@ class LeastSquares(AbstractProblem):
         loss: What a residual costs.
         weights: Weight of each point's squared residuals, or None.
         mask: Which points count, or None for all.
-        penalty: Takes the parameters to further residuals, which are no data (a prior
+        penalty: Takes the parameters to further residuals that are not data (a prior,
             for instance), or None.
         absolute_sigma: Whether the residuals are in units of known standard deviations.
     """
@@ -133,14 +133,14 @@ class LeastSquares(AbstractProblem):
             start: Where to start: numbers, arrays, dicts, lists, modules.
             data: A tree of arrays whose first axis is the points.
             bounds: Lower and upper bounds, each a number or a tree like `start` (or
-                its upper part); None for none. Equal ones fix a parameter.
-            fixed: Picks parameters that stay: `lambda p: (p.alpha, p.offset[0])`.
+                its upper part); None for no bound. Equal ones fix a parameter.
+            fixed: Picks parameters that stay fixed: `lambda p: (p.alpha, p.offset[0])`.
             ties: Parameters that follow from others.
             loss: What a residual costs; by default its square.
             weights: Weight of each point's squared residuals, at least 0; a point of
                 weight 0 does not count.
             mask: Which points count.
-            penalty: Takes the parameters to further residuals that are no data.
+            penalty: Takes the parameters to further residuals that are not data.
             absolute_sigma: Whether the residuals are in units of known standard
                 deviations.
 

@@ -1,4 +1,4 @@
-"""Profile likelihood: how the cost rises as one parameter moves and the rest answer."""
+"""Profile likelihood: the cost along one parameter, with the others refitted."""
 
 import math
 
@@ -18,23 +18,23 @@ from ._trust_region import TrustRegion
 
 
 class Profile(eqx.Module):
-    """The cost along one parameter, the others fitted anew at each of its values.
+    """The cost along one parameter, with the others refitted at each of its values.
 
     Attributes:
         name: The parameter.
         values: Where it was held.
         chi2: The cost there.
         others: The other free parameters there, in their order.
-        low: The lower end of the interval: where the cost has risen by `rise`, or the
-            bound if it has not before; without one, minus infinity.
+        low: The lower end of the interval: where the cost has increased by `rise`, or
+            the bound if that comes first, minus infinity without one.
         high: The upper end.
-        open_low: Whether the cost does not rise by `rise` on the lower side: the data
-            do not determine that end.
+        open_low: Whether the cost does not increase by `rise` on the lower side: the
+            data do not determine that end.
         open_high: Whether it does not on the upper side.
-        rise: The rise of the cost that ends the interval.
+        rise: The increase of the cost that ends the interval.
         level: The probability of the interval.
-        lower_minimum: Whether the cost falls below that of the fit somewhere: then the
-            fit is not the best one.
+        lower_minimum: Whether the cost is below that of the fit somewhere: then the fit
+            is not the best one.
     """
 
     name: str = eqx.field(static=True)
@@ -84,17 +84,17 @@ def profile_likelihood(
     r"""Finds the interval of a parameter from the cost itself.
 
     The parameter is held at each value of a grid and all others are fitted; the
-    interval ends where the cost has risen by $q^2 s^2$, with q the quantile of the
+    interval ends where the cost has increased by $q^2 s^2$, with q the quantile of the
     normal distribution and s = 1 for known standard deviations, or of Student's and
-    the reduced chi-square. It holds where the covariance does not: near bounds, and
-    where the model bends.
+    the reduced chi-square. It is valid where the covariance is not: near bounds, and
+    where the model is strongly nonlinear.
 
     Args:
         problem: What was fitted, with its data in memory.
         result: Its fit.
         name: The parameter, one of `result.names`.
-        values: Where to hold it. By default a grid about the fit, which is widened
-            until the cost has risen on both sides, or a bound comes first.
+        values: Where to hold it. By default a grid around the fit, which is widened
+            until the cost has increased enough on both sides, or a bound comes first.
         points: How many values.
         level: Probability of the interval, in (0, 1).
         method: How to fit the others; by default `TrustRegion()`.

@@ -21,7 +21,7 @@ class AbstractSampling(eqx.Module):
         """Returns points in the unit cube.
 
         Args:
-            key: Of random numbers.
+            key: Key of the random numbers.
             count: How many points.
             size: Dimensions of the cube.
         """
@@ -62,10 +62,10 @@ class AdditiveRecurrence(AbstractSampling):
 
 
 def check_finite_bounds(parameters: Parameters) -> None:
-    """Refuses bounds that are infinite: nothing can be spread over them.
+    """Raises if a bound is infinite: starts cannot be spread over it.
 
     Raises:
-        ArgumentError: Naming the parameter.
+        ArgumentError: With the name of the parameter.
     """
     for name, low, high in zip(
         parameters.names, parameters.low, parameters.high, strict=True

@@ -46,7 +46,8 @@ class AbstractSeparable(AbstractProblem):
         low: Lower bounds of the coefficients.
         high: Their upper bounds.
         coefficients: Values to keep among what is solved for; None to eliminate them.
-        centre: A constant that is taken off the data: sums of squares keep more digits.
+        centre: A constant that is subtracted from the data: sums of squares keep more
+            digits.
     """
 
     parts: eqx.AbstractVar[Parts]
@@ -170,7 +171,7 @@ class Separable(AbstractSeparable):
         low: Lower bounds of the coefficients.
         high: Their upper bounds.
         coefficients: Values to keep among what is solved for, or None.
-        centre: A constant that is taken off the data.
+        centre: A constant that is subtracted from the data.
         linear_names: Names of the coefficients.
         absolute_sigma: Whether standard deviations are known.
     """
@@ -216,7 +217,7 @@ class Separable(AbstractSeparable):
             data: A tree of arrays whose first axis is the points.
             observed: What was observed; the first axis is the points.
             functions: Names of the coefficients of the functions.
-            offset: Whether a constant is fitted, too.
+            offset: Whether a constant is fitted as well.
             groups: Length of the second axis of `observed`, if each entry there has
                 coefficients of its own; None for the same everywhere.
             mixing: How groups share coefficients, if not one for each.
@@ -225,7 +226,7 @@ class Separable(AbstractSeparable):
             sigma: Standard deviation of each observed value, or of all.
             mask: Which observed values count.
             bounds: Lower and upper bounds of the parameters.
-            fixed: Picks parameters that stay.
+            fixed: Picks parameters that stay fixed.
             ties: Parameters that follow from others.
             absolute_sigma: Whether `sigma` are known standard deviations, and not only
                 relative ones.
@@ -358,7 +359,7 @@ def linear_limits(bounds, names: int, width: int):
     if np.any(low > high):
         worst = int(np.argmax(low - high))
         raise ArgumentError(
-            f"`linear_bounds` must be a lower and a higher one, but are {low[worst]:g} "
+            f"`linear_bounds` must be in increasing order, but are {low[worst]:g} "
             f"and {high[worst]:g}."
         )
     with at_once(()):

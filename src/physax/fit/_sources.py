@@ -38,10 +38,10 @@ class Block(NamedTuple):
 
 
 class Stream(eqx.Module):
-    """Data that come from an iterator, again for each pass.
+    """Data that come from an iterator, which is opened anew for each pass.
 
     Attributes:
-        open: Called for each pass, with nothing; returns an iterator of trees of
+        open: Called without arguments for each pass; returns an iterator of trees of
             arrays whose first axis is the points, of any lengths. The same points must
             come in the same order each time.
         points: How many points it gives in all.
@@ -61,7 +61,7 @@ class Skip(eqx.Module):
     """Allows chunks of data that cannot be read or are not finite.
 
     Attributes:
-        max_fraction: The part of all chunks that may be left out, in [0, 1).
+        max_fraction: The fraction of all chunks that may be left out, in [0, 1).
 
     Raises:
         ArgumentError: If `max_fraction` is out of its range.

@@ -23,7 +23,7 @@ class KnownSigma(eqx.Module):
     """Residuals have a known standard deviation.
 
     Attributes:
-        deviation: What it is, 1 if the residuals are in units of it.
+        deviation: Its value; 1 if the residuals are in units of it.
     """
 
     deviation: Float[Array, ""] = eqx.field(
@@ -49,10 +49,10 @@ def target_of(
         problem: What was fitted.
         result: Its fit.
         priors: As for `sample_posterior`.
-        sigma: As there.
+        sigma: As for `sample_posterior`.
 
     Raises:
-        ArgumentError: As there.
+        ArgumentError: As for `sample_posterior`.
     """
     check_problem(problem)
     one_fit(result)

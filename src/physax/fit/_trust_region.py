@@ -19,7 +19,7 @@ def _factor(x) -> Float[Array, ""]:
 
 
 class TrustRegion(eqx.Module):
-    r"""Levenberg and Marquardt's method with a trust region.
+    r"""The method of Levenberg and Marquardt with a trust region.
 
     Steps minimise the linearised residuals within $|D s| \leq \Delta$, where D holds
     the largest norm that each column of the Jacobian has had; the ratio of actual to
@@ -29,12 +29,12 @@ class TrustRegion(eqx.Module):
     Reference: Moré, Garbow and Hillstrom, *User guide for MINPACK-1*, ANL-80-74 (1980).
 
     Attributes:
-        factor: The first radius, in units of |D p|.
-        ftol: The search ends when the cost falls by less than this part of it, twice.
-        xtol: It ends when the radius is below this part of |D p|.
+        factor: The initial radius, in units of |D p|.
+        ftol: The search ends when the cost decreases by less than this fraction, twice.
+        xtol: It ends when the radius is below this fraction of |D p|.
         gtol: It ends when no column of the Jacobian has a larger cosine with the
             residuals.
-        max_evaluations: It ends after so many passes over the data.
+        max_evaluations: It ends after this many passes over the data.
         polish: Whether to take undamped steps in the end.
 
     Raises:

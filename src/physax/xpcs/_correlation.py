@@ -17,7 +17,7 @@ Prepared = TypeVar("Prepared")
 
 
 def check_model(model: Any) -> None:
-    """Refuses what is no model of the correlation."""
+    """Raises if `model` is not a model of the correlation."""
     instance(model, "model", AbstractCorrelation, "Take `Static` or `LaminarFlow`.")
 
 
@@ -91,7 +91,7 @@ CONVENTIONS = {"physical": (2.0, 2), "homodyne": (2 * pi, 4)}
 
 
 def check_convention(convention: Any, name: str, remedy: str = "") -> None:
-    """Refuses what is not a convention of the shear factor.
+    """Raises if `convention` is not one of the shear factor.
 
     Args:
         convention: The convention.
@@ -122,7 +122,7 @@ class LaminarFlow(AbstractCorrelation[FlowIntegrals]):
 
     $f = \exp(-q^2 |S|)\,M$ with $S = \int_{t_1}^{t_2} J\,dt$ and the strain
     $G = \int_{t_1}^{t_2} \dot\gamma\,dt$. **Two conventions** exist for $M$, and a rate
-    fitted in one is not that of the other:
+    fitted in one is not a rate of the other:
 
     - `"physical"`: $M = (\sin X / X)^2$, $X = q L \cos(\phi - \phi_0)\,G / 2$, the
       squared modulus of the mean of $\exp(i q \cos(\phi - \phi_0)\,G z)$ over the gap.
@@ -135,7 +135,7 @@ class LaminarFlow(AbstractCorrelation[FlowIntegrals]):
     Attributes:
         diffusion: The transport coefficient $J$ in angstrom^2/s.
         shear: The shear rate in 1/s, with the direction of the flow.
-        gap: Distance $L$ of the plates in angstrom.
+        gap: Distance $L$ between the plates in angstrom.
         convention: `"physical"` or `"homodyne"`.
 
     Raises:
@@ -174,13 +174,13 @@ def convert_rate(
     **An approximation**, exact only in the limit of small arguments: there
     $M = 1 - X^2/3$ in the physical and $1 - 2 Y^2/3$ in the homodyne convention, equal
     if $\dot\gamma_\mathrm{homodyne} = (\pi / \sqrt 2)\,\dot\gamma_\mathrm{physical}$.
-    Fits of real maps weight larger arguments, too, so that the ratio depends on the
+    Fits of real maps also weight larger arguments, so that the ratio depends on the
     range of the data: fit again where the number matters.
 
     Args:
         rate: Shear rate in 1/s.
         source: The convention it belongs to.
-        target: The convention wanted.
+        target: The convention to convert to.
 
     Returns:
         The rate in 1/s.

@@ -94,7 +94,7 @@ class Double(AbstractDecay):
 
     Attributes:
         fast: The shorter relaxation time $\tau_1$ in seconds.
-        slow: The longer one, $\tau_2$.
+        slow: The longer one, $\tau_2$, in seconds.
         fraction: The part $f$ of the field that decays fast.
     """
 

@@ -125,7 +125,7 @@ def g2(
         phi: Its direction in radians.
         contrast: $b$, dimensionless.
         offset: $o$, dimensionless.
-        age: $t_a$ in seconds; it matters where the transport depends on time.
+        age: $t_a$ in seconds; it matters if the transport depends on time.
 
     Returns:
         The values, dimensionless.
@@ -150,7 +150,7 @@ def two_time(
     r"""Evaluates whole two-time maps, both triangles and the diagonal.
 
     $c_2(t_i, t_j) = o + b\,f(t_i, t_j; q, \phi)$, which is $o + b$ on the diagonal:
-    shot noise is no part of the model. Numbers stand for all maps.
+    shot noise is not part of the model. A single number applies to all maps.
 
     Args:
         model: The model.

@@ -45,7 +45,7 @@ class G2Fit(eqx.Module):
 
     @property
     def tau(self) -> Float[np.ndarray, " curves"]:
-        """Relaxation time of the field in seconds: of two, the shorter one."""
+        """Relaxation time of the field in seconds; the shorter one of two."""
         return np.array([float(r.values[_time_index(r)]) for r in self.results])
 
     @property
@@ -106,14 +106,14 @@ def fit_g2(
     r"""Fits $g_2(\tau) = o + b\,g_1(\tau)^2$ to each curve.
 
     Contrast and offset enter linearly and need no start; the time scale starts where a
-    curve has fallen by the factor $e^2$.
+    curve has decreased by a factor of $e^2$.
 
     Args:
         data: The curves.
         decay: The shape, whose other numbers are starts; by default `Stretched()`.
-        bounds: A lower and an upper one of numbers of `decay` by name, as
+        bounds: Lower and upper bound of numbers of `decay` by name, as
             `{"gamma": (0.5, 1.5)}`; where none is given, that of `decay.bounds()`.
-        fixed: Picks numbers of `decay` that stay: `lambda d: d.gamma`.
+        fixed: Picks numbers of `decay` that stay fixed: `lambda d: d.gamma`.
         contrast_bounds: Lower and upper bound of the contrasts.
         offset_bounds: Likewise of the offsets; `(1.0, 1.0)` holds them.
 
@@ -122,7 +122,7 @@ def fit_g2(
 
     Raises:
         ArgumentError: If there are fewer lags than parameters, bounds are crossed, or
-            what starts or stays is outside them.
+            a number is outside them.
         PrecisionError: If the data are float64 while JAX has it off.
     """
     instance(data, "data", OneTime, "Make one of arrays, or read it by `io.read_g2`.")
@@ -163,7 +163,7 @@ def fit_g2(
 
 
 def _relaxation_time(lags: Float[Array, " lags"], curve: Float[Array, " lags"]):
-    """Returns where a curve has fallen by the factor e^2 from its first values."""
+    """Returns where a curve has decreased by e^2 from its first values."""
     values = np.asarray(curve)
     few = max(values.size // 10, 1)
     top, bottom = values[:few].mean(), values[-few:].mean()
@@ -201,7 +201,7 @@ def _limits(decay: AbstractDecay, bounds: Mapping[str, Any]) -> tuple[Any, Any]:
     for name, pair in (*decay.bounds().items(), *bounds.items()):
         if name not in names:
             raise ArgumentError(
-                f"`bounds` must be of numbers of `decay`, {', '.join(names)}, but has "
+                f"`bounds` must name numbers of `decay`, {', '.join(names)}, but has "
                 f"{name!r}."
             )
         where = attrgetter(name)
@@ -269,12 +269,12 @@ def power_law(
 ) -> PowerLaw:
     """Fits a power of the wavevector to relaxation rates.
 
-    The fit is one of logarithms, a straight line.
+    A straight line is fitted to the logarithms.
 
     Args:
         q: Wavevectors in 1/angstrom.
         rate: Rates in 1/s, positive.
-        error: Their standard errors, taken as known.
+        error: Their standard errors, assumed to be known.
 
     Returns:
         The power law.

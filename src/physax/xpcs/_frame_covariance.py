@@ -1,4 +1,4 @@
-"""Errors that hold where the noise of pairs that share a frame is correlated."""
+"""Errors that remain valid where the noise of pairs with a common frame correlates."""
 
 import equinox as eqx
 import jax
@@ -18,9 +18,9 @@ def frame_covariance(
 ) -> Float[Array, "all all"]:
     r"""Estimates the covariance of a fit from its residuals, frame by frame.
 
-    Each frame is in as many pairs as there are others, and what fluctuates from frame
-    to frame moves all of them: the covariance of independent pairs is then too small.
-    With the rows $J_p$ and the residuals $r_p$ of all pairs p this is
+    Each frame is in as many pairs as there are other frames, and what fluctuates from
+    frame to frame moves all of them: the covariance of independent pairs is then too
+    small. With the rows $J_p$ and the residuals $r_p$ of all pairs p this is
     $A^{-1} V A^{-1}$, $A = J^T J$, where $V$ sums $J_p^T r_p r_{p'} J_{p'}$ over the
     pairs that have a frame in common. It needs no model of the noise, but many frames.
 
@@ -29,12 +29,12 @@ def frame_covariance(
 
     Args:
         problem: What was fitted, from `two_time_problem`.
-        result: Its result.
+        result: Its fit.
         shared: Whether a frame fluctuates in all maps at once, as it does where they
             come from one detector.
 
     Returns:
-        Covariance of linear coefficients and free parameters, in this order, as
+        Covariance of linear coefficients and free parameters, in this order, as in
         `result.full_covariance`.
 
     Raises:

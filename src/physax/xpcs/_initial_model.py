@@ -19,7 +19,7 @@ from ._two_time import TwoTime, check_data
 
 
 MODES = ("static_isotropic", "static_anisotropic", "laminar_flow")
-"""Names of the models: without flow, the same with angles apart, with flow."""
+"""Names of the models: without flow, the same with separate angles, with flow."""
 
 # Pairs of frames that are looked at: so many ages, and lags spaced as a logarithm is.
 _AGES, _LAGS = 40, 24
@@ -54,8 +54,8 @@ def initial_model(
     Args:
         data: The maps.
         mode: `"static_isotropic"`, `"static_anisotropic"` or `"laminar_flow"`.
-        gap: Distance of the plates in angstrom; used with flow only.
-        convention: Of the shear factor; used with flow only.
+        gap: Distance between the plates in angstrom; used with flow only.
+        convention: Convention of the shear factor; used with flow only.
 
     Returns:
         The first of `initial_models`.
@@ -78,16 +78,16 @@ def initial_models(
 
     A grid of decay times, exponents, shear rates and directions is compared with about
     a thousand pairs of frames per map, contrast and offset eliminated. Constant parts
-    of the rates start at 0, which stands for what the powers of time do not explain.
-    Runs on the host in NumPy, in a fraction of a second, and compiles nothing.
+    of the rates, for what the powers of time do not explain, start at 0. Runs on the
+    host in NumPy, in a fraction of a second, and compiles nothing.
 
     Args:
         data: The maps.
         mode: `"static_isotropic"`, `"static_anisotropic"` or `"laminar_flow"`.
-        count: How many, at least 1. They differ from each other by more than one step
-            of the grid.
-        gap: Distance of the plates in angstrom; used with flow only.
-        convention: Of the shear factor; used with flow only.
+        count: How many models to return, at least 1. They differ from each other by
+            more than one step of the grid.
+        gap: Distance between the plates in angstrom; used with flow only.
+        convention: Convention of the shear factor; used with flow only.
 
     Returns:
         At most `count` models.
@@ -121,7 +121,7 @@ def initial_models(
 
 
 def _pairs(data: TwoTime) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
-    """Chooses pairs of frames: all ages, and lags spaced as a logarithm is."""
+    """Chooses pairs of frames: all ages, and logarithmically spaced lags."""
     last = data.frames - 1
     if last < 1:
         raise ArgumentError(

@@ -11,7 +11,7 @@ from .._checks import check, traced
 
 
 def known(*values: Any) -> bool:
-    """Returns whether none of some values belongs to a program being traced.
+    """Returns whether no value belongs to a program that is being traced.
 
     Args:
         values: Arrays, or `None`.

@@ -57,7 +57,7 @@ def increasing(x: Float[Array, " n"], name: str) -> Float[Array, " n"]:
 
 
 def per_map(x: Any, maps: int, name: str) -> Float[Array, " maps"]:
-    """Returns one number for each map; a single one stands for all.
+    """Returns one number for each map; a single one applies to all.
 
     Args:
         x: The numbers, an array.

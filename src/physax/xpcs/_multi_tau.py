@@ -1,4 +1,4 @@
-"""One-time correlations of long series of frames, on lags spaced as a logarithm is."""
+"""One-time correlations of long series of frames, at logarithmically spaced lags."""
 
 from typing import NamedTuple
 
@@ -20,8 +20,8 @@ class MultiTau(NamedTuple):
     Attributes:
         lags: Lags in frames.
         g2: Correlations, one row for each label.
-        sigma: Their standard deviations, from the scatter of the pixels, which it takes
-            as independent: too small where a speckle covers several.
+        sigma: Their standard deviations, from the scatter of the pixels, which are
+            assumed to be independent: too small where a speckle covers several.
     """
 
     lags: Int[np.ndarray, " lags"]
@@ -37,7 +37,7 @@ def multi_tau_lags(
     Args:
         frames: How many frames there are.
         channels: Lags of the first level, an even number: 1 to `channels` - 1. The
-            others have the upper half of these.
+            other levels have the upper half of these.
         levels: How many levels at most; `None` for as many as there are frames for.
 
     Returns:
@@ -93,7 +93,7 @@ def multi_tau(
         wavevectors they make a `OneTime`.
 
     Raises:
-        ArgumentError: If a shape does not fit, there are less than two frames, labels
+        ArgumentError: If a shape does not fit, there are fewer than two frames, labels
             are missing or negative, or a number is out of its range.
     """
     frames = as_frames(frames)

@@ -46,9 +46,9 @@ class OneTime(eqx.Module):
     Attributes:
         lags: Delays in seconds, positive and strictly increasing.
         g2: The curves, dimensionless.
-        sigma: Standard deviation of each value; one number stands for all.
+        sigma: Standard deviation of each value; one number applies to all.
         q: Wavevector of each curve in 1/angstrom.
-        phi: Direction of each wavevector in radians; `None` where it is not known, or
+        phi: Direction of each wavevector in radians; `None` if it is not known, or
             the curves are averages over directions.
 
     Raises:

@@ -33,7 +33,7 @@ def pixel_chunks(
     labels: Int[ArrayLike, "*labelled"],
     chunk: Any,
 ) -> PixelChunks:
-    """Sorts pixels by label. The labels must be known, as they decide about shapes.
+    """Sorts pixels by label. The labels must be known, as they determine shapes.
 
     Args:
         frames: The frames, for their shape.
@@ -71,7 +71,7 @@ def pixel_chunks(
     if not size.size or not size.all():
         missing = [int(n) + 1 for n in np.flatnonzero(size == 0)] or [1]
         raise ArgumentError(
-            "`labels` must hold each number from 1 to the largest, but is without "
+            "`labels` must hold each number from 1 to the largest, but lacks "
             f"{missing}."
         )
     order = np.argsort(flat, kind="stable")[np.count_nonzero(flat == 0) :]

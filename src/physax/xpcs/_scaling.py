@@ -17,7 +17,7 @@ from ._measured import per_map
 
 
 Limits = tuple[float | None, float | None]
-"""A lower and an upper bound, each perhaps none."""
+"""A lower and an upper bound, each of which may be None."""
 
 
 def linear_bounds(contrast: Any, offset: Any) -> tuple[Limits, Limits]:
@@ -28,7 +28,7 @@ def linear_bounds(contrast: Any, offset: Any) -> tuple[Limits, Limits]:
         offset: `Limits` of the offsets.
 
     Raises:
-        ArgumentError: If they are no pairs of numbers, or crossed.
+        ArgumentError: If they are not pairs of numbers in increasing order.
     """
     lows, highs = zip(
         bound_pair(contrast, "contrast_bounds"),
@@ -49,11 +49,11 @@ def bound_pair(
         empty: What stands for `None`.
 
     Raises:
-        ArgumentError: If it is no pair of numbers, or crossed.
+        ArgumentError: If it is not a pair of numbers in increasing order.
     """
     if not isinstance(pair, tuple | list | np.ndarray | jax.Array) or len(pair) != 2:
         raise ArgumentError(
-            f"`{name}` must be a lower and a higher number, `None` for no bound, but "
+            f"`{name}` must be a lower and an upper bound, `None` for no bound, but "
             f"is {pair!r}."
         )
     low, high = (
@@ -62,8 +62,8 @@ def bound_pair(
     )
     if not low <= high:
         raise ArgumentError(
-            f"`{name}` must be a lower and a higher number, but are {low:g} and "
-            f"{high:g}. Give the lower one first."
+            f"`{name}` must be in increasing order, but are {low:g} and {high:g}. "
+            "Give the lower one first."
         )
     return low, high
 

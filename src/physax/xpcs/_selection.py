@@ -33,7 +33,7 @@ def select(
         The maps, in their order.
 
     Raises:
-        ArgumentError: If no map lies in a range, or a range is not one of radians.
+        ArgumentError: If no map lies in a range, or a range is not in radians.
     """
     check_data(data)
     phi = np.asarray(data.phi, float)
@@ -42,7 +42,7 @@ def select(
         there = ", ".join(f"{angle:.4g}" for angle in sorted(set(phi.tolist())))
         raise ArgumentError(
             f"`phi_ranges` must contain the angle of a map, but {list(phi_ranges)} "
-            f"contain none of those there are: {there} (radians)."
+            f"contain none of the angles of maps: {there} (radians)."
         )
     at = np.flatnonzero(keep)
     sigma = data.sigma[at] if data.sigma.ndim else data.sigma
@@ -60,7 +60,7 @@ def in_ranges(
         phi_ranges: Pairs of angles in radians.
 
     Raises:
-        ArgumentError: If they are no pairs, an end is not finite, or beyond two pi.
+        ArgumentError: If they are not pairs, or an end is not finite or beyond 2 pi.
     """
     phi = np.asarray(real(phi, "phi"), float)
     inside = np.zeros(phi.shape, bool)
@@ -76,7 +76,7 @@ def check_ranges(phi_ranges: Any) -> list[tuple[float, float]]:
     """Returns ranges of angles as pairs of numbers.
 
     Raises:
-        ArgumentError: If they are no pairs, or not in radians.
+        ArgumentError: If they are not pairs, or not in radians.
     """
     text = "`phi_ranges` must be pairs of angles in radians, as `[(-0.1, 0.1)]`, but "
     if isinstance(phi_ranges, str) or not isinstance(phi_ranges, Iterable):

@@ -50,7 +50,7 @@ def _mask(mask):
 
 
 def _not_finite(c2: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-    """Tells which values off the diagonal are used and not finite."""
+    """Returns which values off the diagonal are used and not finite."""
     bad = ~np.isfinite(c2)
     if bad.any():
         unused = np.eye(c2.shape[1], dtype=bool)
@@ -65,9 +65,9 @@ class TwoTime(eqx.Module):
     symmetric, a fit reads the triangle above it only.
 
     Attributes:
-        c2: The full symmetric maps, dimensionless, in the precision they came in.
-        q: Wavevector of each map in 1/angstrom; one number stands for all.
-        phi: Direction of each wavevector in radians; one number stands for all.
+        c2: The full symmetric maps, dimensionless, in the precision of the input.
+        q: Wavevector of each map in 1/angstrom; one number applies to all.
+        phi: Direction of each wavevector in radians; one number applies to all.
         times: Times of the frames in seconds since the transport began, strictly
             increasing.
         sigma: Standard deviation of one value: a number, one for each map, or one for
@@ -148,7 +148,7 @@ class TwoTime(eqx.Module):
 
 
 def check_data(data: Any) -> None:
-    """Refuses what is not a set of measured maps.
+    """Raises if `data` does not hold measured maps.
 
     Args:
         data: What was given.

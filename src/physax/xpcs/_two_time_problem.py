@@ -55,7 +55,7 @@ class TwoTimeProblem(AbstractSeparable):
         low: Lower bounds of the coefficients.
         high: Their upper bounds.
         coefficients: Coefficients that are not eliminated, or None.
-        centre: A constant that is taken off the data.
+        centre: A constant that is subtracted from the data.
         size: Frames along the side of a tile.
         parts: What the columns of a map are.
         linear_names: Names of the coefficients.
@@ -125,14 +125,11 @@ class TwoTimeProblem(AbstractSeparable):
         return projected_cost(values, c2, scale, parts, mixing, given)
 
 
-def _check_count(data: TwoTime, parameters: int) -> None:
-    """Refuses maps that cannot determine so many parameters."""
-    if traced(data.mask):
+def _check_count(used: Array | np.ndarray, maps: int, parameters: int) -> None:
+    """Raises if maps cannot determine this many parameters."""
+    if traced(used):
         return
-    pairs = data.frames * (data.frames - 1) // 2
-    if data.mask is not None:
-        pairs = int(np.triu(data.mask, 1).sum())
-    count = data.maps * pairs
+    count = maps * int(used.sum())
     if count < parameters:
         raise ArgumentError(
             "`data` must have at least as many values as there are parameters, "
@@ -159,10 +156,10 @@ def two_time_problem(
         data: The maps.
         model: Where to start. Its numbers are the parameters, but for the gap.
         scaling: How maps share contrast and offset; by default `PerAngle()`.
-        bounds: Lower and upper ones, each a model like `model` or None: no upper ones,
-            and from below 0 for `D0` and a shear rate that start from 0 on, where
-            their offset is held at 0.
-        fixed: Picks parameters that stay, besides the gap.
+        bounds: Lower and upper bounds, each a model like `model` or None. By default
+            only a `D0` or shear rate that starts at 0 or above, with its offset held at
+            0, is bounded, by 0 from below.
+        fixed: Picks parameters that stay fixed, in addition to the gap.
         ties: Parameters that follow from others.
         contrast_bounds: Lower and upper bound of the contrasts.
         offset_bounds: Likewise of the offsets.
@@ -172,8 +169,8 @@ def two_time_problem(
         The problem.
 
     Raises:
-        ArgumentError: If a start is outside its bounds, the scaling does not go with
-            the angles, or there are fewer values than parameters.
+        ArgumentError: If a start is outside its bounds, the scaling does not suit the
+            angles, or there are fewer values than parameters.
     """
     check_data(data)
     check_model(model)
@@ -202,7 +199,8 @@ def two_time_problem(
     if isinstance(scaling, Constant):
         # Held between equal bounds: they are no parameters, and have no error.
         given = low = high = scaling.coefficients(data.maps).reshape(-1)
-    _check_count(data, len(parameters.names) + (2 * width if given is None else 0))
+    linear = 2 * width if given is None else 0
+    _check_count(used, data.maps, len(parameters.names) + linear)
     return TwoTimeProblem(
         parameters=parameters,
         data=(starts, tiles.cut(c2), weight, mask),
@@ -228,8 +226,8 @@ def _rates_from_zero(
 ) -> AbstractCorrelation:
     """Returns lower bounds that keep rates from changing sign, where both signs fit.
 
-    Maps hold the size of the diffusion and the square of the shear. With an offset
-    beside them the sign of the other part counts.
+    Maps hold the size of the diffusion and the square of the shear. With an offset, the
+    sign of the other part counts.
     """
     low = jax.tree.map(lambda x: np.full(jnp.shape(x), -np.inf), model)
     for part, rate, offset in (
@@ -261,7 +259,7 @@ def _only(c2: Array, used: Array | np.ndarray) -> Array | np.ndarray:
 
 
 def _held(model: AbstractCorrelation, fixed: Callable | None) -> Callable | None:
-    """Adds the gap, which is measured and not fitted, to what stays."""
+    """Adds the gap, which is measured and not fitted, to what stays fixed."""
     if not isinstance(model, LaminarFlow):
         return fixed
     return lambda m: (m.gap, () if fixed is None else fixed(m))
