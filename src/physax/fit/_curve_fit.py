@@ -159,7 +159,7 @@ def curve_fit(
 
 
 def _check_points(xdata, ydata) -> None:
-    """Refuses other first axes than that of `ydata`, rows as SciPy takes them too."""
+    """Raises if first axes differ from that of `ydata`, as in the rows of SciPy."""
     if not ydata.ndim:
         raise ArgumentError(
             "`ydata` must have an axis of points, but is a single number. For one "
@@ -281,7 +281,7 @@ def _check_model(f: Callable, xdata, start, ydata) -> None:
 
 
 def _check_count(f: Callable, xdata, start) -> None:
-    """Refuses start values that are too few or too many, where `f` tells."""
+    """Raises if there are too few or too many start values, where `f` says so."""
     try:
         signature = inspect.signature(f)
     except (TypeError, ValueError):

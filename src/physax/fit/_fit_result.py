@@ -212,7 +212,7 @@ def listed(result: FitResult) -> list[tuple[str, str]]:
 
 
 def with_error(value: float, error: float) -> str:
-    """Returns a value beside its standard error, with two digits of that."""
+    """Returns a value with its standard error, which has two digits."""
     if not math.isfinite(error) or error <= 0:
         return f"{value:.8g} ± {error:.3g}"
     digits = max(0, 1 - math.floor(math.log10(error)))

@@ -329,7 +329,7 @@ def _fit_block_by_block(
 
 
 def _check_count(problem: AbstractProblem) -> None:
-    """Refuses what no data could determine, before anything is compiled."""
+    """Raises if there are too few residuals, before anything is compiled."""
     if stream_of(problem.data) is not None:
         return
     size = len(problem.parameters.names) + len(problem.linear_names)

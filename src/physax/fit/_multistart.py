@@ -160,7 +160,7 @@ _SAME = 1e-5
 
 
 def _near(result: FitResult, values: np.ndarray, distance: float) -> bool:
-    """Tells whether values belong to a minimum, in its standard deviations."""
+    """Returns whether values belong to a minimum, in its standard deviations."""
     change = values - np.asarray(result.values)
     size = change.size
     lone = np.asarray(result.factor)

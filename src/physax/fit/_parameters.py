@@ -130,7 +130,7 @@ class Parameters(eqx.Module):
         return self.flat.astype(vector.dtype).at[np.array(self.free, int)].set(vector)
 
     def tree(self, vector: Float[Array, " free"]) -> PyTree:
-        """Returns the parameters that a vector of free values stands for."""
+        """Returns the parameters that a vector of free values represents."""
         tree = from_vector(self.start, self.filled(vector))
         for tie in self.ties:
             new = tie.value(tree)

@@ -160,7 +160,7 @@ def _choose(n_points: int, resident: bool) -> tuple[Strategy, str]:
 
 
 def _sizes(n_points, n_params, columns, strategy) -> tuple[int, int, int]:
-    """Returns chunk, block and the bytes that are needed besides the data."""
+    """Returns chunk, block and the bytes that are needed in addition to the data."""
     row = 8 * (2 * n_params + 8)
     most = _CPU_CHUNK if default_platform() == "cpu" else _GPU_CHUNK
     chunk = max(1, min(n_points, most, _CHUNK_BYTES // row))

@@ -170,7 +170,7 @@ def _grid_through(ends, best: float, points: int) -> np.ndarray:
 
 
 def _too_short(held, chi2, best, lowest, rise, bounds) -> tuple[bool, bool]:
-    """Tells for each side whether the grid ends before the cost has risen."""
+    """Returns for each side whether the grid ends before the cost has increased."""
     risen = chi2 - lowest >= rise
     return (
         bool(held[0] > bounds[0] and not risen[held < best].any()),

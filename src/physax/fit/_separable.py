@@ -135,7 +135,7 @@ class AbstractSeparable(AbstractProblem):
         return any(np.isfinite(np.asarray(limit)).any() for limit in limits)
 
     def violates_bounds(self, linear: Float[Array, " linear"]) -> Bool[Array, ""]:
-        """Tells whether eliminated coefficients are outside their bounds."""
+        """Returns whether eliminated coefficients are outside their bounds."""
         return _outside(linear, self.low, self.high)
 
     def jointly(

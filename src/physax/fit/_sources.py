@@ -95,7 +95,7 @@ def stream_of(data: PyTree) -> Stream | None:
 
 
 def in_memory(data: PyTree) -> bool:
-    """Tells whether all data are arrays in memory."""
+    """Returns whether all data are arrays in memory."""
     if stream_of(data) is not None:
         return False
     leaves = jax.tree.leaves(data)

@@ -126,7 +126,7 @@ def _prepared(problem, priors, transform: Unconstrain, values, factor):
 
 
 def _inside(values, transform: Unconstrain, factor):
-    """Moves parameters that stand at a bound into the interior."""
+    """Moves parameters at a bound into the interior."""
     norms = jnp.linalg.norm(factor, axis=0)
     step = 0.5 / jnp.where(norms > 0, norms, jnp.inf)
     width = transform.high - transform.low

@@ -54,7 +54,7 @@ class TrustRegion(eqx.Module):
     )
 
 
-# `_AGAIN` evaluates where the search stands, after undamped steps have failed.
+# `_AGAIN` evaluates where the search is, after undamped steps have failed.
 _START, _AGAIN, _SEARCH, _POLISH, _DONE = range(5)
 
 # A polishing step of this part of a standard deviation changes nothing that is known.
@@ -62,7 +62,7 @@ _NEGLIGIBLE = 1e-9
 
 
 class Search(eqx.Module):
-    """Where a search stands, between two passes over the data.
+    """The state of a search between two passes over the data.
 
     Attributes:
         vector: The best parameters so far.
@@ -184,7 +184,7 @@ def advance(
     Args:
         method: Tolerances.
         bounds: Lower and upper ones.
-        search: Where the search stands.
+        search: The state of the search.
         new: The model at its trial.
     """
     evaluations = search.evaluations + 1
@@ -293,7 +293,7 @@ def _propose(method, bounds, search: Search, ended, polishing) -> Search:
 
 
 def _snapped(vector: Float[Array, " m"], bounds) -> Float[Array, " m"]:
-    """Puts what rounding has left beside a bound onto it."""
+    """Puts values that rounding has left next to a bound onto it."""
     low, high = bounds
     slack = 4 * jnp.finfo(vector.dtype).eps * jnp.abs(vector)
     vector = jnp.where(vector <= low + slack, low, vector)

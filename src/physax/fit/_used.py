@@ -27,12 +27,12 @@ def safe_points(data: PyTree, used: Bool[Array, " points"]) -> PyTree:
     return jax.tree.map(lambda x: replaced(jnp.asarray(x)), data)
 
 
-# Points of a mask that are looked at at once: it may be on disk.
+# Points of a mask that are read at once: it may be on disk.
 _AT_ONCE = 2**20
 
 
 def first_used(observed: Any, used: Any = None) -> Float[Array, ""]:
-    """Returns the first value that counts, to be taken off all of them.
+    """Returns the first value that counts, to be subtracted from all of them.
 
     Any constant near the data will do; the fit does not depend on which.
 

@@ -115,7 +115,7 @@ def fit_g2(
             `{"gamma": (0.5, 1.5)}`; where none is given, that of `decay.bounds()`.
         fixed: Picks numbers of `decay` that stay fixed: `lambda d: d.gamma`.
         contrast_bounds: Lower and upper bound of the contrasts.
-        offset_bounds: Likewise of the offsets; `(1.0, 1.0)` holds them.
+        offset_bounds: Lower and upper bound of the offsets; `(1.0, 1.0)` holds them.
 
     Returns:
         Relaxation times, contrasts and offsets with their errors.

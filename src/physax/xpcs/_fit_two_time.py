@@ -101,7 +101,7 @@ def fit_two_time(
             `lambda m: m.diffusion.alpha`.
         ties: Parameters that follow from others.
         contrast_bounds: Lower and upper bound of the contrasts.
-        offset_bounds: Likewise of the offsets.
+        offset_bounds: Lower and upper bound of the offsets.
         absolute_sigma: Whether `data.sigma` is known, and not only relative: if not,
             errors are scaled by the reduced chi-square.
         method: How to search.

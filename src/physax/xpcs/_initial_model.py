@@ -21,7 +21,7 @@ from ._two_time import TwoTime, check_data
 MODES = ("static_isotropic", "static_anisotropic", "laminar_flow")
 """Names of the models: without flow, the same with separate angles, with flow."""
 
-# Pairs of frames that are looked at: so many ages, and lags spaced as a logarithm is.
+# Pairs of frames that are compared: this many ages and logarithmically spaced lags.
 _AGES, _LAGS = 40, 24
 _MOST_MAPS = 24
 # The grid. Neighbours differ by less than what a fit finds its way across.
@@ -148,7 +148,7 @@ def _pairs(data: TwoTime) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]
 def _grid(times, q, gap: float, convention: str, flow: bool) -> _Grid:
     step, length = float(np.diff(times).min()), float(times[-1] - times[0])
     middle = float(times[0] + length / 2)
-    # The decay of the fastest model ends within a frame, the slowest goes on and on.
+    # The decay of the fastest model ends within a frame, the slowest outlasts the run.
     decay = np.geomspace(0.5 * step, 10 * length, _DECAYS)
     size = float(np.median(q))
     transports = [
@@ -238,7 +238,7 @@ def _apart_in_decay(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 def _apart_in_flow(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Tells whether rate or direction are so different that no fit gets across."""
+    """Returns whether rates or directions are too different for a fit to bridge."""
     turn = abs(one[1] % _DIRECTIONS - other[1] % _DIRECTIONS)
     # Directions are on a circle.
     turn = min(turn, _DIRECTIONS - turn)

@@ -46,7 +46,7 @@ def bound_pair(
     Args:
         pair: `Limits`.
         name: What to call them in messages.
-        empty: What stands for `None`.
+        empty: What `None` means.
 
     Raises:
         ArgumentError: If it is not a pair of numbers in increasing order.
@@ -130,7 +130,7 @@ class Constant(AbstractScaling):
 
     Attributes:
         contrast: Of each map, or one for all.
-        offset: Likewise.
+        offset: Of each map, or one for all.
     """
 
     contrast: Float[Array, "..."] = eqx.field(converter=partial(real, name="contrast"))

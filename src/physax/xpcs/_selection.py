@@ -53,7 +53,7 @@ def in_ranges(
     phi: Float[np.ndarray, " maps"],
     phi_ranges: Sequence[tuple[float | int, float | int]],
 ) -> Bool[np.ndarray, " maps"]:
-    """Tells which angles lie in one of some ranges, as `select` takes them.
+    """Returns which angles lie in one of some ranges, as `select` takes them.
 
     Args:
         phi: Angles in radians.

@@ -162,7 +162,7 @@ def two_time_problem(
         fixed: Picks parameters that stay fixed, in addition to the gap.
         ties: Parameters that follow from others.
         contrast_bounds: Lower and upper bound of the contrasts.
-        offset_bounds: Likewise of the offsets.
+        offset_bounds: Lower and upper bound of the offsets.
         absolute_sigma: Whether `data.sigma` is known, and not only relative.
 
     Returns:
@@ -197,7 +197,7 @@ def two_time_problem(
     low, high = linear_limits(linear_bounds(contrast_bounds, offset_bounds), 2, width)
     given = None
     if isinstance(scaling, Constant):
-        # Held between equal bounds: they are no parameters, and have no error.
+        # Held between equal bounds: they are not parameters, and have no error.
         given = low = high = scaling.coefficients(data.maps).reshape(-1)
     linear = 2 * width if given is None else 0
     _check_count(used, data.maps, len(parameters.names) + linear)
@@ -245,14 +245,14 @@ def _rates_from_zero(
 
 
 def _used(data: TwoTime) -> Array | np.ndarray:
-    """Tells which pairs of frames count: above the diagonal, where the mask says so."""
+    """Returns which pairs count: those above the diagonal that the mask allows."""
     if data.mask is None:
         return np.triu(np.ones((data.frames,) * 2, bool), 1)
     return jnp.triu(data.mask, 1) if traced(data.mask) else np.triu(data.mask, 1)
 
 
 def _only(c2: Array, used: Array | np.ndarray) -> Array | np.ndarray:
-    """Clears what does not count: whatever stands there may overflow."""
+    """Clears what does not count: whatever is there may overflow."""
     if known(c2, used):
         return np.where(used, np.asarray(c2), 0)
     return jnp.where(used, c2, 0)
