@@ -174,7 +174,9 @@ def test_coefficients_of_waves_are_named():
     )
     assert Fourier(0).mixing(np.zeros(5)).coefficients(["offset"]) == ("offset",)
     assert PerAngle().mixing(np.zeros(2)).coefficients("a") == ("a[0]", "a[1]")
-    with pytest.raises(ArgumentError, match="one for each of 3 coefficients, but .* 1"):
+    with pytest.raises(
+        ArgumentError, match="one entry for each of 3 coefficients, but has 1"
+    ):
         Mixing(np.eye(3), ["a"])
 
 
