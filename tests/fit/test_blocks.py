@@ -149,7 +149,7 @@ def test_an_interrupted_pass_goes_on_to_the_same_bits(tmp_path, after):
     data = Interrupting(X, after), Y
     first = run(data, checkpoint=kept)
     assert first.status == Status.INTERRUPTED
-    assert "Start it again with the same checkpoint folder" in first.message
+    assert "Run it again with the same checkpoint folder" in first.message
     second = run(data, checkpoint=kept)
     assert second.success
     for name in ("values", "factor", "chi2", "evaluations"):
@@ -227,9 +227,13 @@ def test_a_chunk_that_cannot_be_read_is_named_and_may_be_left_out():
 
 
 def test_options_of_blocks_need_blocks(tmp_path):
-    with pytest.raises(ArgumentError, match="`checkpoint` must go with a plan that"):
+    with pytest.raises(
+        ArgumentError, match="`checkpoint` must be used with a plan that"
+    ):
         least_squares(problem(), checkpoint=Checkpointing(tmp_path, 1))
-    with pytest.raises(ArgumentError, match="`on_bad_chunk` must go with a plan that"):
+    with pytest.raises(
+        ArgumentError, match="`on_bad_chunk` must be used with a plan that"
+    ):
         least_squares(problem(), on_bad_chunk=Skip(0.5))
     with pytest.raises(ArgumentError, match="`plan` must read block by block where"):
         least_squares(problem(data=in_pieces((9,))), plan=plan(COUNT, 3))

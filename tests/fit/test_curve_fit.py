@@ -37,10 +37,10 @@ REFUSED = {
     r"`bounds` must be numbers, or one for each of 3 parameters": {
         "bounds": ([0, 0], [1, 1])
     },
-    r"`bounds` must be a pair, .* Bounds\(.* Of a `scipy.optimize.Bounds` give": {
+    r"`bounds` must be a pair, .* Bounds\(.* From a `scipy.optimize.Bounds`, pass": {
         "bounds": optimize.Bounds(0, 9)
     },
-    "`bounds` must be an array of numbers with rows of one length": {
+    "`bounds` must be an array of numbers with rows of equal length": {
         "bounds": ([0, [1]], [9, 9])
     },
     "`bounds` must be real numbers, but has dtype complex128": {"bounds": (0, 9j)},
@@ -57,13 +57,13 @@ REFUSED = {
     "`p0` must be numbers, but is": {"p0": ["1", 2]},
     "`loss` must be a loss such as `fit.SoftL1.* but is 'soft_l1'": {"loss": "soft_l1"},
     "`method` must be a `fit.TrustRegion`, but is 'lm'": {"method": "lm"},
-    "`ydata` must be an array of numbers with rows of one length, but is of the type "
+    "`ydata` must be an array of numbers with rows of equal length, but is of the type "
     "list: .* inhomogeneous": {"ydata": [[1.0], [1.0, 2.0]]},
     "`ydata` must have an axis of points, but is a single number": {"ydata": 1.0},
-    r"`xdata` must have a first axis of 200 points, .* but has shape \(199,\)\. Give": {
+    r"`xdata` must have a first axis of 200 points, .* but has shape \(199,\)\. Pass": {
         "xdata": X[1:]
     },
-    r"`xdata\[1\]` must have a first axis of 200 points, .* has shape \(3,\)\. Give": {
+    r"`xdata\[1\]` must have a first axis of 200 points, .* has shape \(3,\)\. Pass": {
         "f": lambda x, a, b: a * jnp.exp(-b * x[0]),
         "xdata": (X, X[:3]),
     },

@@ -133,3 +133,51 @@ def test_masked_points_may_have_no_place():
     _, forward = jax.jvp(fitted, (jnp.asarray(Y),), (WAY,))
     slope = difference(fitted, jnp.asarray(Y), WAY)
     np.testing.assert_allclose(forward, slope, rtol=1e-6)
+
+
+MASK = np.arange(X.size) != 3
+LOST = {"mask": MASK, "weights": jnp.where(MASK, 2.0, 0.0)}
+
+
+@pytest.mark.parametrize("kind", LOST)
+@pytest.mark.parametrize("fill", [np.nan, 1e200])
+def test_points_that_do_not_count_may_be_anything(kind, fill):
+    x = jnp.asarray(X).at[3].set(fill)
+
+    def fitted(y):
+        made = problem(data=(x, y.at[3].set(fill)), **{kind: LOST[kind]})
+        return least_squares(made, TIGHT).values
+
+    weights = jnp.array([0.3, -1.0, 2.0])
+    gradient = jax.grad(lambda y: fitted(y) @ weights)(jnp.asarray(Y))
+    slope = difference(lambda y: fitted(y) @ weights, jnp.asarray(Y), WAY)
+    np.testing.assert_allclose(gradient @ WAY, slope, rtol=1e-6)
+
+
+def test_a_weight_of_zero_has_a_derivative():
+    def fitted(weight):
+        weights = jnp.ones(X.size).at[3].set(weight)
+        made = problem(data=(jnp.asarray(X), ODD), weights=weights)
+        return least_squares(made, TIGHT).values
+
+    _, forward = jax.jvp(fitted, (jnp.zeros(()),), (jnp.ones(()),))
+    # A weight is not negative; the second difference of two steps is left, 1e-6.
+    near, far = fitted(1e-4), fitted(2e-4)
+    slope = (4 * near - far - 3 * fitted(0.0)) / 2e-4
+    np.testing.assert_allclose(forward, slope, rtol=1e-5)
+
+
+@pytest.mark.parametrize("fill", [np.nan, 1e20])
+def test_masked_values_of_a_separable_problem_may_be_anything(fill):
+    def decay(p, x):
+        return jnp.exp(-p["b"] * x)
+
+    x = jnp.asarray(X).at[3].set(jnp.nan)
+
+    def rate(y):
+        y = y.at[3].set(fill)
+        made = Separable(decay, {"b": 2.0}, x, y, offset=True, mask=MASK)
+        return least_squares(made, TIGHT).values[0]
+
+    gradient = jax.grad(rate)(ODD)
+    np.testing.assert_allclose(gradient @ WAY, difference(rate, ODD, WAY), rtol=1e-6)

@@ -5,7 +5,17 @@ import pytest
 from scipy import optimize
 
 from physax._checks import ArgumentError
-from physax.fit import Arctan, Cauchy, Huber, SoftL1, Squared, least_squares
+from physax.fit import (
+    AbstractLoss,
+    AbstractPrior,
+    AbstractSampling,
+    Arctan,
+    Cauchy,
+    Huber,
+    SoftL1,
+    Squared,
+    least_squares,
+)
 from tests.fit.decays import X, Y, host_model, problem
 
 
@@ -56,3 +66,12 @@ def test_optimum_is_scipys(kind):
 def test_scale_must_be_positive():
     with pytest.raises(ArgumentError, match="`scale` must be positive, but is 0"):
         Huber(0.0)
+
+
+@pytest.mark.parametrize("kind", [AbstractLoss, AbstractPrior, AbstractSampling])
+def test_what_lacks_a_method_is_refused_when_it_is_made(kind):
+    class Half(kind):
+        scale: float = 1.0
+
+    with pytest.raises(TypeError, match="abstract"):
+        Half()

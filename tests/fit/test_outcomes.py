@@ -98,7 +98,9 @@ def test_as_many_residuals_as_parameters_leave_the_errors_open():
 
 
 def test_arrays_of_other_lengths_are_refused():
-    with pytest.raises(ArgumentError, match="`data` must agree in their first axis"):
+    with pytest.raises(
+        ArgumentError, match="`data` must have first axes of equal length"
+    ):
         least_squares(problem(data=(X, Y[:-1])))
 
 

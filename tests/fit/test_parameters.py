@@ -86,7 +86,7 @@ def test_bounds_may_be_numbers_for_all_or_trees():
 
 
 ERRORS = {
-    r"`bounds` of b must be a lower and a higher one, but are 3 and 2": {
+    r"`bounds` of b must be in increasing order, but are 3 and 2": {
         "bounds": ({"a": None, "b": 3.0, "c": None}, {"a": None, "b": 2.0, "c": None})
     },
     r"`start` must lie within `bounds`, but c is 0, outside \[1, inf\]": {

@@ -55,9 +55,13 @@ def test_more_parameters_take_smaller_chunks():
 
 
 def test_bad_sizes_are_refused():
-    with pytest.raises(ArgumentError, match="`n_points` must be at least 1, but is 0"):
+    with pytest.raises(
+        ArgumentError, match="`n_points` must be an integer .* 1, but is 0"
+    ):
         plan(0, 5, PLENTY)
-    with pytest.raises(ArgumentError, match="`n_params` must be at least 1, but is 0"):
+    with pytest.raises(
+        ArgumentError, match="`n_params` must be an integer .* 1, but is 0"
+    ):
         plan(5, 0, PLENTY)
 
 

@@ -222,7 +222,7 @@ def test_problems_that_are_no_likelihood_are_refused():
 def test_numbers_are_checked():
     result = least_squares(problem())
     for name in ("draws", "warmup", "chains"):
-        with pytest.raises(ArgumentError, match=f"`{name}` must be at least .* is 0"):
+        with pytest.raises(ArgumentError, match=f"`{name}` must be an integer .* is 0"):
             sample_posterior(problem(), result, key=KEY, **{name: 0})
     with pytest.raises(ArgumentError, match="`deviation` must be positive, but is 0"):
         KnownSigma(0.0)

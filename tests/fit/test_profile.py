@@ -134,7 +134,10 @@ def test_a_fit_that_is_not_the_best_is_seen(fitted):
     {
         "`name` must be one of a, b, c, but is d": {"name": "d"},
         r"`level` must lie in \(0, 1\), but is 1": {"name": "a", "level": 1.0},
-        "`points` must be at least 5, but is 2": {"name": "a", "points": 2},
+        "`points` must be an integer of at least 5, but is 2": {
+            "name": "a",
+            "points": 2,
+        },
     }.items(),
 )
 def test_bad_questions_are_refused(fitted, message, options):

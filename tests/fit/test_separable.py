@@ -1,5 +1,6 @@
 """Linear coefficients that are eliminated, against fits of all parameters."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from physax.fit import (
     least_squares,
     shared,
 )
+from physax.fit._used import first_used
 from tests.fit.decays import SIGMA, X, Y, problem
 
 
@@ -151,6 +153,28 @@ def test_masked_values_may_be_nan():
     assert abs(float(result.values[0]) - 1.3) < 4 * float(result.standard_errors[0])
 
 
+@pytest.mark.parametrize("fill", [np.nan, 1e12, 1e20])
+def test_the_first_value_may_be_masked(fill):
+    y = Y.copy()
+    y[0] = fill
+    made = Separable(decay, {"b": 2.0}, X, y, offset=True, mask=np.arange(X.size) > 0)
+    rest = Separable(decay, {"b": 2.0}, X[1:], Y[1:], offset=True)
+    found, wanted = (least_squares(one, throw=True) for one in (made, rest))
+    np.testing.assert_allclose(found.values, wanted.values, rtol=1e-9)
+    np.testing.assert_allclose(found.linear, wanted.linear, rtol=1e-9)
+
+
+def test_the_first_value_that_counts_is_found_wherever_it_is():
+    values = np.arange(12.0).reshape(4, 3)
+    mask = np.zeros((4, 3), bool)
+    mask[2, 1] = mask[3, 0] = True
+    for used in (mask, jnp.asarray(mask)):
+        assert first_used(values, used) == 7
+        assert jax.jit(first_used)(values, used) == 7
+    assert first_used(values, mask[:, 1:2]) == 6
+    assert first_used(values) == 0
+
+
 TWINS = {
     "equal": lambda p, x: jnp.stack([jnp.exp(-p["b"] * x)] * 2, -1),
     "zero": lambda p, x: jnp.stack([jnp.exp(-p["b"] * x), 0 * x], -1),
@@ -174,7 +198,7 @@ ERRORS = {
         "fixed": lambda p: p["b"]
     },
     "`sigma` must be positive, but is 0": {"sigma": np.zeros(X.size)},
-    "`linear_bounds` must be a lower and a higher one, but are 1 and 0": {
+    "`linear_bounds` must be in increasing order, but are 1 and 0": {
         "linear_bounds": (1.0, 0.0)
     },
     "`mixing` must have a row for each of 1 groups, but has 2": {"mixing": shared(2)},

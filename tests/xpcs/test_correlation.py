@@ -181,6 +181,14 @@ def test_model_of_a_user_works_everywhere():
             r"`phi` must be one number or one for each of the 3 maps, but has shape",
         ),
         (
+            lambda: xpcs.g1(laminar(), 0.0, 1.0, Q, 90.0),
+            "`phi` must be in radians, .*, but is 90",
+        ),
+        (
+            lambda: xpcs.two_time(laminar(), TIMES, Q, 90.0),
+            "`phi` must be in radians, .*, but is 90",
+        ),
+        (
             lambda: xpcs.c2(laminar(), -1.0, 1.0, Q),
             "`times` must not be negative, but is -1",
         ),

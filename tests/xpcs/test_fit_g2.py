@@ -4,9 +4,18 @@ import re
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import Array, Float
 
 from physax._checks import ArgumentError
-from physax.xpcs import Double, OneTime, Simple, Stretched, fit_g2, power_law
+from physax.xpcs import (
+    AbstractDecay,
+    Double,
+    OneTime,
+    Simple,
+    Stretched,
+    fit_g2,
+    power_law,
+)
 from physax.xpcs._fit_g2 import _limits
 
 
@@ -111,6 +120,24 @@ def test_where_no_bound_is_given_the_natural_one_stays():
     assert high.tau == np.inf
 
 
+class Ballistic(AbstractDecay):
+    """A decay of its own, whose drift has either sign."""
+
+    tau: Float[Array, ""]
+    drift: Float[Array, ""]
+
+    def __call__(self, lags):
+        return jnp.exp(-lags / self.tau - self.drift * lags)
+
+    def scaled(self, time):
+        return Ballistic(time, self.drift)
+
+
+def test_numbers_of_a_decay_of_ones_own_may_be_negative():
+    low, high = _limits(Ballistic(jnp.array(1.0), jnp.array(0.0)), {"tau": (0, None)})
+    assert (low.tau, low.drift, high.drift) == (0, -np.inf, np.inf)
+
+
 def test_bounds_of_one_number_leave_the_others():
     free = fit_g2(stretched())
     for bounds in ({"gamma": (0.5, 1.5)}, {"gamma": (None, 1.5)}):
@@ -123,16 +150,20 @@ def test_bounds_of_one_number_leave_the_others():
     [
         (
             {"contrast_bounds": 0.3},
-            "`contrast_bounds` must be a lower and a higher number, .* but is 0.3",
+            "`contrast_bounds` must be a lower and an upper bound, .* but is 0.3",
         ),
         (
             {"offset_bounds": (1.2, 0.9)},
-            "`offset_bounds` must be .* but are 1.2 and 0.9. Give the lower one first",
+            "`offset_bounds` must be in increasing order, but are 1.2 and 0.9. Give "
+            "the lower one first",
         ),
         ({"offset_bounds": (None, np.nan)}, "`offset_bounds` must be .* nan"),
         ({"bounds": (Simple(), None)}, "`bounds` must name numbers of `decay`, such"),
-        ({"bounds": {"fast": (0, 1)}}, "of `decay`, tau, gamma, but has 'fast'"),
-        ({"bounds": {"gamma": 0.5}}, r"`bounds\['gamma'\]` must be a lower and a high"),
+        (
+            {"bounds": {"fast": (0, 1)}},
+            "must name numbers of `decay`, tau, gamma, but has 'fast'",
+        ),
+        ({"bounds": {"gamma": 0.5}}, r"`bounds\['gamma'\]` must be a lower and an up"),
         (
             {"bounds": {"gamma": (None, 0.5)}},
             "`start` must lie within `bounds`, but gamma is 1",

@@ -90,11 +90,11 @@ def test_levels_are_limited_as_asked():
         (FRAMES, LABELS[:5], {}, "`labels` must have the shape of one of the `frames`"),
         (FRAMES[:1], LABELS, {}, "`frames` must hold at least 2 frames, but holds 1"),
         (FRAMES, LABELS - 1, {}, "`labels` must be integers, .* minimum -1"),
-        (FRAMES, 0 * LABELS, {}, r"`labels` must hold each .* but is without \[1\]"),
-        (FRAMES, 2 * LABELS, {}, r"`labels` must hold each .* without \[1, 3, 5\]"),
-        (FRAMES, LABELS, {"chunk": 0}, "`chunk` must be at least 1, but is 0"),
+        (FRAMES, 0 * LABELS, {}, r"`labels` must hold each .* but lacks \[1\]"),
+        (FRAMES, 2 * LABELS, {}, r"`labels` must hold each .* lacks \[1, 3, 5\]"),
+        (FRAMES, LABELS, {"chunk": 0}, "`chunk` must be an integer .* 1, but is 0"),
         (FRAMES, LABELS, {"channels": 7}, "`channels` must be an even number .* is 7"),
-        (FRAMES, LABELS, {"levels": 0}, "`levels` must be at least 1, but is 0"),
+        (FRAMES, LABELS, {"levels": 0}, "`levels` must be an integer .* 1, but is 0"),
     ],
 )
 def test_bad_input_is_refused(frames, labels, options, message):

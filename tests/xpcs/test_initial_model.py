@@ -94,7 +94,9 @@ def test_frames_that_are_masked_do_not_matter():
     ("options", "message"),
     [
         ({"mode": "shear"}, "`mode` must be one of .* but is 'shear'"),
-        ({"count": 0}, "`count` must be at least 1, but is 0"),
+        ({"count": 0}, "`count` must be an integer of at least 1, but is 0"),
+        ({"convention": "foo"}, "`convention` must be .* but is 'foo'"),
+        ({"gap": -3.0}, "`gap` must be positive, but is -3"),
     ],
 )
 def test_wrong_options_are_refused(options, message):

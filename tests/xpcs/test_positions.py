@@ -74,7 +74,7 @@ def test_gradient_reaches_positions_and_wavevector():
         (X, jnp.ones(3), {}, "`q` must have 2 components along its last axis"),
         (X[:, :0], Q, {}, "`x` must have shape .* hold at least one particle"),
         (X[:, :1], Q, {}, "`x` must hold at least 2 particles .* `unbiased=False`"),
-        (X, Q, {"chunk": 0}, "`chunk` must be at least 1, but is 0"),
+        (X, Q, {"chunk": 0}, "`chunk` must be an integer of at least 1, but is 0"),
     ],
 )
 def test_bad_input_is_refused(x, q, options, message):

@@ -22,7 +22,8 @@ def test_an_exact_power_is_found_from_numbers_of_the_host():
 
 
 def test_power_law_refuses_what_has_no_logarithm():
-    with pytest.raises(ArgumentError, match="`rate` must be positive, but is -1"):
+    message = "`rate` must be positive and finite, but is -1"
+    with pytest.raises(ArgumentError, match=message):
         power_law(Q, -np.ones(3), np.ones(3))
     with pytest.raises(ArgumentError, match="at least 3 wavevectors .* but has 2"):
         power_law(Q[:2], np.ones(2), np.ones(2))

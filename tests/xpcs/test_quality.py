@@ -1,3 +1,4 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def report(c2, sigma=SIGMA, mask=None):
     return check_quality(TwoTime(c2.astype(np.float32), q, 0.0, TIMES, sigma, mask))
 
 
-def test_a_good_measurement_has_nothing_to_object_to():
+def test_a_good_measurement_has_no_problems():
     found = report(maps())
     assert found.good
     assert found.warnings == ()
@@ -44,7 +45,7 @@ def test_a_good_measurement_has_nothing_to_object_to():
     assert not found.finite.min() < 1
     text = str(found)
     assert text.startswith("2 maps of 150 x 150 frames, 100.0% of the pairs used")
-    assert text.endswith("Nothing to object to.")
+    assert text.endswith("No problems found.")
     assert len(text.splitlines()) == 5
 
 
@@ -102,6 +103,20 @@ def test_values_that_are_missing_are_counted():
     found = report(c2, mask=mask)
     assert found.finite == pytest.approx(1)
     assert found.used < 1
+
+
+def test_what_was_traced_when_it_was_made_is_examined():
+    # A program cannot raise: `TwoTime` lets values through, and makes bad times NaN.
+    c2 = maps()
+    c2[0, 5, 9] = np.nan
+    make = jax.jit(lambda c2, times: TwoTime(c2, 0.01, 0.0, times, SIGMA))
+    found = check_quality(make(c2, TIMES[::-1].copy()))
+    assert not found.monotone
+    assert found.finite == pytest.approx([1 - 2 / FRAMES / (FRAMES - 1), 1])
+    assert found.warnings[:2] == (
+        "The times do not increase.",
+        "map 1: 0.01% not finite.",
+    )
 
 
 def test_a_baseline_that_is_off_is_named():

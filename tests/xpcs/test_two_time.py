@@ -59,7 +59,7 @@ def test_values_that_are_not_used_may_be_anything():
         ({"times": TIMES[None]}, r"`times` must have shape \(frames,\), but has"),
         (
             {"times": np.array([0.0, 1, 1, 2, 3])},
-            "`times` must increase strictly from frame to frame, but is 1",
+            "`times` must increase strictly, but is 1",
         ),
         (
             {"times": np.array([0, 1, 2, 3, np.inf])},

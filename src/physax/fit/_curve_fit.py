@@ -1,4 +1,4 @@
-"""Curve fitting with the call that users of SciPy know."""
+"""Curve fitting with the call signature of SciPy."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -18,10 +18,12 @@ from .._checks import (
     refuse_masked,
     refuse_text,
     refuse_traced,
+    true_or_false,
 )
 from .._written_for_jax import written_for_jax
 from ..runtime import require_x64
 from ._fit_result import FitResult
+from ._given import check_callable
 from ._least_squares import least_squares
 from ._losses import AbstractLoss
 from ._problems import LeastSquares
@@ -32,7 +34,7 @@ _INSIDE = "Use `least_squares`, which works inside."
 
 
 class CurveFit(tuple):
-    """What `curve_fit` returns: unpacks as `popt, pcov`, and has the rest besides.
+    """What `curve_fit` returns: unpacks as `popt, pcov`, and holds the full result.
 
     Attributes:
         popt: The parameters.
@@ -87,8 +89,8 @@ def curve_fit(
 ) -> CurveFit:
     """Fits a function to points, as `scipy.optimize.curve_fit` does.
 
-    The function is written with `jax.numpy`; its derivatives are exact. Give the same
-    function object again, and nothing is compiled again.
+    The function is written with `jax.numpy`; its derivatives are exact. Pass the same
+    function object again and nothing is recompiled.
 
     Args:
         f: Takes `xdata` and the parameters, `f(x, a, b)`, to values like `ydata`.
@@ -109,11 +111,11 @@ def curve_fit(
         `popt, pcov`, with everything else in the attribute `result`.
 
     Raises:
-        ArgumentError: If `f` is not written with `jax.numpy` or its values have not the
-            shape of `ydata`, data are traced, not finite or of other lengths, `sigma`
-            is not positive, or as a matrix not symmetric and positive definite, the
-            start is outside its bounds, bounds are crossed, or there are fewer points
-            than parameters.
+        ArgumentError: If `f` is not written with `jax.numpy` or its values do not have
+            the shape of `ydata`, data are traced, not finite or of different lengths,
+            `sigma` is not positive, or as a matrix not symmetric and positive definite,
+            the start is outside its bounds, bounds are crossed, or there are fewer
+            points than parameters.
         PrecisionError: If JAX's 64-bit types are off while data are float64.
         FitError: If the fit did not converge, or the data do not determine every
             parameter.
@@ -128,6 +130,8 @@ def curve_fit(
             f"`method` must be a `fit.TrustRegion`, but is {method!r}. There is one "
             "method, with and without bounds: leave it out."
         )
+    check_callable(f, "f", "lambda x, a, b: a * x + b")
+    check_finite = true_or_false(check_finite, "check_finite")
     ydata = _checked(ydata, "ydata", check_finite)
     if isinstance(xdata, Sequence) and all(np.ndim(x) == 0 for x in xdata):
         xdata = np.asarray(xdata)
@@ -155,25 +159,25 @@ def curve_fit(
 
 
 def _check_points(xdata, ydata) -> None:
-    """Refuses other first axes than that of `ydata`, rows as SciPy takes them too."""
+    """Raises if first axes differ from that of `ydata`, as in the rows of SciPy."""
     if not ydata.ndim:
         raise ArgumentError(
             "`ydata` must have an axis of points, but is a single number. For one "
-            "point give a list."
+            "point, pass a list."
         )
     rows = isinstance(xdata, np.ndarray | jax.Array)
     if rows and xdata.shape[1:] == ydata.shape != xdata.shape[:1]:
         raise ArgumentError(
             f"`xdata` must have a first axis of {len(ydata)} points, as `ydata` has, "
-            f"but has shape {xdata.shape}. Of several independent variables give a "
-            "tuple: `tuple(xdata)`."
+            f"but has shape {xdata.shape}. For several independent variables, pass "
+            "a tuple: `tuple(xdata)`."
         )
     for path, x in jax.tree_util.tree_leaves_with_path(xdata):
         if x.shape[:1] != ydata.shape[:1]:
             raise ArgumentError(
                 f"`xdata{jax.tree_util.keystr(path)}` must have a first axis of "
-                f"{len(ydata)} points, as `ydata` has, but has shape {x.shape}. Give "
-                "arrays of one entry for each point; constants belong into `f`."
+                f"{len(ydata)} points, as `ydata` has, but has shape {x.shape}. Pass "
+                "arrays with one entry for each point; constants belong in `f`."
             )
 
 
@@ -186,8 +190,8 @@ def _numbers(x, name: str) -> np.ndarray:
         values = values.astype(float) if values.dtype.kind == "O" else values
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            f"`{name}` must be an array of numbers with rows of one length, but is of "
-            f"the type {type(x).__name__}: {str(error).rstrip('.')}."
+            f"`{name}` must be an array of numbers with rows of equal length, but is "
+            f"of the type {type(x).__name__}: {str(error).rstrip('.')}."
         ) from error
     return values.astype(float) if values.dtype.kind in "iub" else values
 
@@ -220,9 +224,9 @@ def _checked(x, name: str, check_finite: bool):
 def _checked_bounds(bounds: Any) -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(bounds, Sequence | np.ndarray | jax.Array) or len(bounds) != 2:
         raise ArgumentError(
-            "`bounds` must be a pair, the lower and the upper ones, but is "
-            f"{type(bounds).__name__} {bounds}. Of a `scipy.optimize.Bounds` give "
-            "`(b.lb, b.ub)`."
+            "`bounds` must be a pair, the lower and the upper bounds, but is "
+            f"{type(bounds).__name__} {bounds}. From a `scipy.optimize.Bounds`, "
+            "pass `(b.lb, b.ub)`."
         )
     low, high = (_reals(bound, "bounds") for bound in bounds)
     return low, high
@@ -277,7 +281,7 @@ def _check_model(f: Callable, xdata, start, ydata) -> None:
 
 
 def _check_count(f: Callable, xdata, start) -> None:
-    """Refuses start values that are too few or too many, where `f` tells."""
+    """Raises if there are too few or too many start values, where `f` says so."""
     try:
         signature = inspect.signature(f)
     except (TypeError, ValueError):

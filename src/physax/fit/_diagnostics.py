@@ -4,6 +4,8 @@ Reference: Vehtari, Gelman, Simpson, Carpenter and Bürkner, *Rank-normalization
 folding, and localization: an improved R-hat*, Bayesian Analysis 16, 667 (2021).
 """
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
 from scipy.special import ndtri
@@ -50,7 +52,7 @@ def _plain_ess(draws: Draws) -> float:
         return float(draws.size)
     rho = 1 - (within - covariance) / total
     rho[0] = 1
-    # Sums of neighbours are positive and fall, but for noise: it ends where they do
+    # Sums of neighbours are positive and decrease, but for noise: it ends where they do
     # not.
     last = 2 * max((length - 3) // 2, 1)
     pairs = rho[:last].reshape(-1, 2).sum(axis=1)
@@ -62,8 +64,14 @@ def _plain_ess(draws: Draws) -> float:
     return float(draws.size / time)
 
 
-def _check(draws: Draws) -> np.ndarray:
-    draws = np.asarray(draws, float)
+def _check(draws: Any) -> np.ndarray:
+    draws = np.asarray(draws)
+    if draws.ndim != 2 or draws.dtype.kind not in "iuf":
+        raise ArgumentError(
+            "`draws` must be real numbers of shape (chains, draws), but has dtype "
+            f"{draws.dtype} and shape {draws.shape}."
+        )
+    draws = draws.astype(float)
     if draws.shape[1] < 4:
         raise ArgumentError(
             f"`draws` must be at least 4 in each chain, but are {draws.shape[1]}."
@@ -74,11 +82,14 @@ def _check(draws: Draws) -> np.ndarray:
 def r_hat(draws: Draws) -> float:
     """Returns the rank-normalised split R-hat, near 1 where chains agree.
 
-    The larger of two: of the draws, and of their distance from the median, which sees
-    chains that differ in width.
+    The larger of two values: that of the draws, and that of their distances from the
+    median, which detects chains that differ in width.
 
     Args:
-        draws: Of one number, one row for each chain.
+        draws: Draws of one number, one row for each chain.
+
+    Raises:
+        ArgumentError: If they are not real numbers, or fewer than 4 in each chain.
     """
     draws = _check(draws)
     if not np.isfinite(draws).all() or np.ptp(draws) == 0:
@@ -92,7 +103,10 @@ def bulk_ess(draws: Draws) -> float:
     """Returns the effective number of draws for the centre of the distribution.
 
     Args:
-        draws: Of one number, one row for each chain.
+        draws: Draws of one number, one row for each chain.
+
+    Raises:
+        ArgumentError: If they are not real numbers, or fewer than 4 in each chain.
     """
     draws = _check(draws)
     if not np.isfinite(draws).all():
@@ -104,7 +118,10 @@ def tail_ess(draws: Draws) -> float:
     """Returns the effective number of draws for the 5 % and 95 % quantiles.
 
     Args:
-        draws: Of one number, one row for each chain.
+        draws: Draws of one number, one row for each chain.
+
+    Raises:
+        ArgumentError: If they are not real numbers, or fewer than 4 in each chain.
     """
     draws = _check(draws)
     if not np.isfinite(draws).all():

@@ -96,7 +96,9 @@ class _Reader:
         self._next = -1
         block = next(self._open, None)
         if block is None:
-            raise DataError(f"The data must have {self._blocks} blocks, but ended.")
+            raise DataError(
+                f"The data must have {self._blocks} blocks, but ended early."
+            )
         self._next = number + 1
         return block
 
@@ -271,7 +273,7 @@ def _leave_out(state: Pass, number: int, plan: Plan, skip: Skip | None, why: str
     )
     if skip is None:
         raise DataError(
-            f"{place} must be readable and finite, but {why}. Mend the data, mask the "
+            f"{place} must be readable and finite, but {why}. Fix the data, mask the "
             "points, or allow it with `on_bad_chunk=Skip(max_fraction)`."
         )
     if int(state.search.evaluations):
@@ -283,8 +285,9 @@ def _leave_out(state: Pass, number: int, plan: Plan, skip: Skip | None, why: str
     part = int(skipped.sum()) / skipped.size
     if part > skip.max_fraction:
         raise DataError(
-            f"`max_fraction` must be at least the part of chunks that are bad, but is "
-            f"{skip.max_fraction:g}, and {int(skipped.sum())} of {skipped.size} are. "
+            "`max_fraction` must be at least the fraction of chunks that are bad, but "
+            f"is {skip.max_fraction:g}, and {int(skipped.sum())} of {skipped.size} "
+            "are. "
             f"The last: {place}: {why}."
         )
     return eqx.tree_at(lambda s: s.skipped, state, skipped)

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, refuse_text, refuse_traced, whole
 from .._products import einsum, matmul
+from ._given import check_names
 from ._sums import LEAST_CONDITION, Factored, Normal, Sums, either, triangle, triangular
 
 
@@ -20,7 +21,11 @@ class Mixing(eqx.Module):
     Attributes:
         rows: The weights f, one row for each group.
         ones: Coefficients that give each group the value 1; None if there are none.
-        names: What tells coefficients from each other; by default their numbers.
+        names: Names of the coefficients; by default their numbers.
+
+    Raises:
+        ArgumentError: If `rows` is not a matrix of real numbers, or there is not one
+            name for each of its columns.
     """
 
     rows: Float[Array, "groups shared"]
@@ -28,7 +33,13 @@ class Mixing(eqx.Module):
     names: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(self, rows, names: Sequence[str] = ()):
-        host = np.asarray(rows, float)
+        check_names(names, "names")
+        host = _numbers(rows)
+        if host.ndim != 2 or not host.size:
+            raise ArgumentError(
+                "`rows` must have shape (groups, coefficients) and not be empty, but "
+                f"has shape {host.shape}."
+            )
         found = np.linalg.lstsq(host, np.ones(len(host)), rcond=None)[0]
         constant = np.allclose(host @ found, 1, atol=1e-12)
         self.rows = jnp.asarray(host)
@@ -36,8 +47,8 @@ class Mixing(eqx.Module):
         self.names = tuple(names or map(str, range(host.shape[1])))
         if len(self.names) != host.shape[1]:
             raise ArgumentError(
-                f"`names` must be one for each of {host.shape[1]} coefficients, but "
-                f"there are {len(self.names)}."
+                "`names` must have one entry for each of "
+                f"{host.shape[1]} coefficients, but has {len(self.names)}."
             )
 
     def coefficients(self, functions: Iterable[str]) -> tuple[str, ...]:
@@ -47,14 +58,23 @@ class Mixing(eqx.Module):
         return tuple(f"{one}[{name}]" for one in functions for name in self.names)
 
 
+def _numbers(rows) -> np.ndarray:
+    refuse_text(rows, "rows")
+    refuse_traced(rows, "rows", "Make the problem outside.")
+    host = np.asarray(rows)
+    if host.dtype.kind not in "iuf":
+        raise ArgumentError(f"`rows` must be real numbers, but has dtype {host.dtype}.")
+    return host.astype(float)
+
+
 def separate(groups: int) -> Mixing:
     """Gives each group coefficients of its own."""
-    return Mixing(np.eye(groups))
+    return Mixing(np.eye(whole(groups, "groups")))
 
 
 def shared(groups: int) -> Mixing:
     """Gives all groups the same coefficients."""
-    return Mixing(np.ones((groups, 1)))
+    return Mixing(np.ones((whole(groups, "groups"), 1)))
 
 
 class Parts(NamedTuple):

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance
 from .._products import matmul
 from .._status import Status
 from ._plan import Plan
@@ -25,12 +25,12 @@ class FitResult(eqx.Module):
             included.
         values: Those that were free, as a vector.
         names: Their names.
-        linear: Linear coefficients that were eliminated (`Separable`); empty without.
+        linear: Linear coefficients that were eliminated (`Separable`); may be empty.
         linear_names: Their names.
         factor: The triangular factor of the Jacobian of free and linear parameters, in
             the order linear, free.
-        held: Which linear and free parameters stand at a bound that the cost presses
-            them to.
+        held: Which linear and free parameters are at a bound that the cost pushes them
+            against.
         chi2: The cost: the sum of squared residuals, or of the loss.
         count: Number of residuals; complex ones count twice.
         iterations: Steps that were accepted.
@@ -40,7 +40,7 @@ class FitResult(eqx.Module):
         absolute_sigma: Whether the residuals were in units of known standard
             deviations.
         plan: How it was done.
-        detail: What there is to say besides.
+        detail: Further remarks.
     """
 
     parameters: PyTree
@@ -64,7 +64,7 @@ class FitResult(eqx.Module):
     def success(self) -> bool:
         """Whether the fit has converged and the data determine every parameter.
 
-        Of a batch: whether all of them have.
+        For a batch, whether all of them have.
         """
         return bool(np.all(np.asarray(self.status) == Status.CONVERGED))
 
@@ -86,7 +86,7 @@ class FitResult(eqx.Module):
 
     @property
     def active(self) -> Bool[Array, "*fits free"]:
-        """Which free parameters stand at a bound."""
+        """Which free parameters are at a bound."""
         return self._statistics.active
 
     @property
@@ -132,8 +132,8 @@ class FitResult(eqx.Module):
     def condition(self) -> Float[Array, "*fits"]:
         """Condition number of the Jacobian with columns of length 1.
 
-        It does not depend on the units of the parameters; above some 1e6 a combination
-        of them is hardly determined.
+        It does not depend on the units of the parameters; above about 1e6 a
+        combination of them is hardly determined.
         """
         return self._statistics.condition
 
@@ -162,12 +162,13 @@ def each_fit(tree: Any, result: FitResult) -> list[tuple[str, Any]]:
     return [(f"fit {','.join(map(str, place))}: ", at(place)) for place in places]
 
 
-def one_fit(result: FitResult) -> FitResult:
+def one_fit(result: Any) -> FitResult:
     """Returns a result, refusing a batch.
 
     Raises:
-        ArgumentError: If there are several fits in it.
+        ArgumentError: If there are several fits in it, or it is of another kind.
     """
+    instance(result, "result", FitResult, "Make one by `least_squares`.")
     if result.chi2.ndim:
         raise ArgumentError(
             "`result` must be of one fit, but is of a batch of shape "
@@ -211,7 +212,7 @@ def listed(result: FitResult) -> list[tuple[str, str]]:
 
 
 def with_error(value: float, error: float) -> str:
-    """Returns a value beside its standard error, with two digits of that."""
+    """Returns a value with its standard error, which has two digits."""
     if not math.isfinite(error) or error <= 0:
         return f"{value:.8g} ± {error:.3g}"
     digits = max(0, 1 - math.floor(math.log10(error)))

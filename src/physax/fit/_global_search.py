@@ -1,4 +1,4 @@
-"""Differential evolution: a search of the whole of the bounds, without derivatives."""
+"""Differential evolution: a search of all within the bounds, without derivatives."""
 
 from typing import Any, NamedTuple
 
@@ -7,11 +7,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from .._checks import ArgumentError, between, numeric
+from .._checks import at_least, between, instance, whole
 from ._batched_search import chunk_for, starting_at
 from ._fit_result import FitResult
+from ._given import check_key, method_or_default
 from ._least_squares import least_squares
-from ._problems import AbstractProblem
+from ._problems import AbstractProblem, check_problem
 from ._sampling import LatinHypercube, check_finite_bounds, within_bounds
 from ._sources import count_points
 from ._trust_region import TrustRegion
@@ -28,17 +29,24 @@ class DifferentialEvolution(eqx.Module):
     11, 341 (1997).
 
     Attributes:
-        members: How many, for each parameter.
-        generations: How many at most.
-        crossover: The part of the parameters that a trial changes, in (0, 1).
-        smallest: The least factor F, in (0, 2).
-        largest: The greatest one.
+        members: How many members the population has for each parameter.
+        generations: How many generations there are at most.
+        crossover: The fraction of the parameters that a trial changes, in (0, 1).
+        smallest: The smallest factor F, in (0, 2).
+        largest: The largest one.
         tolerance: The search ends when the costs of the population differ by less than
-            this part of their mean.
+            this fraction of their mean.
+
+    Raises:
+        ArgumentError: If a number is out of its range.
     """
 
-    members: int = eqx.field(static=True, default=15)
-    generations: int = eqx.field(static=True, default=1000)
+    members: int = eqx.field(
+        static=True, converter=lambda x: whole(x, "members"), default=15
+    )
+    generations: int = eqx.field(
+        static=True, converter=lambda x: whole(x, "generations"), default=1000
+    )
     crossover: Float[Array, ""] = eqx.field(
         converter=between("crossover", 0.0, 1.0), default=0.7
     )
@@ -49,15 +57,8 @@ class DifferentialEvolution(eqx.Module):
         converter=between("largest", 0.0, 2.0), default=1.0
     )
     tolerance: Float[Array, ""] = eqx.field(
-        converter=numeric("tolerance"), default=1e-2
+        converter=at_least("tolerance", 0.0), default=1e-2
     )
-
-    def __check_init__(self):
-        for name in ("members", "generations"):
-            if getattr(self, name) < 1:
-                raise ArgumentError(
-                    f"`{name}` must be at least 1, but is {getattr(self, name)}."
-                )
 
 
 class _Population(NamedTuple):
@@ -82,24 +83,31 @@ def global_search(
     """Fits where starts do not lead to the minimum.
 
     The search needs many times the evaluations of `multistart`, but neither derivatives
-    nor a basin that starts fall into. Its best is then fitted to convergence.
+    nor starts in the right basin. Its best point is then fitted to convergence.
 
     Args:
         problem: What to fit, with finite bounds and its data in memory.
         search: How to search; by default `DifferentialEvolution()`.
         method: How to fit; by default `TrustRegion()`.
-        key: Of random numbers.
-        **options: Of `least_squares`.
+        key: Key of the random numbers.
+        **options: Options of `least_squares`.
 
     Returns:
         The fit.
 
     Raises:
-        ArgumentError: If a bound is infinite or the data are not in memory.
+        ArgumentError: If a bound is infinite, the data are not in memory, or an
+            argument is of another kind.
     """
+    check_problem(problem)
+    method = method_or_default(method)
+    check_key(key)
+    search = DifferentialEvolution() if search is None else search
+    instance(
+        search, "search", DifferentialEvolution, "Write `DifferentialEvolution()`."
+    )
     check_finite_bounds(problem.parameters)
     chunk_for(problem, 1)
-    search = DifferentialEvolution() if search is None else search
     best = _evolve(problem, search, key)
     low, high = problem.parameters.low, problem.parameters.high
     return least_squares(starting_at(problem, best, low, high), method, **options)

@@ -10,27 +10,33 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from .._checks import ArgumentError, traced
+from .._checks import ArgumentError, instance, traced, true_or_false
 from .._status import RunError, Status
 from ..runtime import Checkpointing, Progress, require_x64
 from ._driven import fit_blocks
 from ._fit_result import FitResult
+from ._given import check_progress, method_or_default
 from ._implicit import attach_derivative, with_derivative_of
 from ._passes import points_in, resident_normal, start_search, without_data
 from ._plan import Plan, plan as make_plan
-from ._problems import AbstractProblem, LeastSquares
+from ._problems import AbstractProblem, LeastSquares, check_problem
 from ._separable import AbstractSeparable
 from ._sharded import sharded_normal, spread
 from ._sources import Skip, count_points, in_memory, stream_of
 from ._trial_step import held_at_bounds
-from ._trust_region import Search, TrustRegion, conclude, search_to_end
+from ._trust_region import (
+    Search,
+    TrustRegion,
+    conclude,
+    search_to_end,
+)
 
 
 class FitError(RunError):
-    """A fit ended without the answer.
+    """A fit ended without converging.
 
     Attributes:
-        result: What it has reached.
+        result: What the fit has reached.
     """
 
     def __init__(self, message: str, result: FitResult):
@@ -61,16 +67,16 @@ def least_squares(
     Args:
         problem: What to fit: `LeastSquares` or `Separable`.
         method: How to search; by default `TrustRegion()`.
-        plan: How the data are gone through; by default `fit.plan` decides.
+        plan: How the data are processed; by default `fit.plan` decides.
         mesh: Devices over which data, or each block, are spread, of this process
             or of all; None for one. The points are divided over all axes of the mesh.
-            Of arrays on disk each process reads its part.
+            Each process reads its part of arrays on disk.
         checkpoint: Where to keep checkpoints, and to resume from, for fits block by
             block; `every` counts blocks.
         progress: Whether and how such fits show progress.
         on_bad_chunk: Whether such fits may leave out blocks that cannot be read or are
-            not finite; None refuses them.
-        checks: Whether each block of the first pass is looked at.
+            not finite; None if not.
+        checks: Whether each block of the first pass is checked.
         throw: Whether to raise unless the fit converged.
 
     Returns:
@@ -78,26 +84,30 @@ def least_squares(
 
     Raises:
         ArgumentError: If the data do not fit together, there are fewer residuals than
-            parameters, or an option does not go with the plan.
+            parameters, an option does not suit the plan, or an argument is of another
+            kind.
         PrecisionError: If data or start are float64 while JAX has it off.
         DataError: If a block cannot be read or is not finite.
         FitError: With `throw`, if the fit did not converge.
     """
-    method = TrustRegion() if method is None else method
+    check_problem(problem)
+    method = method_or_default(method)
+    _check_options(plan, mesh, checkpoint, progress, on_bad_chunk)
+    checks, throw = true_or_false(checks, "checks"), true_or_false(throw, "throw")
     _check_precision(problem)
     _check_count(problem)
     chosen = plan_for(problem) if plan is None else plan
     if not chosen.driven and (checkpoint is not None or on_bad_chunk is not None):
         name = "checkpoint" if checkpoint is not None else "on_bad_chunk"
         raise ArgumentError(
-            f"`{name}` must go with a plan that reads block by block, but the plan is "
-            f"{chosen.strategy.value}. Give a `plan(..., resident=False)`."
+            f"`{name}` must be used with a plan that reads block by block, but the "
+            f"plan is {chosen.strategy.value}. Pass a `plan(..., resident=False)`."
         )
     if chosen.driven and _on_several_devices(problem.data):
         raise ArgumentError(
-            "`data` must be on the host, on one device or on disk where they are read "
+            "`data` must be on the host, on one device or on disk to be read "
             f"block by block, but are spread over devices, and the plan is "
-            f"{chosen.strategy.value}. Give the arrays of the host with `mesh`, or a "
+            f"{chosen.strategy.value}. Pass arrays of the host with `mesh`, or a "
             "`plan` for memory."
         )
     if not chosen.driven and not in_memory(problem.data):
@@ -144,7 +154,11 @@ def plan_for(problem: AbstractProblem) -> Plan:
 
     Args:
         problem: What to fit.
+
+    Raises:
+        ArgumentError: If it is not a problem.
     """
+    check_problem(problem)
     count = count_points(problem.data)
     resident = in_memory(problem.data)
     each = 1 if stream_of(problem.data) else problem.residuals_each()
@@ -163,6 +177,18 @@ def plan_for(problem: AbstractProblem) -> Plan:
         chunk=max(found.chunk // each, 1),
         block=max(found.block // each, 1),
     )
+
+
+def _check_options(plan, mesh, checkpoint, progress, on_bad_chunk) -> None:
+    check_progress(progress)
+    for value, name, kind, remedy in (
+        (plan, "plan", Plan, "Write `fit.plan(n_points, n_params)`."),
+        (mesh, "mesh", Mesh, "Write `runtime.mesh()`."),
+        (checkpoint, "checkpoint", Checkpointing, "Write `Checkpointing(folder)`."),
+        (on_bad_chunk, "on_bad_chunk", Skip, "Write `Skip(0.01)`."),
+    ):
+        if value is not None:
+            instance(value, name, kind, remedy)
 
 
 def _on_several_devices(data) -> bool:
@@ -290,9 +316,9 @@ def _fit_block_by_block(
             lambda r: r.status, result, jnp.asarray(Status.INTERRUPTED, jnp.int32)
         )
         said.append(
-            "Nothing was kept: give `checkpoint` to be able to continue."
+            "Nothing was saved: pass `checkpoint` to be able to resume."
             if checkpoint is None
-            else "Start it again with the same checkpoint folder to continue."
+            else "Run it again with the same checkpoint folder to resume."
         )
     if skipped.any():
         places = ", ".join(map(str, np.flatnonzero(skipped)[:8]))
@@ -303,7 +329,7 @@ def _fit_block_by_block(
 
 
 def _check_count(problem: AbstractProblem) -> None:
-    """Refuses what no data could determine, before anything is compiled."""
+    """Raises if there are too few residuals, before anything is compiled."""
     if stream_of(problem.data) is not None:
         return
     size = len(problem.parameters.names) + len(problem.linear_names)

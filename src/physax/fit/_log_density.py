@@ -54,7 +54,7 @@ class Target(eqx.Module):
         free, log_deviation = self.split(u)
         values = self.transform.forward(free)
         cost, bent, lost = fit_terms(self.problem, values, chunk=self.chunk)
-        # Eliminated coefficients were integrated over, so they are no data any more.
+        # Eliminated coefficients were integrated over, so they are not data any more.
         left = self.count - lost
         log = -0.5 * cost * jnp.exp(-2 * log_deviation) - 0.5 * bent
         log = log - left * log_deviation + jnp.sum(self.transform.log_slope(free))

@@ -1,5 +1,7 @@
 """Losses: how much a residual of some size counts."""
 
+from abc import abstractmethod
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -20,15 +22,15 @@ class AbstractLoss(eqx.Module):
 
     scale: eqx.AbstractVar[Float[Array, ""]]
 
+    @abstractmethod
     def rho(self, z: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """Returns the loss at the squared residuals `z`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def slopes(
         self, z: Float[Array, "*n"]
     ) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
         """Returns the first and the second derivative of the loss at `z`."""
-        raise NotImplementedError
 
 
 class Squared(AbstractLoss):
@@ -47,7 +49,7 @@ class SoftL1(AbstractLoss):
     r"""A smooth absolute value, $\rho = 2 (\sqrt{1 + z} - 1)$.
 
     Attributes:
-        scale: The residual from which on it grows linearly, in the residual's unit.
+        scale: The residual beyond which it grows linearly, in the residual's unit.
     """
 
     scale: Float[Array, ""] = eqx.field(converter=_scale, default=1.0)
@@ -86,7 +88,7 @@ class Cauchy(AbstractLoss):
     r"""Nearly ignores outliers: $\rho = \ln(1 + z)$.
 
     Attributes:
-        scale: The residual beyond which influence falls, in the residual's unit.
+        scale: The residual beyond which influence decreases, in the residual's unit.
     """
 
     scale: Float[Array, ""] = eqx.field(converter=_scale, default=1.0)

@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance, whole
 from ._batched_search import chunk_for, search_all, starting_at
 from ._fit_result import FitResult
+from ._given import check_key, method_or_default, number
 from ._least_squares import least_squares
-from ._problems import AbstractProblem
+from ._problems import AbstractProblem, check_problem
 from ._sampling import (
     AbstractSampling,
     LatinHypercube,
@@ -26,12 +27,12 @@ class MultistartResult(eqx.Module):
     """The minima that fits from many starts have found.
 
     Attributes:
-        minima: Distinct ones, from the lowest.
-        counts: How many starts came to each of them.
-        starts: How many there were.
+        minima: The distinct minima, the lowest first.
+        counts: How many starts reached each of them.
+        starts: How many starts there were.
         not_finite: How many had residuals that are not finite.
-        costs: What the short searches came to, from the lowest; infinite where not
-            finite.
+        costs: Costs that the short searches reached, the lowest first; infinite where
+            not finite.
     """
 
     minima: tuple[FitResult, ...]
@@ -47,7 +48,7 @@ class MultistartResult(eqx.Module):
 
     @property
     def reached_best(self) -> int:
-        """How many starts came to it."""
+        """How many starts reached it."""
         return self.counts[0]
 
     def __str__(self) -> str:
@@ -79,21 +80,20 @@ def multistart(
 ) -> MultistartResult:
     """Fits from many starts within the bounds.
 
-    All starts are searched for a short while, in one compiled program; the best that
-    are apart from each other are then fitted to convergence. The start of the problem
-    is one of them. Bounds that are positive and span two decades are sampled in the
-    logarithm.
+    A short search begins at each start, in one compiled program; the best distinct ones
+    are then fitted to convergence. The start of the problem is one of them. Bounds that
+    are positive and span two decades are sampled logarithmically.
 
     Args:
         problem: What to fit, with finite bounds and its data in memory.
         method: How to fit the best; by default `TrustRegion()`.
-        key: Of random numbers.
-        starts: How many.
+        key: Key of the random numbers.
+        starts: How many starts there are.
         sampling: How they are spread; by default `LatinHypercube()`.
         budget: Passes over the data in each short search.
         refine: How many at most are fitted to convergence.
-        distance: Minima that are closer, in standard deviations, are one.
-        **options: Of `least_squares`, for those fits.
+        distance: Minima closer than this, in standard deviations, count as one.
+        **options: Options of `least_squares`, for those fits.
 
     Returns:
         The minima.
@@ -102,11 +102,14 @@ def multistart(
         ArgumentError: If a bound is infinite, a number is out of range, the data are
             not in memory, or no start has finite residuals.
     """
-    for name, value in {"starts": starts, "budget": budget, "refine": refine}.items():
-        if value < 1:
-            raise ArgumentError(f"`{name}` must be at least 1, but is {value}.")
-    check_finite_bounds(problem.parameters)
+    check_problem(problem)
+    method = method_or_default(method)
+    check_key(key)
+    starts, budget = whole(starts, "starts"), whole(budget, "budget")
+    refine, distance = whole(refine, "refine"), number(distance, "distance")
     sampling = LatinHypercube() if sampling is None else sampling
+    instance(sampling, "sampling", AbstractSampling, "Write `LatinHypercube()`.")
+    check_finite_bounds(problem.parameters)
     low, high = problem.parameters.low, problem.parameters.high
     unit = sampling.points(key, starts, low.size)
     first = within_bounds(unit, low, high).at[0].set(problem.parameters.vector)
@@ -124,8 +127,8 @@ def multistart(
     order = np.argsort(costs, kind="stable")
     if not np.isfinite(costs[order[0]]):
         raise ArgumentError(
-            f"`bounds` must hold a start with finite residuals, but none of {starts} "
-            "has. Narrow them."
+            f"`bounds` must contain a start with finite residuals, but none of "
+            f"{starts} has them. Narrow the bounds."
         )
     found = []
     for place in order:
@@ -157,7 +160,7 @@ _SAME = 1e-5
 
 
 def _near(result: FitResult, values: np.ndarray, distance: float) -> bool:
-    """Tells whether values belong to a minimum, in its standard deviations."""
+    """Returns whether values belong to a minimum, in its standard deviations."""
     change = values - np.asarray(result.values)
     size = change.size
     lone = np.asarray(result.factor)

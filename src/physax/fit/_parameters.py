@@ -10,11 +10,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import ArgumentError, as_array, at_once, check_picker, traced
+from .._checks import (
+    ArgumentError,
+    as_array,
+    at_once,
+    check_picker,
+    instance,
+    traced,
+)
+from ._given import check_callable, check_pair
 
 
 class Tie(eqx.Module):
-    """Makes parameters a function of others.
+    """Makes parameters functions of others.
 
     Attributes:
         where: Takes the tree of parameters to those that are tied, as `eqx.tree_at`
@@ -24,6 +32,10 @@ class Tie(eqx.Module):
 
     where: Callable = eqx.field(static=True)
     value: Callable = eqx.field(static=True)
+
+    def __check_init__(self):
+        check_callable(self.where, "where", "lambda p: p.b")
+        check_callable(self.value, "value", "lambda p: 2 * p.a")
 
 
 class Parameters(eqx.Module):
@@ -62,8 +74,13 @@ class Parameters(eqx.Module):
                 "`start` must hold at least one number or floating point array, but is "
                 f"{start!r}."
             )
-        self.ties = (ties,) if isinstance(ties, Tie) else tuple(ties)
+        several = isinstance(ties, Sequence)
+        self.ties = tuple(
+            instance(tie, "ties", Tie, "Write `Tie(where, value)`.")
+            for tie in (ties if several else (ties,))
+        )
         check_picker(fixed)
+        check_pair(bounds, "bounds")
         held = _places(self.start, fixed) if fixed is not None else set()
         for tie in self.ties:
             held |= _places(self.start, tie.where)
@@ -113,7 +130,7 @@ class Parameters(eqx.Module):
         return self.flat.astype(vector.dtype).at[np.array(self.free, int)].set(vector)
 
     def tree(self, vector: Float[Array, " free"]) -> PyTree:
-        """Returns the parameters that a vector of free values stands for."""
+        """Returns the parameters that a vector of free values represents."""
         tree = from_vector(self.start, self.filled(vector))
         for tie in self.ties:
             new = tie.value(tree)
@@ -219,7 +236,7 @@ def _check_bounds(flat, lows, highs, names) -> None:
     for value, low, high, name in zip(values, lows, highs, names, strict=True):
         if not low <= high:
             raise ArgumentError(
-                f"`bounds` of {name} must be a lower and a higher one, but are {low:g} "
+                f"`bounds` of {name} must be in increasing order, but are {low:g} "
                 f"and {high:g}."
             )
         if not np.isfinite(value):

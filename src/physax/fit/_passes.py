@@ -42,7 +42,7 @@ def points_in(data: PyTree) -> int:
         lengths[name] = shape[0]
     if len(set(lengths.values())) > 1:
         raise ArgumentError(
-            f"`data` must agree in their first axis, but has {lengths}."
+            f"`data` must have first axes of equal length, but has {lengths}."
         )
     return next(iter(lengths.values()))
 

@@ -1,15 +1,17 @@
-"""How a fit is done, from its size and the memory there is."""
+"""How a fit is done, given its size and the available memory."""
 
 import enum
+import math
 
 import equinox as eqx
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, true_or_false, whole
 from ..runtime import MemoryLimitError, available_memory, default_platform
+from ._given import number
 
 
 class Strategy(enum.Enum):
-    """Where the data of a fit are, and who loops over them; one algorithm for all."""
+    """Where the data of a fit are, and what loops over them; one algorithm for all."""
 
     STANDARD = "STANDARD"
     LARGE = "LARGE"
@@ -27,7 +29,7 @@ _SENTENCES = {
         "writes checkpoints."
     ),
     Strategy.STREAMING: (
-        "Blocks of points are read while the one before is computed with; the host "
+        "Blocks of points are read while the previous one is processed; the host "
         "shows progress and writes checkpoints, also within a pass."
     ),
 }
@@ -47,12 +49,12 @@ class Plan(eqx.Module):
     """How a fit is done.
 
     Attributes:
-        strategy: Where the data are and who loops.
+        strategy: Where the data are and what loops over them.
         n_points: Number of points.
         n_params: Number of free parameters.
         chunk: Points that are evaluated at once.
-        block: Points that the host hands over at once.
-        required: Bytes that the fit takes besides data in memory, estimated.
+        block: Points that the host passes on at once.
+        required: Estimate of the bytes that the fit needs, without data in memory.
         data: Bytes of the data.
         memory: Bytes that were free; None if unknown.
         reason: Why it is this strategy.
@@ -73,7 +75,7 @@ class Plan(eqx.Module):
         return (
             f"{self.strategy.value}: {self.n_points:,} points, {self.n_params} free "
             f"parameters.\n{self.reason} {_SENTENCES[self.strategy]}\n"
-            f"{self.chunk:,} points at once; data {self.data / 1e9:.3g} GB, besides "
+            f"{self.chunk:,} points at once; data {self.data / 1e9:.3g} GB, plus "
             f"about {self.required / 1e9:.3g} GB; free {free}."
         )
 
@@ -101,7 +103,7 @@ def plan(
         n_points: Number of points.
         n_params: Number of free parameters.
         memory: Bytes that may be used; by default what is free now.
-        columns: Numbers of eight bytes that one point has in the data.
+        columns: Numbers of eight bytes that the data hold for one point.
         resident: Whether the data are, or may be, in memory.
 
     Returns:
@@ -111,14 +113,13 @@ def plan(
         ArgumentError: If a number is not positive.
         MemoryLimitError: If not even one block fits.
     """
-    for name, value in {"n_points": n_points, "n_params": n_params}.items():
-        if value < 1:
-            raise ArgumentError(f"`{name}` must be at least 1, but is {value}.")
+    n_points, n_params = whole(n_points, "n_points"), whole(n_params, "n_params")
+    columns, resident = _size(columns, "columns"), true_or_false(resident, "resident")
     if memory is None:
         free = available_memory()
         known = [m for m in free.devices if m is not None]
         memory = min(known) if known else free.host
-    limit = None if memory is None else int(memory)
+    limit = None if memory is None else int(_size(memory, "memory"))
     strategy, reason = _choose(n_points, resident)
     data = int(8 * columns * n_points)
     if resident and strategy is not Strategy.STREAMING and limit is not None:
@@ -138,6 +139,13 @@ def plan(
     )
 
 
+def _size(x, name: str) -> float:
+    found = number(x, name)
+    if not 0 < found < math.inf:
+        raise ArgumentError(f"`{name}` must be positive, but is {found:g}.")
+    return found
+
+
 def _choose(n_points: int, resident: bool) -> tuple[Strategy, str]:
     if not resident:
         return Strategy.STREAMING, "The data are not in memory."
@@ -152,7 +160,7 @@ def _choose(n_points: int, resident: bool) -> tuple[Strategy, str]:
 
 
 def _sizes(n_points, n_params, columns, strategy) -> tuple[int, int, int]:
-    """Returns chunk, block and the bytes that are needed besides the data."""
+    """Returns chunk, block and the bytes that are needed in addition to the data."""
     row = 8 * (2 * n_params + 8)
     most = _CPU_CHUNK if default_platform() == "cpu" else _GPU_CHUNK
     chunk = max(1, min(n_points, most, _CHUNK_BYTES // row))

@@ -8,12 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
 
-from .._checks import ArgumentError, PhysaxError
+from .._checks import PhysaxError, instance, true_or_false, whole
 from .._products import matmul
 from .._status import Status
 from ..runtime import Progress, drive
 from ._diagnostics import bulk_ess, r_hat, tail_ess
 from ._fit_result import FitResult
+from ._given import check_key, check_progress, probability
 from ._log_density import Target, linear_given
 from ._problems import AbstractProblem
 from ._separable import AbstractSeparable
@@ -25,12 +26,12 @@ class MissingExtraError(PhysaxError, ImportError):
 
 
 class Posterior(eqx.Module):
-    """Draws from a posterior, and whether they can be relied on.
+    """Draws from a posterior, and whether they are reliable.
 
     Attributes:
         samples: Draws of the free parameters.
         names: Their names.
-        linear: Draws of eliminated linear coefficients; empty without.
+        linear: Draws of eliminated linear coefficients; may be empty.
         linear_names: Their names.
         sigma: Draws of the standard deviation of the residuals; None if it was known.
         divergences: Draws at which the integrator failed.
@@ -40,7 +41,7 @@ class Posterior(eqx.Module):
         bulk_ess: Effective number of draws for their centres.
         tail_ess: Effective number of draws for their 5 % and 95 % quantiles.
         status: Whether all draws were made, a `Status`.
-        refined: Whether the covariance of a first run served for a second one.
+        refined: Whether the covariance of a first run was used for a second one.
     """
 
     samples: Float[np.ndarray, "chains draws params"]
@@ -83,17 +84,17 @@ class Posterior(eqx.Module):
         return self.samples.std(axis=(0, 1), ddof=1)
 
     def quantiles(self, level: float = 0.95) -> Float[np.ndarray, "2 params"]:
-        """Returns the ends of the central intervals of a probability."""
-        part = (1 - level) / 2
+        """Returns the ends of the central intervals of a probability, in (0, 1)."""
+        part = (1 - probability(level)) / 2
         return np.quantile(self.samples, (part, 1 - part), axis=(0, 1))
 
     def __str__(self) -> str:
-        """Lists parameters with errors, and how far the draws can be relied on."""
+        """Lists parameters with errors, and whether the draws are reliable."""
         chains, draws = self.samples.shape[:2]
-        word = "can be relied on" if self.ok else "cannot be relied on"
+        word = "reliable" if self.ok else "not reliable"
         lines = [
             f"{chains} chains of {draws} draws, {int(self.divergences.sum())} "
-            f"divergences: they {word}."
+            f"divergences: they are {word}."
         ]
         width = max(map(len, self.names))
         for i, name in enumerate(self.names):
@@ -135,15 +136,16 @@ def sample_posterior(
     Args:
         problem: What was fitted, with its data in memory.
         result: Its fit.
-        key: Of random numbers.
-        draws: Of each chain.
+        key: Key of the random numbers.
+        draws: How many draws each chain has.
         warmup: Draws before those, in which the step size is found.
-        chains: How many, side by side.
-        priors: A tree like the parameters, or its upper part; None for flat ones.
-        sigma: What is known of the standard deviation of the residuals; by default
+        chains: How many chains run side by side.
+        priors: A tree of priors like the parameters, or its upper part; None for flat
+            ones.
+        sigma: What is known about the standard deviation of the residuals; by default
             `KnownSigma()` for problems with `absolute_sigma`, else `UnknownSigma()`.
         refine: Whether to sample once more, with the covariance of the draws, if those
-            cannot be relied on.
+            are not reliable.
         progress: Whether and how to show progress.
 
     Returns:
@@ -155,13 +157,10 @@ def sample_posterior(
             are not in memory, or nothing determines some combination of parameters.
     """
     sampler = _sampler()
-    for name, value, least in (
-        ("draws", draws, 4),
-        ("warmup", warmup, 10),
-        ("chains", chains, 1),
-    ):
-        if value < least:
-            raise ArgumentError(f"`{name}` must be at least {least}, but is {value}.")
+    check_key(key)
+    check_progress(progress)
+    draws, warmup = whole(draws, "draws", 4), whole(warmup, "warmup", 10)
+    chains, refine = whole(chains, "chains"), true_or_false(refine, "refine")
     target = target_of(problem, result, priors, sigma)
     run = (sampler, draws, warmup, chains, progress)
     first, again = jax.random.split(key)
@@ -331,8 +330,10 @@ def to_arviz(posterior: Posterior) -> Any:
         posterior: The draws.
 
     Raises:
+        ArgumentError: If `posterior` is of another kind.
         MissingExtraError: If arviz is not installed.
     """
+    instance(posterior, "posterior", Posterior, "Make one by `sample_posterior`.")
     try:
         import arviz
     except ImportError as error:

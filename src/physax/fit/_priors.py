@@ -1,6 +1,8 @@
-"""What is believed of parameters before the data."""
+"""Prior distributions of parameters."""
 
 import math
+from abc import abstractmethod
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -9,7 +11,7 @@ import jax.numpy as jnp
 from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import ArgumentError, numeric, positive
+from .._checks import ArgumentError, instance, positive, real
 
 
 def _deviation(x) -> Float[Array, "*shape"]:
@@ -17,15 +19,15 @@ def _deviation(x) -> Float[Array, "*shape"]:
 
 
 class AbstractPrior(eqx.Module):
-    """A distribution of a number, or of each number of an array."""
+    """The distribution of a number, or of each number of an array."""
 
+    @abstractmethod
     def log_density(self, x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         """Returns the logarithm of the density at `x`, per unit of x."""
-        raise NotImplementedError
 
+    @abstractmethod
     def residual(self, x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-        """Returns a residual whose square stands for the prior in a fit."""
-        raise NotImplementedError
+        """Returns a residual whose square represents the prior in a fit."""
 
 
 def _log_normal_density(z, deviation):
@@ -40,7 +42,7 @@ class Normal(AbstractPrior):
         deviation: Its standard deviation.
     """
 
-    mean: Float[Array, "*shape"] = eqx.field(converter=numeric("mean"))
+    mean: Float[Array, "*shape"] = eqx.field(converter=partial(real, name="mean"))
     deviation: Float[Array, "*shape"] = eqx.field(converter=_deviation)
 
     def log_density(self, x):
@@ -51,7 +53,7 @@ class Normal(AbstractPrior):
 
 
 class LogNormal(AbstractPrior):
-    """The logarithm is normal: known to a factor.
+    """The logarithm is normal: the number is known up to a factor.
 
     As a residual it is the density per unit of ln x, whose maximum is the median.
 
@@ -87,11 +89,13 @@ class TruncatedNormal(AbstractPrior):
         high: The upper limit.
     """
 
-    mean: Float[Array, "*shape"] = eqx.field(converter=numeric("mean"))
+    mean: Float[Array, "*shape"] = eqx.field(converter=partial(real, name="mean"))
     deviation: Float[Array, "*shape"] = eqx.field(converter=_deviation)
-    low: Float[Array, "*shape"] = eqx.field(converter=numeric("low"), default=-math.inf)
+    low: Float[Array, "*shape"] = eqx.field(
+        converter=partial(real, name="low"), default=-math.inf
+    )
     high: Float[Array, "*shape"] = eqx.field(
-        converter=numeric("high"), default=math.inf
+        converter=partial(real, name="high"), default=math.inf
     )
 
     def __check_init__(self):
@@ -113,15 +117,15 @@ class TruncatedNormal(AbstractPrior):
 
 
 class Uniform(AbstractPrior):
-    """All values between two limits alike. In a fit, bounds stand for it.
+    """All values between two limits are equally likely. In a fit, use bounds instead.
 
     Attributes:
         low: The lower limit.
         high: The upper limit.
     """
 
-    low: Float[Array, "*shape"] = eqx.field(converter=numeric("low"))
-    high: Float[Array, "*shape"] = eqx.field(converter=numeric("high"))
+    low: Float[Array, "*shape"] = eqx.field(converter=partial(real, name="low"))
+    high: Float[Array, "*shape"] = eqx.field(converter=partial(real, name="high"))
 
     def __check_init__(self):
         _check_limits(self.low, self.high)
@@ -147,7 +151,7 @@ class PriorResiduals(eqx.Module):
     The residuals of the data must then be in units of their standard deviations.
 
     Attributes:
-        priors: A tree like the parameters, or its upper part, of priors; None for none.
+        priors: A tree of priors like the parameters, or its upper part; None for none.
     """
 
     priors: PyTree
@@ -164,8 +168,8 @@ def log_prior(priors: PyTree, parameters: PyTree) -> Float[Array, ""]:
     """Returns the logarithm of the density of all priors together.
 
     Args:
-        priors: A tree like the parameters, or its upper part, of priors; None for none.
-        parameters: Where.
+        priors: A tree of priors like the parameters, or its upper part; None for none.
+        parameters: Where to evaluate them.
     """
     return sum(
         (jnp.sum(prior.log_density(x)) for prior, x in pairs(priors, parameters)),
@@ -174,7 +178,7 @@ def log_prior(priors: PyTree, parameters: PyTree) -> Float[Array, ""]:
 
 
 def pairs(priors: PyTree, parameters: PyTree) -> list[tuple[AbstractPrior, Array]]:
-    """Returns each prior with the numbers it is of.
+    """Returns each prior with the numbers that it describes.
 
     Raises:
         ArgumentError: If the trees do not fit together.
@@ -183,6 +187,7 @@ def pairs(priors: PyTree, parameters: PyTree) -> list[tuple[AbstractPrior, Array
 
     def add(prior, part):
         if prior is not None:
+            instance(prior, "priors", AbstractPrior, "Write `Normal(0.0, 1.0)`.")
             leaves = [x for x in jax.tree.leaves(part) if eqx.is_inexact_array(x)]
             found.extend((prior, x) for x in leaves)
 

@@ -1,5 +1,6 @@
 """Least-squares problems: what is minimised, over which parameters, on which data."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -11,11 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
-from .._checks import ArgumentError, true_or_false
+from .._checks import ArgumentError, instance, true_or_false
 from .._products import matmul
+from ._given import check_callable, check_mask
 from ._losses import AbstractLoss, Squared
 from ._parameters import Parameters, Tie
 from ._sums import Columns, Factored, Normal, Sums, either, triangle, triangular
+from ._used import safe_points
 
 
 as_absolute_sigma = partial(true_or_false, name="absolute_sigma")
@@ -38,22 +41,23 @@ class AbstractProblem(eqx.Module):
     absolute_sigma: eqx.AbstractVar[bool]
     linear_names: eqx.AbstractVar[tuple[str, ...]]
 
+    @abstractmethod
     def vector(self) -> Float[Array, " m"]:
         """Returns the start of what the solver moves."""
-        raise NotImplementedError
 
+    @abstractmethod
     def bounds(self) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
         """Returns the lower and upper bounds of that."""
-        raise NotImplementedError
 
+    @abstractmethod
     def residuals_each(self) -> int:
         """Returns the number of residuals of one entry of the data's first axis."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sums_shape(self, batch: PyTree) -> tuple[int, ...]:
         """Returns the shape of the sums over points like those in `batch`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def columns(
         self, vector: Float[Array, " m"], batch: PyTree, used: Bool[Array, " points"]
     ) -> Columns:
@@ -64,17 +68,22 @@ class AbstractProblem(eqx.Module):
             batch: A chunk of `data`.
             used: Which points of the chunk count.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def normal(
         self, vector: Float[Array, " m"], sums: Sums, factored: Factored
     ) -> Normal:
         """Makes the quadratic model from the sums over all points."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cost(self, vector: Float[Array, " m"]) -> Float[Array, ""]:
         """Returns the cost, of data in memory, as one differentiable function."""
-        raise NotImplementedError
+
+
+def check_problem(problem: Any) -> None:
+    """Raises if `problem` is not one, but a residual alone, say."""
+    remedy = "Make one by `LeastSquares` or `Separable`."
+    instance(problem, "problem", AbstractProblem, remedy)
 
 
 class LeastSquares(AbstractProblem):
@@ -89,7 +98,7 @@ class LeastSquares(AbstractProblem):
         loss: What a residual costs.
         weights: Weight of each point's squared residuals, or None.
         mask: Which points count, or None for all.
-        penalty: Takes the parameters to further residuals, which are no data (a prior
+        penalty: Takes the parameters to further residuals that are not data (a prior,
             for instance), or None.
         absolute_sigma: Whether the residuals are in units of known standard deviations.
     """
@@ -124,29 +133,34 @@ class LeastSquares(AbstractProblem):
             start: Where to start: numbers, arrays, dicts, lists, modules.
             data: A tree of arrays whose first axis is the points.
             bounds: Lower and upper bounds, each a number or a tree like `start` (or
-                its upper part); None for none. Equal ones fix a parameter.
-            fixed: Picks parameters that stay: `lambda p: (p.alpha, p.offset[0])`.
+                its upper part); None for no bound. Equal ones fix a parameter.
+            fixed: Picks parameters that stay fixed: `lambda p: (p.alpha, p.offset[0])`.
             ties: Parameters that follow from others.
             loss: What a residual costs; by default its square.
             weights: Weight of each point's squared residuals, at least 0; a point of
                 weight 0 does not count.
             mask: Which points count.
-            penalty: Takes the parameters to further residuals that are no data.
+            penalty: Takes the parameters to further residuals that are not data.
             absolute_sigma: Whether the residuals are in units of known standard
                 deviations.
 
         Raises:
             ArgumentError: If a start value is outside its bounds, bounds are crossed or
                 traced, a weight is negative or not finite, there is nothing to fit, or
-                `absolute_sigma` is neither True nor False.
+                an argument is of another kind.
         """
+        check_callable(residual, "residual", "lambda p, data: p * data[0] - data[1]")
+        if penalty is not None:
+            check_callable(penalty, "penalty", "lambda p: (p - 1) / 0.1")
+        self.absolute_sigma = as_absolute_sigma(absolute_sigma)
+        check_mask(mask)
         self.parameters = Parameters(start, bounds, fixed, ties).with_free()
         self.residual = residual
         self.data = (data, _checked_weights(weights), mask)
         self.loss = Squared() if loss is None else loss
+        instance(self.loss, "loss", AbstractLoss, "Write `Huber(scale)`.")
         self.linear_names = ()
         self.penalty = penalty
-        self.absolute_sigma = absolute_sigma
 
     def vector(self):
         return self.parameters.vector
@@ -173,7 +187,7 @@ class LeastSquares(AbstractProblem):
         used = used if mask is None else used & mask
         used = used if weights is None else used & (weights != 0)
         if mask is not None or weights is not None:
-            data = _safe(data, used)
+            data = safe_points(data, used)
 
         def residuals(vector):
             return _as_rows(
@@ -232,22 +246,28 @@ class LeastSquares(AbstractProblem):
 
     def cost(self, vector):
         data, weights, mask = self.data
-        if mask is not None:
-            data = _safe(data, mask)
         parameters = self.parameters.tree(vector)
         points = jax.tree.leaves(data)[0].shape[0]
-        values = _as_rows(self.residual(parameters, data), points)
-        each = values.size // points
-        if mask is not None:
-            values = jnp.where(jnp.repeat(mask, each), values, 0)
-        scale = self.loss.scale
-        losses = scale**2 * self.loss.rho((values / scale) ** 2)
+        used = jnp.ones(points, bool)
         if weights is not None:
-            losses = losses * jnp.repeat(weights, each)
-        total = jnp.sum(losses)
+            # Where a point has a loss, this is the derivative by its weight, also of 0.
+            sound = jax.lax.stop_gradient(self._losses(parameters, data, used))
+            used = jnp.isfinite(sound) | (weights != 0)
+        used = used if mask is None else used & mask
+        if mask is not None or weights is not None:
+            data = safe_points(data, used)
+        losses = self._losses(parameters, data, used)
+        total = jnp.sum(losses if weights is None else losses * weights)
         if self.penalty is not None:
             total = total + jnp.sum(self.penalty(parameters) ** 2)
         return total
+
+    def _losses(self, parameters, data, used):
+        """Returns the loss of each point that is used."""
+        values = _as_rows(self.residual(parameters, data), used.size)
+        values = jnp.where(used[:, None], values.reshape(used.size, -1), 0)
+        scale = self.loss.scale
+        return scale**2 * jnp.sum(self.loss.rho((values / scale) ** 2), axis=1)
 
 
 def _checked_weights(weights):
@@ -262,20 +282,6 @@ def _checked_weights(weights):
                 f"{host[bad].flat[0]:g}. Leave points out with weight 0 or `mask`."
             )
     return weights
-
-
-def _safe(data: PyTree, used: Bool[Array, " points"]) -> PyTree:
-    """Puts a point that counts in place of those that do not.
-
-    What these give is not used, but the derivative of it would be NaN if they are.
-    """
-    place = jnp.argmax(used)
-
-    def replaced(x):
-        where = used.reshape(-1, *[1] * (x.ndim - 1))
-        return jnp.where(where, x, jax.lax.dynamic_slice_in_dim(x, place, 1))
-
-    return jax.tree.map(lambda x: replaced(jnp.asarray(x)), data)
 
 
 # More tangents at once only take more memory.

@@ -1,4 +1,4 @@
-"""Profile likelihood: how the cost rises as one parameter moves and the rest answer."""
+"""Profile likelihood: the cost along one parameter, with the others refitted."""
 
 import math
 
@@ -8,32 +8,33 @@ import numpy as np
 from jaxtyping import ArrayLike, Float
 from scipy.special import ndtri, stdtrit
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, real, whole
 from ._batched_search import chunk_for, search_all
 from ._fit_result import FitResult, one_fit
-from ._problems import AbstractProblem
+from ._given import method_or_default, probability
+from ._problems import AbstractProblem, check_problem
 from ._separable import AbstractSeparable
 from ._trust_region import TrustRegion
 
 
 class Profile(eqx.Module):
-    """The cost along one parameter, the others fitted anew at each of its values.
+    """The cost along one parameter, with the others refitted at each of its values.
 
     Attributes:
         name: The parameter.
         values: Where it was held.
         chi2: The cost there.
         others: The other free parameters there, in their order.
-        low: The lower end of the interval: where the cost has risen by `rise`, or the
-            bound if it has not before; without one, minus infinity.
+        low: The lower end of the interval: where the cost has increased by `rise`, or
+            the bound if that comes first, minus infinity without one.
         high: The upper end.
-        open_low: Whether the cost does not rise by `rise` on the lower side: the data
-            do not determine that end.
+        open_low: Whether the cost does not increase by `rise` on the lower side: the
+            data do not determine that end.
         open_high: Whether it does not on the upper side.
-        rise: The rise of the cost that ends the interval.
+        rise: The increase of the cost that ends the interval.
         level: The probability of the interval.
-        lower_minimum: Whether the cost falls below that of the fit somewhere: then the
-            fit is not the best one.
+        lower_minimum: Whether the cost is below that of the fit somewhere: then the fit
+            is not the best one.
     """
 
     name: str = eqx.field(static=True)
@@ -83,17 +84,17 @@ def profile_likelihood(
     r"""Finds the interval of a parameter from the cost itself.
 
     The parameter is held at each value of a grid and all others are fitted; the
-    interval ends where the cost has risen by $q^2 s^2$, with q the quantile of the
+    interval ends where the cost has increased by $q^2 s^2$, with q the quantile of the
     normal distribution and s = 1 for known standard deviations, or of Student's and
-    the reduced chi-square. It holds where the covariance does not: near bounds, and
-    where the model bends.
+    the reduced chi-square. It is valid where the covariance is not: near bounds, and
+    where the model is strongly nonlinear.
 
     Args:
         problem: What was fitted, with its data in memory.
         result: Its fit.
         name: The parameter, one of `result.names`.
-        values: Where to hold it. By default a grid about the fit, which is widened
-            until the cost has risen on both sides, or a bound comes first.
+        values: Where to hold it. By default a grid around the fit, which is widened
+            until the cost has increased enough on both sides, or a bound comes first.
         points: How many values.
         level: Probability of the interval, in (0, 1).
         method: How to fit the others; by default `TrustRegion()`.
@@ -105,14 +106,13 @@ def profile_likelihood(
         ArgumentError: If there is no such parameter, a number is out of range, or
             `result` is a batch.
     """
+    check_problem(problem)
+    method = method_or_default(method)
     if name not in one_fit(result).names:
         raise ArgumentError(
             f"`name` must be one of {', '.join(result.names)}, but is {name}."
         )
-    if not 0 < level < 1:
-        raise ArgumentError(f"`level` must lie in (0, 1), but is {level:g}.")
-    if points < 5:
-        raise ArgumentError(f"`points` must be at least 5, but is {points}.")
+    level, points = probability(level), whole(points, "points", 5)
     if isinstance(problem, AbstractSeparable) and bool(
         jnp.any(result.held[: result.linear.size])
     ):
@@ -123,9 +123,9 @@ def profile_likelihood(
         float(b[place]) for b in (problem.parameters.low, problem.parameters.high)
     )
     rise = _rise(result, level)
-    grid = _Grid(problem, result, place, TrustRegion() if method is None else method)
+    grid = _Grid(problem, result, place, method)
     if values is not None:
-        held = np.sort(np.asarray(values, float))
+        held = np.sort(np.atleast_1d(np.asarray(real(values, "values"), float)))
         chi2, others = grid.fitted(held)
     else:
         half = _first_reach(result, place, level, bounds)
@@ -170,7 +170,7 @@ def _grid_through(ends, best: float, points: int) -> np.ndarray:
 
 
 def _too_short(held, chi2, best, lowest, rise, bounds) -> tuple[bool, bool]:
-    """Tells for each side whether the grid ends before the cost has risen."""
+    """Returns for each side whether the grid ends before the cost has increased."""
     risen = chi2 - lowest >= rise
     return (
         bool(held[0] > bounds[0] and not risen[held < best].any()),

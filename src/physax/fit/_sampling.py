@@ -1,5 +1,7 @@
 """Starts spread over the bounds."""
 
+from abc import abstractmethod
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -12,17 +14,17 @@ from ._parameters import Parameters
 class AbstractSampling(eqx.Module):
     """A way to spread points over a unit cube."""
 
+    @abstractmethod
     def points(
         self, key: PRNGKeyArray, count: int, size: int
     ) -> Float[Array, "count size"]:
         """Returns points in the unit cube.
 
         Args:
-            key: Of random numbers.
+            key: Key of the random numbers.
             count: How many points.
             size: Dimensions of the cube.
         """
-        raise NotImplementedError
 
 
 class LatinHypercube(AbstractSampling):
@@ -60,10 +62,10 @@ class AdditiveRecurrence(AbstractSampling):
 
 
 def check_finite_bounds(parameters: Parameters) -> None:
-    """Refuses bounds that are infinite: nothing can be spread over them.
+    """Raises if a bound is infinite: starts cannot be spread over it.
 
     Raises:
-        ArgumentError: Naming the parameter.
+        ArgumentError: With the name of the parameter.
     """
     for name, low, high in zip(
         parameters.names, parameters.low, parameters.high, strict=True

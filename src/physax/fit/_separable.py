@@ -11,7 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
-from .._checks import ArgumentError, at_once, traced
+from .._checks import (
+    ArgumentError,
+    at_once,
+    instance,
+    kind_of,
+    refuse_text,
+    traced,
+    true_or_false,
+    whole,
+)
 from .._products import einsum, matmul
 from ._eliminate import (
     Mixing,
@@ -21,9 +30,11 @@ from ._eliminate import (
     residual_map,
     separate,
 )
+from ._given import check_callable, check_mask, check_names, check_pair
 from ._parameters import Parameters, Tie
 from ._problems import AbstractProblem, as_absolute_sigma
 from ._sums import Columns
+from ._used import first_used, safe_points
 
 
 class AbstractSeparable(AbstractProblem):
@@ -35,7 +46,8 @@ class AbstractSeparable(AbstractProblem):
         low: Lower bounds of the coefficients.
         high: Their upper bounds.
         coefficients: Values to keep among what is solved for; None to eliminate them.
-        centre: A constant that is taken off the data: sums of squares keep more digits.
+        centre: A constant that is subtracted from the data: sums of squares keep more
+            digits.
     """
 
     parts: eqx.AbstractVar[Parts]
@@ -123,7 +135,7 @@ class AbstractSeparable(AbstractProblem):
         return any(np.isfinite(np.asarray(limit)).any() for limit in limits)
 
     def violates_bounds(self, linear: Float[Array, " linear"]) -> Bool[Array, ""]:
-        """Tells whether eliminated coefficients are outside their bounds."""
+        """Returns whether eliminated coefficients are outside their bounds."""
         return _outside(linear, self.low, self.high)
 
     def jointly(
@@ -159,7 +171,7 @@ class Separable(AbstractSeparable):
         low: Lower bounds of the coefficients.
         high: Their upper bounds.
         coefficients: Values to keep among what is solved for, or None.
-        centre: A constant that is taken off the data.
+        centre: A constant that is subtracted from the data.
         linear_names: Names of the coefficients.
         absolute_sigma: Whether standard deviations are known.
     """
@@ -205,7 +217,7 @@ class Separable(AbstractSeparable):
             data: A tree of arrays whose first axis is the points.
             observed: What was observed; the first axis is the points.
             functions: Names of the coefficients of the functions.
-            offset: Whether a constant is fitted, too.
+            offset: Whether a constant is fitted as well.
             groups: Length of the second axis of `observed`, if each entry there has
                 coefficients of its own; None for the same everywhere.
             mixing: How groups share coefficients, if not one for each.
@@ -214,19 +226,27 @@ class Separable(AbstractSeparable):
             sigma: Standard deviation of each observed value, or of all.
             mask: Which observed values count.
             bounds: Lower and upper bounds of the parameters.
-            fixed: Picks parameters that stay.
+            fixed: Picks parameters that stay fixed.
             ties: Parameters that follow from others.
             absolute_sigma: Whether `sigma` are known standard deviations, and not only
                 relative ones.
 
         Raises:
             ArgumentError: If bounds are crossed, `sigma` is not positive, shapes do
-                not fit, or `absolute_sigma` is neither True nor False.
+                not fit, or an argument is of another kind.
         """
+        check_callable(basis, "basis", "lambda p, x: jnp.exp(-p * x)")
+        check_names(functions, "functions")
+        check_mask(mask)
+        check_pair(linear_bounds, "linear_bounds")
+        self.absolute_sigma = as_absolute_sigma(absolute_sigma)
+        offset = true_or_false(offset, "offset")
         self.parameters = Parameters(start, bounds, fixed, ties).with_free()
         self.basis = basis
         self.data = (data, observed, *_as_leaves(sigma, mask, observed))
-        count = 1 if groups is None else groups
+        count = 1 if groups is None else whole(groups, "groups")
+        if mixing is not None:
+            instance(mixing, "mixing", Mixing, "Write `Mixing(rows)` or `shared(2)`.")
         self.mixing = separate(count) if mixing is None else mixing
         if len(self.mixing.rows) != count:
             raise ArgumentError(
@@ -239,24 +259,16 @@ class Separable(AbstractSeparable):
         self.linear_names = self.mixing.coefficients(names)
         self.low, self.high = linear_limits(linear_bounds, len(names), width)
         self.coefficients = None
-        self.centre = jnp.asarray(_first_value(observed) if offset else 0.0)
+        self.centre = jnp.asarray(first_used(observed, mask) if offset else 0.0)
         if self.mixing.ones is None:
             self.centre = jnp.zeros_like(self.centre)
-        self.absolute_sigma = absolute_sigma
 
     def columns(
         self, vector: Float[Array, " m"], batch: PyTree, used: Bool[Array, " points"]
     ) -> Columns:
-        data, observed, sigma, mask = batch
+        _, observed, _, _ = batch
         moving = vector[-self.parts.free :]
-
-        def functions(moving):
-            values = self.basis(self.parameters.tree(moving), data)
-            return values.reshape(*observed.shape, self.parts.varying)
-
-        keep = used.reshape(-1, *[1] * (observed.ndim - 1))
-        keep = keep & (jnp.ones_like(observed, bool) if mask is None else mask)
-        weight = keep if sigma is None else jnp.where(keep, 1 / sigma, 0)
+        functions, keep, weight = self._counting(batch, used)
         values, push = jax.linearize(functions, moving)
         slopes = jax.vmap(push, out_axes=-1)(jnp.eye(moving.size, dtype=moving.dtype))
         columns = [values]
@@ -273,25 +285,46 @@ class Separable(AbstractSeparable):
             jnp.swapaxes(rows, 1, 2), jnp.zeros((), vector.dtype), jnp.sum(keep)
         )
 
+    def _counting(self, batch, used):
+        """Returns the functions of the parameters, which values count, and weights."""
+        data, observed, sigma, mask = batch
+        keep = used.reshape(-1, *[1] * (observed.ndim - 1))
+        keep = keep & (jnp.ones_like(observed, bool) if mask is None else mask)
+        if mask is not None:
+            data = safe_points(data, keep.reshape(used.size, -1).any(axis=1))
+        weight = jnp.where(keep, 1.0 if sigma is None else 1 / sigma, 0)
+
+        def functions(moving):
+            values = self.basis(self.parameters.tree(moving), data)
+            return values.reshape(*observed.shape, self.parts.varying)
+
+        return functions, keep, weight
+
     def residuals_each(self):
         return math.prod(self.data[1].shape[1:])
 
     def cost(self, vector):
-        data, observed, sigma, mask = self.data
+        _, observed, _, _ = self.data
         given, moving = self.divided(vector)
-        functions = self.basis(self.parameters.tree(moving), data)
-        functions = functions.reshape(*observed.shape, self.parts.varying)
-        weight = jnp.ones(observed.shape) if sigma is None else 1 / sigma
-        weight = jnp.broadcast_to(weight, observed.shape)
-        weight = weight if mask is None else jnp.where(mask, weight, 0)
+        used = jnp.ones(len(observed), bool)
+        functions, _, weight = self._counting(self.data, used)
         parts, mixing = self.parts, self.mixing
-        return projected_cost(functions, observed, weight, parts, mixing, given)
+        return projected_cost(functions(moving), observed, weight, parts, mixing, given)
 
 
 def projected_cost(
     functions, observed, weight, parts: Parts, mixing: Mixing, given=None
 ):
-    """Returns the sum of squares at given linear coefficients, or at the best ones."""
+    """Returns the sum of squares at given linear coefficients, or at the best ones.
+
+    Args:
+        functions: Values of the functions, which are the last axis.
+        observed: What was observed.
+        weight: One over the standard deviations; what has 0 does not count.
+        parts: What the columns are.
+        mixing: How groups share coefficients.
+        given: The linear coefficients; None for the best ones.
+    """
     if parts.offset:
         one = jnp.ones((*observed.shape, 1), functions.dtype)
         functions = jnp.concatenate([functions, one], axis=-1)
@@ -301,7 +334,8 @@ def projected_cost(
         observed, weight = jnp.moveaxis(observed, 1, 0), jnp.moveaxis(weight, 1, 0)
     weight = jnp.where(jnp.isfinite(weight), weight, 0).reshape(groups, -1)
     values = jnp.where(weight > 0, observed.reshape(groups, -1), 0) * weight
-    functions = functions.reshape(groups, values.shape[1], -1) * weight[..., None]
+    functions = functions.reshape(groups, values.shape[1], -1)
+    functions = jnp.where(weight[..., None] > 0, functions, 0) * weight[..., None]
     columns = einsum("gpa,gc->gpac", functions, mixing.rows)
     columns = columns.reshape(values.size, -1)
     values = values.reshape(-1)
@@ -325,7 +359,7 @@ def linear_limits(bounds, names: int, width: int):
     if np.any(low > high):
         worst = int(np.argmax(low - high))
         raise ArgumentError(
-            f"`linear_bounds` must be a lower and a higher one, but are {low[worst]:g} "
+            f"`linear_bounds` must be in increasing order, but are {low[worst]:g} "
             f"and {high[worst]:g}."
         )
     with at_once(()):
@@ -339,14 +373,23 @@ def _outside(values, low, high):
 
 def _as_leaves(sigma, mask, observed):
     """Gives standard deviations and mask a first axis of points."""
+    shape = getattr(observed, "shape", ())
+    if not shape:
+        raise ArgumentError(
+            "`observed` must be an array whose first axis is the points, but is "
+            f"{kind_of(observed)} Write `np.asarray(observed)`."
+        )
     if sigma is not None:
+        refuse_text(sigma, "sigma")
         if not isinstance(sigma, jax.core.Tracer) and not np.all(np.asarray(sigma) > 0):
             worst = float(np.min(np.asarray(sigma)))
             raise ArgumentError(f"`sigma` must be positive, but is {worst:g}.")
-        sigma = jnp.broadcast_to(jnp.asarray(sigma), observed.shape)
+        given = np.shape(sigma)[::-1]
+        fits = all(n in (1, m) for n, m in zip(given, shape[::-1], strict=False))
+        if len(given) > len(shape) or not fits:
+            raise ArgumentError(
+                f"`sigma` must be one number or have the shape {shape} of `observed`, "
+                f"but has shape {np.shape(sigma)}."
+            )
+        sigma = jnp.broadcast_to(jnp.asarray(sigma), shape)
     return sigma, mask
-
-
-def _first_value(observed) -> Float[Array, ""]:
-    # Any constant near the data will do; the fit does not depend on which.
-    return jax.lax.stop_gradient(jnp.ravel(jnp.asarray(observed[:1]))[0])

@@ -13,8 +13,9 @@ import numpy as np
 from jax.sharding import Sharding
 from jaxtyping import PyTree
 
-from .._checks import ArgumentError, PhysaxError
+from .._checks import ArgumentError, PhysaxError, whole
 from ..runtime import round_up
+from ._given import check_callable, number
 from ._passes import points_in
 
 
@@ -37,31 +38,38 @@ class Block(NamedTuple):
 
 
 class Stream(eqx.Module):
-    """Data that come from an iterator, again for each pass.
+    """Data that come from an iterator, which is opened anew for each pass.
 
     Attributes:
-        open: Called for each pass, with nothing; returns an iterator of trees of
+        open: Called without arguments for each pass; returns an iterator of trees of
             arrays whose first axis is the points, of any lengths. The same points must
             come in the same order each time.
         points: How many points it gives in all.
+
+    Raises:
+        ArgumentError: If `open` cannot be called, or `points` is not positive.
     """
 
     open: Callable = eqx.field(static=True)
-    points: int = eqx.field(static=True)
+    points: int = eqx.field(static=True, converter=lambda x: whole(x, "points"))
 
     def __check_init__(self):
-        if self.points < 1:
-            raise ArgumentError(f"`points` must be at least 1, but is {self.points}.")
+        check_callable(self.open, "open", "lambda: iter(blocks)")
 
 
 class Skip(eqx.Module):
     """Allows chunks of data that cannot be read or are not finite.
 
     Attributes:
-        max_fraction: The part of all chunks that may be left out, in [0, 1).
+        max_fraction: The fraction of all chunks that may be left out, in [0, 1).
+
+    Raises:
+        ArgumentError: If `max_fraction` is out of its range.
     """
 
-    max_fraction: float = eqx.field(static=True)
+    max_fraction: float = eqx.field(
+        static=True, converter=lambda x: number(x, "max_fraction")
+    )
 
     def __check_init__(self):
         if not 0 <= self.max_fraction < 1:
@@ -87,7 +95,7 @@ def stream_of(data: PyTree) -> Stream | None:
 
 
 def in_memory(data: PyTree) -> bool:
-    """Tells whether all data are arrays in memory."""
+    """Returns whether all data are arrays in memory."""
     if stream_of(data) is not None:
         return False
     leaves = jax.tree.leaves(data)

@@ -8,13 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import ArgumentError, positive
+from .._checks import ArgumentError, kind_of, positive
 from ._batched_search import chunk_for
 from ._fit_result import FitResult, one_fit
 from ._log_density import Target, prior_of
 from ._losses import Squared
 from ._passes import without_data
-from ._problems import AbstractProblem, LeastSquares
+from ._problems import AbstractProblem, LeastSquares, check_problem
 from ._separable import AbstractSeparable
 from ._unconstrain import Unconstrain
 
@@ -23,7 +23,7 @@ class KnownSigma(eqx.Module):
     """Residuals have a known standard deviation.
 
     Attributes:
-        deviation: What it is, 1 if the residuals are in units of it.
+        deviation: Its value; 1 if the residuals are in units of it.
     """
 
     deviation: Float[Array, ""] = eqx.field(
@@ -49,11 +49,18 @@ def target_of(
         problem: What was fitted.
         result: Its fit.
         priors: As for `sample_posterior`.
-        sigma: As there.
+        sigma: As for `sample_posterior`.
 
     Raises:
-        ArgumentError: As there.
+        ArgumentError: As for `sample_posterior`.
     """
+    check_problem(problem)
+    one_fit(result)
+    if sigma is not None and not isinstance(sigma, KnownSigma | UnknownSigma):
+        raise ArgumentError(
+            "`sigma` must be a `KnownSigma` or an `UnknownSigma`, but is "
+            f"{kind_of(sigma)} Write `KnownSigma(0.1)`."
+        )
     if isinstance(problem, LeastSquares) and not isinstance(problem.loss, Squared):
         raise ArgumentError(
             f"`problem` must have the loss `Squared` to be a likelihood, but has "
@@ -67,7 +74,7 @@ def target_of(
             "`penalty` must be None where the standard deviation is unknown, but there "
             "is one. Give it as `priors`."
         )
-    values, factor = one_fit(result).values, result.factor
+    values, factor = result.values, result.factor
     if isinstance(problem, AbstractSeparable):
         bounded = jnp.isfinite(problem.low) | jnp.isfinite(problem.high)
         if bool(jnp.any(bounded)):
@@ -119,7 +126,7 @@ def _prepared(problem, priors, transform: Unconstrain, values, factor):
 
 
 def _inside(values, transform: Unconstrain, factor):
-    """Moves parameters that stand at a bound into the interior."""
+    """Moves parameters at a bound into the interior."""
     norms = jnp.linalg.norm(factor, axis=0)
     step = 0.5 / jnp.where(norms > 0, norms, jnp.inf)
     width = transform.high - transform.low

@@ -16,7 +16,7 @@ class Step(NamedTuple):
     Attributes:
         change: The step.
         length: Its scaled length |D s|.
-        predicted: By how much the cost falls, by the model.
+        predicted: By how much the model says that the cost decreases.
         slope: The derivative of the cost along the step, at its start; not positive.
         full: Whether the region did not shorten it.
     """
@@ -34,7 +34,7 @@ def held_at_bounds(
     low: Float[Array, " m"],
     high: Float[Array, " m"],
 ) -> Bool[Array, " m"]:
-    """Tells which parameters stand at a bound that the cost presses them against."""
+    """Returns which parameters are at a bound that the cost pushes them against."""
     return ((vector <= low) & (gradient > 0)) | ((vector >= high) & (gradient < 0))
 
 

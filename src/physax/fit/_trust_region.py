@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from .._checks import at_least, positive
+from .._checks import at_least, positive, true_or_false, whole
 from .._products import matmul
 from .._status import Status
 from ._sums import Factored, Normal, column_norms, rank_limit
@@ -19,7 +19,7 @@ def _factor(x) -> Float[Array, ""]:
 
 
 class TrustRegion(eqx.Module):
-    r"""Levenberg and Marquardt's method with a trust region.
+    r"""The method of Levenberg and Marquardt with a trust region.
 
     Steps minimise the linearised residuals within $|D s| \leq \Delta$, where D holds
     the largest norm that each column of the Jacobian has had; the ratio of actual to
@@ -29,24 +29,32 @@ class TrustRegion(eqx.Module):
     Reference: Moré, Garbow and Hillstrom, *User guide for MINPACK-1*, ANL-80-74 (1980).
 
     Attributes:
-        factor: The first radius, in units of |D p|.
-        ftol: The search ends when the cost falls by less than this part of it, twice.
-        xtol: It ends when the radius is below this part of |D p|.
+        factor: The initial radius, in units of |D p|.
+        ftol: The search ends when the cost decreases by less than this fraction, twice.
+        xtol: It ends when the radius is below this fraction of |D p|.
         gtol: It ends when no column of the Jacobian has a larger cosine with the
             residuals.
-        max_evaluations: It ends after so many passes over the data.
+        max_evaluations: It ends after this many passes over the data.
         polish: Whether to take undamped steps in the end.
+
+    Raises:
+        ArgumentError: If `factor` or `max_evaluations` is not positive, a tolerance is
+            negative, or `polish` is neither True nor False.
     """
 
     factor: Float[Array, ""] = eqx.field(converter=_factor, default=1.0)
     ftol: Float[Array, ""] = eqx.field(converter=at_least("ftol", 0.0), default=1e-8)
     xtol: Float[Array, ""] = eqx.field(converter=at_least("xtol", 0.0), default=1e-8)
     gtol: Float[Array, ""] = eqx.field(converter=at_least("gtol", 0.0), default=1e-8)
-    max_evaluations: int = eqx.field(static=True, default=2000)
-    polish: bool = eqx.field(static=True, default=True)
+    max_evaluations: int = eqx.field(
+        static=True, converter=lambda x: whole(x, "max_evaluations"), default=2000
+    )
+    polish: bool = eqx.field(
+        static=True, converter=lambda x: true_or_false(x, "polish"), default=True
+    )
 
 
-# `_AGAIN` evaluates where the search stands, after undamped steps have failed.
+# `_AGAIN` evaluates where the search is, after undamped steps have failed.
 _START, _AGAIN, _SEARCH, _POLISH, _DONE = range(5)
 
 # A polishing step of this part of a standard deviation changes nothing that is known.
@@ -54,7 +62,7 @@ _NEGLIGIBLE = 1e-9
 
 
 class Search(eqx.Module):
-    """Where a search stands, between two passes over the data.
+    """The state of a search between two passes over the data.
 
     Attributes:
         vector: The best parameters so far.
@@ -176,7 +184,7 @@ def advance(
     Args:
         method: Tolerances.
         bounds: Lower and upper ones.
-        search: Where the search stands.
+        search: The state of the search.
         new: The model at its trial.
     """
     evaluations = search.evaluations + 1
@@ -285,7 +293,7 @@ def _propose(method, bounds, search: Search, ended, polishing) -> Search:
 
 
 def _snapped(vector: Float[Array, " m"], bounds) -> Float[Array, " m"]:
-    """Puts what rounding has left beside a bound onto it."""
+    """Puts values that rounding has left next to a bound onto it."""
     low, high = bounds
     slack = 4 * jnp.finfo(vector.dtype).eps * jnp.abs(vector)
     vector = jnp.where(vector <= low + slack, low, vector)

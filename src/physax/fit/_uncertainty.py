@@ -1,4 +1,4 @@
-"""What a fit tells of its parameters: intervals, and what the data do not determine."""
+"""What a fit says about its parameters: intervals, and what is not determined."""
 
 import math
 from importlib import import_module
@@ -8,8 +8,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, refuse_traced
+from .._checks import instance, refuse_traced
 from ._fit_result import FitResult, one_fit
+from ._given import probability
 from ._sums import rank_limit
 
 
@@ -30,10 +31,10 @@ class Interval(eqx.Module):
 def confidence_intervals(result: FitResult, level: float = 0.95) -> Interval:
     """Returns intervals from the covariance.
 
-    With errors that were scaled by the reduced chi-square they are Student's.
+    Where errors are scaled by the reduced chi-square, Student's distribution is used.
 
     Args:
-        result: Of a fit, or of a batch.
+        result: The result of a fit, or of a batch.
         level: Their probability, in (0, 1).
 
     Returns:
@@ -41,10 +42,10 @@ def confidence_intervals(result: FitResult, level: float = 0.95) -> Interval:
 
     Raises:
         ArgumentError: If `level` is out of range, or if the degrees of freedom are
-            traced and count.
+            needed, but traced.
     """
-    if not 0 < level < 1:
-        raise ArgumentError(f"`level` must lie in (0, 1), but is {level:g}.")
+    instance(result, "result", FitResult, "Make one by `least_squares`.")
+    level = probability(level)
     reach = jax.scipy.stats.norm.ppf(0.5 + level / 2)
     if not result.absolute_sigma:
         refuse_traced(
@@ -110,7 +111,7 @@ def identifiability(result: FitResult) -> Identifiability:
     """Finds which combinations of parameters the data do not determine.
 
     Args:
-        result: Of a fit.
+        result: The result of a fit.
 
     Returns:
         Singular values and directions; print it to read which are weak.

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, as_array, instance, positive
+from .._checks import ArgumentError, instance, positive, real
 from ._quotients import sinc_of_difference
 from ._transport import AbstractTransport, Shear
 
@@ -17,7 +17,7 @@ Prepared = TypeVar("Prepared")
 
 
 def check_model(model: Any) -> None:
-    """Refuses what is no model of the correlation."""
+    """Raises if `model` is not a model of the correlation."""
     instance(model, "model", AbstractCorrelation, "Take `Static` or `LaminarFlow`.")
 
 
@@ -86,6 +86,25 @@ class Static(AbstractCorrelation[Float[Array, "..."]]):
         return jnp.exp(-(q**2) * jnp.abs(second - first))
 
 
+CONVENTIONS = {"physical": (2.0, 2), "homodyne": (2 * pi, 4)}
+"""What divides the argument of the shear factor, and its power, by convention."""
+
+
+def check_convention(convention: Any, name: str, remedy: str = "") -> None:
+    """Raises if `convention` is not one of the shear factor.
+
+    Args:
+        convention: The convention.
+        name: What the caller calls it.
+        remedy: A sentence that says what to do.
+    """
+    if not isinstance(convention, str) or convention not in CONVENTIONS:
+        raise ArgumentError(
+            f'`{name}` must be "physical" or "homodyne", but is {convention!r}. '
+            f"{remedy}".rstrip()
+        )
+
+
 class FlowIntegrals(NamedTuple):
     """What `LaminarFlow` prepares for each frame.
 
@@ -103,7 +122,7 @@ class LaminarFlow(AbstractCorrelation[FlowIntegrals]):
 
     $f = \exp(-q^2 |S|)\,M$ with $S = \int_{t_1}^{t_2} J\,dt$ and the strain
     $G = \int_{t_1}^{t_2} \dot\gamma\,dt$. **Two conventions** exist for $M$, and a rate
-    fitted in one is not that of the other:
+    fitted in one is not a rate of the other:
 
     - `"physical"`: $M = (\sin X / X)^2$, $X = q L \cos(\phi - \phi_0)\,G / 2$, the
       squared modulus of the mean of $\exp(i q \cos(\phi - \phi_0)\,G z)$ over the gap.
@@ -116,7 +135,7 @@ class LaminarFlow(AbstractCorrelation[FlowIntegrals]):
     Attributes:
         diffusion: The transport coefficient $J$ in angstrom^2/s.
         shear: The shear rate in 1/s, with the direction of the flow.
-        gap: Distance $L$ of the plates in angstrom.
+        gap: Distance $L$ between the plates in angstrom.
         convention: `"physical"` or `"homodyne"`.
 
     Raises:
@@ -131,11 +150,8 @@ class LaminarFlow(AbstractCorrelation[FlowIntegrals]):
     convention: str = eqx.field(static=True, default="physical")
 
     def __check_init__(self):
-        if self.convention not in ("physical", "homodyne"):
-            raise ArgumentError(
-                '`convention` must be "physical" or "homodyne", but is '
-                f"{self.convention!r}. Rates of one are not those of the other."
-            )
+        remedy = "Rates of one are not those of the other."
+        check_convention(self.convention, "convention", remedy)
 
     def prepare(self, times):
         return FlowIntegrals(
@@ -144,11 +160,10 @@ class LaminarFlow(AbstractCorrelation[FlowIntegrals]):
 
     def factor(self, first, second, q, phi):
         spread = jnp.exp(-(q**2) * jnp.abs(second.diffusion - first.diffusion))
-        physical = self.convention == "physical"
-        scale = q * self.gap * jnp.cos(phi - self.shear.phi0)
-        scale = scale / (2 if physical else 2 * pi)
+        divisor, power = CONVENTIONS[self.convention]
+        scale = q * self.gap * jnp.cos(phi - self.shear.phi0) / divisor
         quotient = sinc_of_difference(scale * first.shear, scale * second.shear)
-        return spread * quotient ** (2 if physical else 4)
+        return spread * quotient**power
 
 
 def convert_rate(
@@ -159,13 +174,13 @@ def convert_rate(
     **An approximation**, exact only in the limit of small arguments: there
     $M = 1 - X^2/3$ in the physical and $1 - 2 Y^2/3$ in the homodyne convention, equal
     if $\dot\gamma_\mathrm{homodyne} = (\pi / \sqrt 2)\,\dot\gamma_\mathrm{physical}$.
-    Fits of real maps weight larger arguments, too, so that the ratio depends on the
+    Fits of real maps also weight larger arguments, so that the ratio depends on the
     range of the data: fit again where the number matters.
 
     Args:
         rate: Shear rate in 1/s.
         source: The convention it belongs to.
-        target: The convention wanted.
+        target: The convention to convert to.
 
     Returns:
         The rate in 1/s.
@@ -173,10 +188,7 @@ def convert_rate(
     Raises:
         ArgumentError: If a convention is unknown.
     """
+    check_convention(source, "source")
+    check_convention(target, "target")
     scale = {"physical": 1.0, "homodyne": pi / sqrt(2)}
-    for name, given in (("source", source), ("target", target)):
-        if given not in scale:
-            raise ArgumentError(
-                f'`{name}` must be "physical" or "homodyne", but is {given!r}.'
-            )
-    return as_array(rate, "rate") * (scale[target] / scale[source])
+    return real(rate, "rate") * (scale[target] / scale[source])

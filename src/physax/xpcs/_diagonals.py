@@ -7,30 +7,34 @@ import numpy as np
 from .._checks import ArgumentError
 from ._known import known
 from ._one_time import OneTime
-from ._two_time import TwoTime
+from ._scaling import bound_pair
+from ._two_time import TwoTime, check_data
 
 
 def one_time(data: TwoTime, age: tuple[float, float] | None = None) -> OneTime:
     r"""Averages two-time maps along their diagonals.
 
     $g_2(\tau)$ is the mean of $c_2(t_i, t_i + \tau)$ over the frames $i$ whose time,
-    the age of the sample, lies in a window. The zero of $\tau$, with its shot noise, is
-    left out, and so are lags of which the window or the mask leaves no pair.
+    the age of the sample, lies in a window. $\tau = 0$, with its shot noise, is left
+    out, and so are lags for which the window or the mask leaves no pair.
 
     Reference: Bikondoa, J. Appl. Cryst. 50, 357 (2017), on why to cut at one age.
 
     Args:
-        data: The maps; their frames must follow each other at equal times.
+        data: The maps; their frames must be equally spaced in time.
         age: First and last time of the earlier frame in seconds, both included; `None`
             for all. Where the transport depends on time, a narrow window is needed for
             the result to be a correlation of one state.
 
     Returns:
-        The curves. Their standard deviation takes pairs as independent.
+        The curves. Their standard deviation assumes that pairs are independent.
 
     Raises:
-        ArgumentError: If the frames are not at equal times, or no pair is left.
+        ArgumentError: If the frames are not equally spaced, no pair is left, or `data`
+            is not a `TwoTime`.
     """
+    check_data(data)
+    window = bound_pair((None, None) if age is None else age, "age")
     if not known(data.times, data.mask):
         raise ArgumentError(
             "`data.times` and `data.mask` must be known, as they decide how many lags "
@@ -38,7 +42,7 @@ def one_time(data: TwoTime, age: tuple[float, float] | None = None) -> OneTime:
         )
     times = np.asarray(data.times, float)
     step = _equal_step(times)
-    columns, pairs = _shifted_rows(data, times, age, step)
+    columns, pairs = _shifted_rows(data, times, window, step)
     count = pairs.sum(0)
     if not count.any():
         raise ArgumentError(
@@ -77,9 +81,9 @@ def _equal_step(times) -> float:
     return float(steps.mean())
 
 
-def _shifted_rows(data, times, age, step):
+def _shifted_rows(data, times, window, step):
     """Returns where row i holds the pair (i, i + k), and which pairs count."""
-    low, high = (-np.inf, np.inf) if age is None else age
+    low, high = window
     rounding = 1e-3 * step
     wanted = (times >= low - rounding) & (times <= high + rounding)
     usable = np.triu(np.broadcast_to(wanted[:, None], (data.frames,) * 2), 1)

@@ -6,20 +6,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, as_array
+from .._checks import real
 from ._correlation import AbstractCorrelation, check_model
-from ._known import known, wavevectors
+from ._known import known
+from ._measured import directions, per_map, wavevectors
 
 
 def _factor(model, t1, t2, q, phi):
     """Returns the factor of the contrast for pairs of times, elementwise."""
     check_model(model)
-    t1, t2, q, phi = (
-        as_array(t1, "t1"),
-        as_array(t2, "t2"),
-        wavevectors(q),
-        as_array(phi, "phi"),
-    )
+    t1, t2 = real(t1, "t1"), real(t2, "t2")
+    q, phi = wavevectors(q), directions(phi)
     if known(t1, t2) and t1.size and t2.size:
         # Checks within a program cannot raise, so the whole range is tried here.
         ends = [np.min([np.min(t1), np.min(t2)]), np.max([np.max(t1), np.max(t2)])]
@@ -65,8 +62,8 @@ def g1(
         The values, from 0 to 1.
 
     Raises:
-        ArgumentError: If a time is negative, `q` is not positive, or an integral
-            diverges.
+        ArgumentError: If a time is negative, `q` is not positive, `phi` is in degrees,
+            or an integral diverges.
     """
     f = _factor(model, t1, t2, q, phi)
     there = f > 0
@@ -103,7 +100,7 @@ def c2(
         ArgumentError: As for `g1`.
     """
     f = _factor(model, t1, t2, q, phi)
-    return as_array(offset, "offset") + as_array(contrast, "contrast") * f
+    return real(offset, "offset") + real(contrast, "contrast") * f
 
 
 def g2(
@@ -128,7 +125,7 @@ def g2(
         phi: Its direction in radians.
         contrast: $b$, dimensionless.
         offset: $o$, dimensionless.
-        age: $t_a$ in seconds; it matters where the transport depends on time.
+        age: $t_a$ in seconds; it matters if the transport depends on time.
 
     Returns:
         The values, dimensionless.
@@ -136,8 +133,8 @@ def g2(
     Raises:
         ArgumentError: As for `g1`.
     """
-    start = as_array(age, "age")
-    stop = start + as_array(lags, "lags")
+    start = real(age, "age")
+    stop = start + real(lags, "lags")
     return c2(model, start, stop, q, phi, contrast=contrast, offset=offset)
 
 
@@ -153,7 +150,7 @@ def two_time(
     r"""Evaluates whole two-time maps, both triangles and the diagonal.
 
     $c_2(t_i, t_j) = o + b\,f(t_i, t_j; q, \phi)$, which is $o + b$ on the diagonal:
-    shot noise is no part of the model. Numbers stand for all maps.
+    shot noise is not part of the model. A single number applies to all maps.
 
     Args:
         model: The model.
@@ -167,32 +164,28 @@ def two_time(
         The maps, dimensionless.
 
     Raises:
-        ArgumentError: If times are negative or fall, `q` is not positive, an integral
-            diverges, there is not one number for each map, or `model` is none.
+        ArgumentError: If times are negative or decrease, `q` is not positive, `phi` is
+            in degrees, an integral diverges, there is not one number for each map, or
+            `model` is not a model.
     """
     check_model(model)
     named = {
         "q": wavevectors(q),
-        "phi": as_array(phi, "phi"),
-        "contrast": as_array(contrast, "contrast"),
-        "offset": as_array(offset, "offset"),
+        "phi": directions(phi),
+        "contrast": real(contrast, "contrast"),
+        "offset": real(offset, "offset"),
     }
     maps = max([x.shape[0] for x in named.values() if x.ndim], default=1)
-    for name, x in named.items():
-        if x.shape not in ((), (1,), (maps,)):
-            raise ArgumentError(
-                f"`{name}` must be one number or one for each of the {maps} maps, but "
-                f"has shape {x.shape}."
-            )
-    return _maps(model, model.prepare(as_array(times, "times")), maps, *named.values())
+    numbers = [per_map(x, maps, name) for name, x in named.items()]
+    return _maps(model, model.prepare(real(times, "times")), *numbers)
 
 
 @eqx.filter_jit
-def _maps(model, prepared, maps: int, *numbers):
+def _maps(model, prepared, *numbers):
     first = jax.tree.map(lambda x: x[:, None], prepared)
     second = jax.tree.map(lambda x: x[None, :], prepared)
 
     def one(q, phi, contrast, offset):
         return offset + contrast * model.factor(first, second, q, phi)
 
-    return jax.vmap(one)(*(jnp.broadcast_to(x, (maps,)) for x in numbers))
+    return jax.vmap(one)(*numbers)

@@ -10,10 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, check_picker, instance
+from .._checks import (
+    ArgumentError,
+    check_picker,
+    instance,
+    refuse_text,
+    refuse_traced,
+)
 from ..fit import FitResult, LeastSquares, Separable, least_squares
 from ..fit._fit_result import listed
-from ._decays import AbstractDecay, Double, Stretched
+from ._decays import AbstractDecay, Stretched
 from ._one_time import OneTime
 from ._scaling import Limits, bound_pair, linear_bounds
 
@@ -39,7 +45,7 @@ class G2Fit(eqx.Module):
 
     @property
     def tau(self) -> Float[np.ndarray, " curves"]:
-        """Relaxation time of the field in seconds: of two, the shorter one."""
+        """Relaxation time of the field in seconds; the shorter one of two."""
         return np.array([float(r.values[_time_index(r)]) for r in self.results])
 
     @property
@@ -100,27 +106,26 @@ def fit_g2(
     r"""Fits $g_2(\tau) = o + b\,g_1(\tau)^2$ to each curve.
 
     Contrast and offset enter linearly and need no start; the time scale starts where a
-    curve has fallen by the factor $e^2$.
+    curve has decreased by a factor of $e^2$.
 
     Args:
         data: The curves.
         decay: The shape, whose other numbers are starts; by default `Stretched()`.
-        bounds: A lower and an upper one of numbers of `decay` by name, as
-            `{"gamma": (0.5, 1.5)}`; where none is given numbers are positive, `gamma`
-            is from 0.05 to 5, `fraction` from 0 to 1.
-        fixed: Picks numbers of `decay` that stay: `lambda d: d.gamma`.
+        bounds: Lower and upper bound of numbers of `decay` by name, as
+            `{"gamma": (0.5, 1.5)}`; where none is given, that of `decay.bounds()`.
+        fixed: Picks numbers of `decay` that stay fixed: `lambda d: d.gamma`.
         contrast_bounds: Lower and upper bound of the contrasts.
-        offset_bounds: Likewise of the offsets; `(1.0, 1.0)` holds them.
+        offset_bounds: Lower and upper bound of the offsets; `(1.0, 1.0)` holds them.
 
     Returns:
         Relaxation times, contrasts and offsets with their errors.
 
     Raises:
         ArgumentError: If there are fewer lags than parameters, bounds are crossed, or
-            what starts or stays is outside them.
+            a number is outside them.
         PrecisionError: If the data are float64 while JAX has it off.
     """
-    instance(data, "data", OneTime)
+    instance(data, "data", OneTime, "Make one of arrays, or read it by `io.read_g2`.")
     decay = Stretched() if decay is None else decay
     instance(decay, "decay", AbstractDecay, "Take `Simple()`, `Stretched()`.")
     check_picker(fixed)
@@ -135,7 +140,7 @@ def fit_g2(
     sigma = jnp.broadcast_to(data.sigma, data.g2.shape)
     results = []
     for curve, error in zip(data.g2, sigma, strict=True):
-        time = _half_time(data.lags, curve)
+        time = _relaxation_time(data.lags, curve)
         problem = Separable(
             _squared,
             _start(decay, time, limits, fixed),
@@ -157,8 +162,8 @@ def fit_g2(
     return G2Fit(data.q, decays, contrast, offset, values, tuple(results))
 
 
-def _half_time(lags: Float[Array, " lags"], curve: Float[Array, " lags"]):
-    """Returns where a curve has fallen by the factor e^2 from its first values."""
+def _relaxation_time(lags: Float[Array, " lags"], curve: Float[Array, " lags"]):
+    """Returns where a curve has decreased by e^2 from its first values."""
     values = np.asarray(curve)
     few = max(values.size // 10, 1)
     top, bottom = values[:few].mean(), values[-few:].mean()
@@ -189,19 +194,14 @@ def _numbers(decay: AbstractDecay) -> AbstractDecay:
 
 
 def _limits(decay: AbstractDecay, bounds: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Keeps times positive, and what else has natural limits within them."""
-    natural = {}
-    if isinstance(decay, Stretched):
-        natural = {"gamma": (0.05, 5.0)}
-    if isinstance(decay, Double):
-        natural = {"fraction": (0.0, 1.0)}
-    low = jax.tree.map(lambda _: jnp.finfo(float).tiny, _numbers(decay))
+    """Returns lower and upper bounds: those given, else those of the decay itself."""
+    low = jax.tree.map(lambda _: -jnp.inf, _numbers(decay))
     high = jax.tree.map(lambda _: jnp.inf, low)
     names = [name for name, x in vars(decay).items() if eqx.is_inexact_array(x)]
-    for name, pair in (*natural.items(), *bounds.items()):
+    for name, pair in (*decay.bounds().items(), *bounds.items()):
         if name not in names:
             raise ArgumentError(
-                f"`bounds` must be of numbers of `decay`, {', '.join(names)}, but has "
+                f"`bounds` must name numbers of `decay`, {', '.join(names)}, but has "
                 f"{name!r}."
             )
         where = attrgetter(name)
@@ -243,6 +243,25 @@ def _deviation(p, data):
     return (p["log_scale"] + p["exponent"] * log_q - log_rate) / error
 
 
+def _positive(x: Any, name: str) -> np.ndarray:
+    """Returns numbers of the host, whose logarithm is wanted."""
+    refuse_traced(x, name, "Fit the powers outside.")
+    refuse_text(x, name)
+    values = np.asarray(x)
+    if values.dtype.kind not in "iuf" or values.ndim != 1:
+        raise ArgumentError(
+            f"`{name}` must be real numbers of shape (curves,), but has dtype "
+            f"{values.dtype} and shape {values.shape}."
+        )
+    values = values.astype(float)
+    good = (values > 0) & (values < np.inf)
+    if not good.all():
+        raise ArgumentError(
+            f"`{name}` must be positive and finite, but is {values[~good][0]:g}."
+        )
+    return values
+
+
 def power_law(
     q: Float[ArrayLike, " curves"],
     rate: Float[ArrayLike, " curves"],
@@ -250,25 +269,27 @@ def power_law(
 ) -> PowerLaw:
     """Fits a power of the wavevector to relaxation rates.
 
-    The fit is one of logarithms, a straight line.
+    A straight line is fitted to the logarithms.
 
     Args:
         q: Wavevectors in 1/angstrom.
         rate: Rates in 1/s, positive.
-        error: Their standard errors, taken as known.
+        error: Their standard errors, assumed to be known.
 
     Returns:
         The power law.
 
     Raises:
-        ArgumentError: If a rate or an error is not positive, or there are fewer than
-            three wavevectors.
+        ArgumentError: If a number is not positive, shapes differ, or there are fewer
+            than three wavevectors.
     """
     given = {"q": q, "rate": rate, "error": error}
-    known = {name: np.asarray(x, float) for name, x in given.items()}
-    for name, values in known.items():
-        if not np.all(values > 0):
-            raise ArgumentError(f"`{name}` must be positive, but is {values.min():g}.")
+    known = {name: _positive(x, name) for name, x in given.items()}
+    if len({values.shape for values in known.values()}) > 1:
+        shapes = ", ".join(str(values.shape) for values in known.values())
+        raise ArgumentError(
+            f"`q`, `rate` and `error` must have one shape, but have {shapes}."
+        )
     count = known["q"].size
     if count < 3:
         raise ArgumentError(

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._checks import instance
 from .._products import matmul
 from .._status import Status
 from ..fit import (
@@ -25,7 +26,7 @@ from ._correlation import AbstractCorrelation, LaminarFlow
 from ._evaluate import two_time
 from ._known import known
 from ._scaling import AbstractScaling, Limits
-from ._two_time import TwoTime
+from ._two_time import TwoTime, check_data
 from ._two_time_problem import TwoTimeProblem, two_time_problem
 
 
@@ -85,26 +86,26 @@ def fit_two_time(
 ) -> TwoTimeFit:
     """Fits a model to two-time maps, contrasts and offsets included.
 
-    Each pair of frames counts once and the diagonal, where the shot noise stands, not
-    at all. Contrasts and offsets enter linearly: they need no start and are eliminated
+    Each pair of frames counts once and the diagonal, which holds the shot noise, not at
+    all. Contrasts and offsets enter linearly: they need no start and are eliminated
     exactly, with errors and correlations of the full problem.
 
     Args:
         data: The maps.
         model: Where to start. Its numbers are the parameters, but for the gap.
         scaling: How maps share contrast and offset; by default `PerAngle()`.
-        bounds: Lower and upper ones, each a model like `model` or None: no upper ones,
-            and from below 0 for `D0` and a shear rate that start from 0 on, where
-            their offset is held at 0: maps do not tell the sign.
-        fixed: Picks parameters that stay, besides the gap:
+        bounds: Lower and upper bounds, each a model like `model` or None. By default
+            only a `D0` or shear rate that starts at 0 or above, with its offset held at
+            0, is bounded, by 0 from below: maps do not determine its sign.
+        fixed: Picks parameters that stay fixed, in addition to the gap:
             `lambda m: m.diffusion.alpha`.
         ties: Parameters that follow from others.
         contrast_bounds: Lower and upper bound of the contrasts.
-        offset_bounds: Likewise of the offsets.
+        offset_bounds: Lower and upper bound of the offsets.
         absolute_sigma: Whether `data.sigma` is known, and not only relative: if not,
             errors are scaled by the reduced chi-square.
         method: How to search.
-        plan: How the data are gone through.
+        plan: How the data are processed.
         checkpoint: Where a fit block by block keeps checkpoints.
         progress: Whether and how such a fit shows progress.
         throw: Whether to raise unless the fit converged.
@@ -113,8 +114,8 @@ def fit_two_time(
         The fitted model, contrasts and offsets.
 
     Raises:
-        ArgumentError: If a start is outside its bounds, or the scaling does not go with
-            the angles.
+        ArgumentError: If a start is outside its bounds, the scaling does not suit the
+            angles, or an argument is of another kind.
         PrecisionError: If the data are float64 while JAX has it off.
         FitError: With `throw`, if the fit did not converge.
     """
@@ -141,7 +142,17 @@ def fit_two_time(
 
 
 def two_time_fit(problem: TwoTimeProblem, result: FitResult) -> TwoTimeFit:
-    """Reads a fit of a `two_time_problem` as model, contrasts and offsets."""
+    """Reads a fit of a `two_time_problem` as model, contrasts and offsets.
+
+    Args:
+        problem: What was fitted.
+        result: Its fit.
+
+    Raises:
+        ArgumentError: If one is of another kind, or an integral diverges.
+    """
+    instance(problem, "problem", TwoTimeProblem, "Make one by `two_time_problem`.")
+    instance(result, "result", FitResult, "Make one by `least_squares`.")
     if known(result.status) and np.any(result.status == Status.INVALID):
         # Raises if the reason is that an integral diverges, or a time is negative.
         problem.parameters.start.prepare(problem.times)
@@ -183,9 +194,14 @@ def fitted_two_time(
     """Returns the fitted maps.
 
     Args:
-        fit: Of those data.
-        data: Whose times, wavevectors and angles to take.
+        fit: The fit of these data.
+        data: The data, for their times, wavevectors and angles.
+
+    Raises:
+        ArgumentError: If one is of another kind.
     """
+    instance(fit, "fit", TwoTimeFit, "Make one by `fit_two_time`.")
+    check_data(data)
     return two_time(
         fit.model,
         data.times,

@@ -1,10 +1,11 @@
-"""Errors that hold where the noise of pairs that share a frame is correlated."""
+"""Errors that remain valid where the noise of pairs with a common frame correlates."""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._checks import instance, true_or_false
 from .._products import einsum, matmul
 from ..fit import FitResult
 from ..fit._fit_result import one_fit
@@ -17,9 +18,9 @@ def frame_covariance(
 ) -> Float[Array, "all all"]:
     r"""Estimates the covariance of a fit from its residuals, frame by frame.
 
-    Each frame is in as many pairs as there are others, and what fluctuates from frame
-    to frame moves all of them: the covariance of independent pairs is then too small.
-    With the rows $J_p$ and the residuals $r_p$ of all pairs p this is
+    Each frame is in as many pairs as there are other frames, and what fluctuates from
+    frame to frame moves all of them: the covariance of independent pairs is then too
+    small. With the rows $J_p$ and the residuals $r_p$ of all pairs p this is
     $A^{-1} V A^{-1}$, $A = J^T J$, where $V$ sums $J_p^T r_p r_{p'} J_{p'}$ over the
     pairs that have a frame in common. It needs no model of the noise, but many frames.
 
@@ -28,14 +29,20 @@ def frame_covariance(
 
     Args:
         problem: What was fitted, from `two_time_problem`.
-        result: Its result.
+        result: Its fit.
         shared: Whether a frame fluctuates in all maps at once, as it does where they
             come from one detector.
 
     Returns:
-        Covariance of linear coefficients and free parameters, in this order, as
+        Covariance of linear coefficients and free parameters, in this order, as in
         `result.full_covariance`.
+
+    Raises:
+        ArgumentError: If `problem` or `result` is of another kind, or `result` is a
+            batch.
     """
+    instance(problem, "problem", TwoTimeProblem, "Make one by `two_time_problem`.")
+    shared = true_or_false(shared, "shared")
     inverse = one_fit(result).full_covariance
     if not result.absolute_sigma:
         inverse = inverse / result.reduced_chi2

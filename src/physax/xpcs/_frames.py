@@ -28,7 +28,7 @@ def two_time_from_frames(
     Args:
         frames: Intensities or counts, not negative.
         labels: Which map a pixel belongs to: 0 for none, 1, 2, ... for those of each
-            wavevector. Known when compiled.
+            wavevector. Not traced.
         chunk: How many pixels to take at once.
 
     Returns:
@@ -36,7 +36,7 @@ def two_time_from_frames(
         pixels of a label are NaN: leave them out with the mask of `TwoTime`.
 
     Raises:
-        ArgumentError: If a shape does not fit, there are less than two frames, labels
+        ArgumentError: If a shape does not fit, there are fewer than two frames, labels
             are missing or negative, or `chunk` is not positive.
     """
     frames = as_frames(frames)

@@ -6,16 +6,22 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from .._checks import ArgumentError
-from ._correlation import AbstractCorrelation, LaminarFlow, Static
+from .._checks import ArgumentError, positive, single, whole
+from ._correlation import (
+    CONVENTIONS,
+    AbstractCorrelation,
+    LaminarFlow,
+    Static,
+    check_convention,
+)
 from ._transport import Diffusion, Shear
-from ._two_time import TwoTime
+from ._two_time import TwoTime, check_data
 
 
 MODES = ("static_isotropic", "static_anisotropic", "laminar_flow")
-"""Names of the models: without flow, the same with angles apart, with flow."""
+"""Names of the models: without flow, the same with separate angles, with flow."""
 
-# Pairs of frames that are looked at: so many ages, and lags spaced as a logarithm is.
+# Pairs of frames that are compared: this many ages and logarithmically spaced lags.
 _AGES, _LAGS = 40, 24
 _MOST_MAPS = 24
 # The grid. Neighbours differ by less than what a fit finds its way across.
@@ -48,8 +54,8 @@ def initial_model(
     Args:
         data: The maps.
         mode: `"static_isotropic"`, `"static_anisotropic"` or `"laminar_flow"`.
-        gap: Distance of the plates in angstrom; used with flow only.
-        convention: Of the shear factor; used with flow only.
+        gap: Distance between the plates in angstrom; used with flow only.
+        convention: Convention of the shear factor; used with flow only.
 
     Returns:
         The first of `initial_models`.
@@ -72,28 +78,30 @@ def initial_models(
 
     A grid of decay times, exponents, shear rates and directions is compared with about
     a thousand pairs of frames per map, contrast and offset eliminated. Constant parts
-    of the rates start at 0, which stands for what the powers of time do not explain.
-    Runs on the host in NumPy, in a fraction of a second, and compiles nothing.
+    of the rates, for what the powers of time do not explain, start at 0. Runs on the
+    host in NumPy, in a fraction of a second, and compiles nothing.
 
     Args:
         data: The maps.
         mode: `"static_isotropic"`, `"static_anisotropic"` or `"laminar_flow"`.
-        count: How many, at least 1. They differ from each other by more than one step
-            of the grid.
-        gap: Distance of the plates in angstrom; used with flow only.
-        convention: Of the shear factor; used with flow only.
+        count: How many models to return, at least 1. They differ from each other by
+            more than one step of the grid.
+        gap: Distance between the plates in angstrom; used with flow only.
+        convention: Convention of the shear factor; used with flow only.
 
     Returns:
         At most `count` models.
 
     Raises:
-        ArgumentError: If the mode is unknown, `count` is not positive, or the mask
-            leaves no pair of frames.
+        ArgumentError: If the mode or the convention is unknown, `count` or `gap` is not
+            positive, or the mask leaves no pair of frames.
     """
     if mode not in MODES:
         raise ArgumentError(f"`mode` must be one of {MODES}, but is {mode!r}.")
-    if count < 1:
-        raise ArgumentError(f"`count` must be at least 1, but is {count}.")
+    check_data(data)
+    count = whole(count, "count")
+    gap = float(single(positive(gap, "gap"), "gap"))
+    check_convention(convention, "convention")
     flow = mode == "laminar_flow"
     times = np.asarray(data.times, float)
     first, second = _pairs(data)
@@ -113,7 +121,7 @@ def initial_models(
 
 
 def _pairs(data: TwoTime) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
-    """Chooses pairs of frames: all ages, and lags spaced as a logarithm is."""
+    """Chooses pairs of frames: all ages, and logarithmically spaced lags."""
     last = data.frames - 1
     if last < 1:
         raise ArgumentError(
@@ -140,7 +148,7 @@ def _pairs(data: TwoTime) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]
 def _grid(times, q, gap: float, convention: str, flow: bool) -> _Grid:
     step, length = float(np.diff(times).min()), float(times[-1] - times[0])
     middle = float(times[0] + length / 2)
-    # The decay of the fastest model ends within a frame, the slowest goes on and on.
+    # The decay of the fastest model ends within a frame, the slowest outlasts the run.
     decay = np.geomspace(0.5 * step, 10 * length, _DECAYS)
     size = float(np.median(q))
     transports = [
@@ -150,8 +158,9 @@ def _grid(times, q, gap: float, convention: str, flow: bool) -> _Grid:
     ]
     shears = np.zeros((0, 3))
     if flow:
-        whole = 2.0 if convention == "physical" else 2 * pi
-        rates = whole / (size * gap * np.geomspace(step, 5 * length, _SHEARS))
+        rates = CONVENTIONS[convention][0] / (
+            size * gap * np.geomspace(step, 5 * length, _SHEARS)
+        )
         directions = np.linspace(-pi / 2, pi / 2, _DIRECTIONS, endpoint=False)
         shears = np.array(
             [
@@ -190,24 +199,23 @@ def _costs(
         factor = np.exp(-(q**2) * spread)
         sheared = np.ones((1, first.size))
         if len(grid.shears):
-            scale = q * gap * np.cos(phi - grid.shears[:, 2:])
-            physical = convention == "physical"
-            argument = scale * strain / (2 if physical else 2 * pi)
+            divisor, power = CONVENTIONS[convention]
+            scale = q * gap * np.cos(phi - grid.shears[:, 2:]) / divisor
             # NumPy's sinc holds a factor pi.
-            sheared = np.sinc(argument / pi) ** (2 if physical else 4)
+            sheared = np.sinc(scale * strain / pi) ** power
         total += _projected(factor, sheared, c2, weight)
     return total
 
 
 def _projected(factor, sheared, c2, weight):
     """Returns what the best contrast, not below 0, and offset leave of one map."""
-    whole = weight.sum()
-    y = c2 - np.sum(weight * c2) / whole
+    total = weight.sum()
+    y = c2 - np.sum(weight * c2) / total
     mean = (factor * weight) @ sheared.T
     square = (factor**2 * weight) @ (sheared**2).T
     common = (factor * (weight * y)) @ sheared.T
-    variance = square - mean**2 / whole
-    known = variance > 1e-9 * whole
+    variance = square - mean**2 / total
+    known = variance > 1e-9 * total
     gain = np.maximum(common, 0) ** 2 / np.where(known, variance, 1)
     return np.sum(weight * y**2) - np.where(known, gain, 0)
 
@@ -230,7 +238,7 @@ def _apart_in_decay(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 def _apart_in_flow(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Tells whether rate or direction are so different that no fit gets across."""
+    """Returns whether rates or directions are too different for a fit to bridge."""
     turn = abs(one[1] % _DIRECTIONS - other[1] % _DIRECTIONS)
     # Directions are on a circle.
     turn = min(turn, _DIRECTIONS - turn)

@@ -5,13 +5,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Num
+from jaxtyping import Array, Num
 
-from .._checks import check, positive, traced
+from .._checks import check, traced
 
 
 def known(*values: Any) -> bool:
-    """Returns whether none of some values belongs to a program being traced.
+    """Returns whether no value belongs to a program that is being traced.
 
     Args:
         values: Arrays, or `None`.
@@ -51,15 +51,3 @@ def require(x: Num[Array, "*shape"], good: Any, message: str) -> Num[Array, "*sh
         with jax.ensure_compile_time_eval():
             return check(x, jnp.asarray(good), message)
     return x
-
-
-# That of X-rays of 1 MeV, scattered back.
-_LARGEST = 1000.0
-
-
-def wavevectors(q: ArrayLike) -> Array:
-    """Returns wavevectors in 1/angstrom, refusing those in 1/m by their size."""
-    q = positive(q, "q")
-    (now,) = on_host(q)
-    message = f"`q` must be in 1/angstrom, below {_LARGEST:g} (1/m times 1e-10)"
-    return require(q, now < _LARGEST, message)

@@ -1,4 +1,4 @@
-"""One-time correlations of long series of frames, on lags spaced as a logarithm is."""
+"""One-time correlations of long series of frames, at logarithmically spaced lags."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, whole
 from .._products import einsum
 from ._pixel_chunks import as_frames, floating, pixel_chunks
 
@@ -20,8 +20,8 @@ class MultiTau(NamedTuple):
     Attributes:
         lags: Lags in frames.
         g2: Correlations, one row for each label.
-        sigma: Their standard deviations, from the scatter of the pixels, which it takes
-            as independent: too small where a speckle covers several.
+        sigma: Their standard deviations, from the scatter of the pixels, which are
+            assumed to be independent: too small where a speckle covers several.
     """
 
     lags: Int[np.ndarray, " lags"]
@@ -37,7 +37,7 @@ def multi_tau_lags(
     Args:
         frames: How many frames there are.
         channels: Lags of the first level, an even number: 1 to `channels` - 1. The
-            others have the upper half of these.
+            other levels have the upper half of these.
         levels: How many levels at most; `None` for as many as there are frames for.
 
     Returns:
@@ -46,12 +46,12 @@ def multi_tau_lags(
     Raises:
         ArgumentError: If `channels` is odd or below 4, or there is no level.
     """
-    if channels < 4 or channels % 2:
+    frames, channels = whole(frames, "frames"), whole(channels, "channels", 4)
+    if channels % 2:
         raise ArgumentError(
             f"`channels` must be an even number of at least 4, but is {channels}."
         )
-    if levels is not None and levels < 1:
-        raise ArgumentError(f"`levels` must be at least 1, but is {levels}.")
+    levels = None if levels is None else whole(levels, "levels")
     found: list[np.ndarray] = []
     while levels is None or len(found) < levels:
         length = frames >> len(found)
@@ -93,7 +93,7 @@ def multi_tau(
         wavevectors they make a `OneTime`.
 
     Raises:
-        ArgumentError: If a shape does not fit, there are less than two frames, labels
+        ArgumentError: If a shape does not fit, there are fewer than two frames, labels
             are missing or negative, or a number is out of its range.
     """
     frames = as_frames(frames)

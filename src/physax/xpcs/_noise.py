@@ -30,7 +30,7 @@ class AbstractNoise(eqx.Module):
         """Draws what is added to the maps, symmetric in the frames.
 
         Args:
-            key: A key of its own.
+            key: Key of the random numbers.
             c2: The maps without noise.
         """
 
@@ -62,7 +62,7 @@ class WhiteNoise(AbstractNoise):
 
 
 class ShotNoise(AbstractNoise):
-    r"""The noise of counted photons, where they are few.
+    r"""The noise of counted photons at low count rates.
 
     With $\bar n \ll 1$ photons per pixel and frame and $P$ pixels, the mean of the
     products of counts has the variance $c_2 / (\bar n^2 P)$ off the diagonal. On it,
@@ -89,7 +89,7 @@ class ShotNoise(AbstractNoise):
 
 
 class FrameNoise(AbstractNoise):
-    r"""Noise that all pairs with a frame share.
+    r"""Noise that all pairs with a common frame share.
 
     $\delta_{ij} = \sigma (\epsilon_i + \epsilon_j) / \sqrt 2$ with one normal number
     $\epsilon$ for each frame: values of pairs with a common frame have a correlation of
@@ -97,8 +97,8 @@ class FrameNoise(AbstractNoise):
 
     Attributes:
         sigma: Standard deviation of one value off the diagonal.
-        shared: Whether all maps have the same fluctuations, as those of the beam, or
-            each its own.
+        shared: Whether all maps have the same fluctuations, such as those of the beam,
+            or each has its own.
 
     Raises:
         ArgumentError: If `sigma` is not positive.

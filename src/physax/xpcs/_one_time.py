@@ -2,40 +2,34 @@
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array, at_once, check
-from ._known import wavevectors
+from .._checks import ArgumentError, optional, real
+from ._known import on_host, require
+from ._measured import deviations, directions, increasing, wavevectors
 
 
-def _rising(lags):
-    lags = as_array(lags, "lags")
+def _lags(lags):
+    lags = real(lags, "lags")
     if lags.ndim != 1 or not lags.size:
         raise ArgumentError(
             f"`lags` must have shape (lags,) and not be empty, but has {lags.shape}."
         )
-    with at_once(lags):
-        lags = check(lags, (lags > 0) & jnp.isfinite(lags), "`lags` must be positive")
-        rises = jnp.append(True, lags[1:] > lags[:-1])
-        return check(lags, rises, "`lags` must increase strictly")
+    (now,) = on_host(lags)
+    lags = require(lags, (now > 0) & (now < np.inf), "`lags` must be positive")
+    return increasing(lags, "lags")
 
 
 def _curves(g2):
-    g2 = as_array(g2, "g2")
+    g2 = real(g2, "g2")
     if g2.ndim != 2:
         raise ArgumentError(
             f"`g2` must have shape (curves, lags), but has shape {g2.shape}. Give a "
             "single curve as `g2[None]`."
         )
-    with at_once(g2):
-        return check(g2, jnp.isfinite(g2), "`g2` must be finite")
-
-
-def _errors(sigma):
-    sigma = as_array(sigma, "sigma")
-    with at_once(sigma):
-        good = (sigma > 0) & jnp.isfinite(sigma)
-        return check(sigma, good, "`sigma` must be positive and finite")
+    (now,) = on_host(g2)
+    return require(g2, abs(now) < np.inf, "`g2` must be finite")
 
 
 def _wavevectors(q):
@@ -43,7 +37,7 @@ def _wavevectors(q):
 
 
 def _directions(phi):
-    return None if phi is None else jnp.atleast_1d(as_array(phi, "phi"))
+    return jnp.atleast_1d(directions(phi))
 
 
 class OneTime(eqx.Module):
@@ -52,21 +46,23 @@ class OneTime(eqx.Module):
     Attributes:
         lags: Delays in seconds, positive and strictly increasing.
         g2: The curves, dimensionless.
-        sigma: Standard deviation of each value; one number stands for all.
+        sigma: Standard deviation of each value; one number applies to all.
         q: Wavevector of each curve in 1/angstrom.
-        phi: Direction of each wavevector in radians; `None` where it is not known, or
+        phi: Direction of each wavevector in radians; `None` if it is not known, or
             the curves are averages over directions.
 
     Raises:
         ArgumentError: If a shape does not fit, a value is not finite, the lags do not
-            increase, or lags, `q` or `sigma` are not positive.
+            increase, lags, `q` or `sigma` are not positive, or `phi` is in degrees.
     """
 
-    lags: Float[Array, " lags"] = eqx.field(converter=_rising)
+    lags: Float[Array, " lags"] = eqx.field(converter=_lags)
     g2: Float[Array, "curves lags"] = eqx.field(converter=_curves)
-    sigma: Float[Array, "*#shape"] = eqx.field(converter=_errors)
+    sigma: Float[Array, "*#shape"] = eqx.field(converter=deviations)
     q: Float[Array, " curves"] = eqx.field(converter=_wavevectors)
-    phi: Float[Array, " curves"] | None = eqx.field(converter=_directions, default=None)
+    phi: Float[Array, " curves"] | None = eqx.field(
+        converter=optional(_directions), default=None
+    )
 
     def __check_init__(self):
         curves, lags = self.g2.shape

@@ -1,13 +1,13 @@
 """Pixels of a detector, sorted by the label of their wavevector into equal chunks."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Int, Num
 
-from .._checks import ArgumentError, native, refuse_masked, refuse_traced
+from .._checks import ArgumentError, native, refuse_masked, refuse_traced, whole
 
 
 class PixelChunks(NamedTuple):
@@ -31,9 +31,9 @@ class PixelChunks(NamedTuple):
 def pixel_chunks(
     frames: Num[ArrayLike, "frames *pixels"],
     labels: Int[ArrayLike, "*labelled"],
-    chunk: int,
+    chunk: Any,
 ) -> PixelChunks:
-    """Sorts pixels by label. The labels must be known, as they decide about shapes.
+    """Sorts pixels by label. The labels must be known, as they determine shapes.
 
     Args:
         frames: The frames, for their shape.
@@ -60,8 +60,7 @@ def pixel_chunks(
         raise ArgumentError(
             f"`frames` must hold at least 2 frames, but holds {shape[0]}."
         )
-    if chunk < 1:
-        raise ArgumentError(f"`chunk` must be at least 1, but is {chunk}.")
+    chunk = whole(chunk, "chunk")
     flat = np.asarray(labels).ravel()
     if not np.issubdtype(flat.dtype, np.integer) or flat.min(initial=0) < 0:
         raise ArgumentError(
@@ -72,7 +71,7 @@ def pixel_chunks(
     if not size.size or not size.all():
         missing = [int(n) + 1 for n in np.flatnonzero(size == 0)] or [1]
         raise ArgumentError(
-            "`labels` must hold each number from 1 to the largest, but is without "
+            "`labels` must hold each number from 1 to the largest, but lacks "
             f"{missing}."
         )
     order = np.argsort(flat, kind="stable")[np.count_nonzero(flat == 0) :]
@@ -94,15 +93,20 @@ def pixel_chunks(
     )
 
 
-def as_frames(frames: Num[ArrayLike, "..."]) -> Num[Array, "..."]:
+def as_frames(frames: Any) -> Num[Array, "..."]:
     """Returns frames as JAX has them, as small as they are stored.
 
     Raises:
-        ArgumentError: If a pixel is masked.
+        ArgumentError: If a pixel is masked, or they are not real numbers.
     """
     refuse_masked(frames, "frames", "Leave such pixels out with the label 0.")
     if not isinstance(frames, jax.Array):
         frames = native(np.asarray(frames))
+    floats = jnp.issubdtype(frames.dtype, jnp.floating)
+    if not floats and frames.dtype.kind not in "iub":
+        raise ArgumentError(
+            f"`frames` must be real numbers, but have dtype {frames.dtype}."
+        )
     return jnp.asarray(frames)
 
 

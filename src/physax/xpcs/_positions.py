@@ -1,4 +1,4 @@
-"""Correlations straight from the positions of particles, without a model."""
+"""Correlations directly from the positions of particles, without a model."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, ArrayLike, Complex, Float, Num
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, real, true_or_false, whole
 from .._products import matmul
 
 
@@ -22,8 +22,9 @@ def field_correlation_from_positions(
     \rangle$, the mean over particles: the self (incoherent) intermediate scattering
     function. Time dependence of fields $\exp(-i \omega t)$.
 
-    Particles are taken in chunks, so that besides the positions and the result only
-    `frames * chunk` numbers are held. Differentiable in positions and wavevectors.
+    Particles are taken in chunks, so that only `frames * chunk` numbers are held in
+    addition to the positions and the result. Differentiable in positions and
+    wavevectors.
 
     Args:
         x: Positions, in angstrom if `q` is in 1/angstrom.
@@ -36,7 +37,7 @@ def field_correlation_from_positions(
     Raises:
         ArgumentError: If a shape does not fit, or `chunk` is not positive.
     """
-    x, q = as_array(x, "x"), as_array(q, "q")
+    x, q = real(x, "x"), real(q, "q")
     if x.ndim != 3 or not x.size:
         raise ArgumentError(
             "`x` must have shape (frames, particles, dims) and hold at least one "
@@ -47,8 +48,7 @@ def field_correlation_from_positions(
             f"`q` must have {x.shape[-1]} components along its last axis, as positions "
             f"have, but has shape {q.shape}."
         )
-    if chunk < 1:
-        raise ArgumentError(f"`chunk` must be at least 1, but is {chunk}.")
+    chunk = whole(chunk, "chunk")
     one = lambda vector: _self_part(x, vector, min(chunk, x.shape[1]))  # noqa: E731
     # One wavevector after the other: memory as for one.
     found = lax.map(one, q.reshape(-1, q.shape[-1]))
@@ -88,16 +88,16 @@ def two_time_from_positions(
 
     $f(t_i, t_j) = |F(t_i, t_j)|^2$ with the $F$ of `field_correlation_from_positions`;
     the two-time correlation of intensities is $c_2 = o + b f$ (homodyne detection of
-    many independent particles). It knows nothing of any model, so it can judge them.
+    many independent particles). It assumes no model, so it can test them.
 
     The modulus squared of a mean over $P$ independent particles is on average
-    $(1 - f) / P$ above $f$; unless told otherwise, this is taken away.
+    $(1 - f) / P$ above $f$; by default, this is subtracted.
 
     Args:
         x: Positions, in angstrom if `q` is in 1/angstrom.
         q: One wavevector, or several along leading axes.
         chunk: How many particles to take at once.
-        unbiased: Whether to take away the bias of the finite number of particles;
+        unbiased: Whether to subtract the bias of the finite number of particles;
             values may then be slightly negative.
 
     Returns:
@@ -105,8 +105,9 @@ def two_time_from_positions(
 
     Raises:
         ArgumentError: As for `field_correlation_from_positions`, or if there is a
-            single particle and the bias is to be taken away.
+            single particle and the bias is to be subtracted.
     """
+    unbiased = true_or_false(unbiased, "unbiased")
     found = field_correlation_from_positions(x, q, chunk=chunk)
     square = found.real**2 + found.imag**2
     if not unbiased:

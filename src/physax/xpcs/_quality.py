@@ -1,14 +1,14 @@
-"""Is a measurement fit to be fitted? A report before any model is assumed."""
+"""The quality of a measurement: a report before any model is assumed."""
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Bool, Float
 
-from ._two_time import TwoTime
+from ._two_time import TwoTime, check_data
 
 
 LOWEST, HIGHEST = 0.5, 3.0
-"""Between these lies what an intensity correlation can reasonably be."""
+"""An intensity correlation can reasonably be expected between these."""
 
 # Of the longest lag: beyond this the correlation is taken as gone.
 _LONG = 0.8
@@ -22,7 +22,7 @@ _MEDIAN_TO_SIGMA = 1.4826
 
 
 class QualityReport(eqx.Module):
-    """What was found in a measurement; `str` makes a text of it.
+    """What was found in a measurement; `str` gives it as text.
 
     Attributes:
         q: Wavevector of each map in 1/angstrom.
@@ -32,14 +32,14 @@ class QualityReport(eqx.Module):
         monotone: Whether the times increase.
         outside: Fraction of the values below 0.5 or above 3, for each map.
         asymmetry: Largest difference between a map and its mirror image.
-        dead: Frames that are constant against all others, or far from their
-            neighbours, in any map.
+        dead: Frames whose values with all others are constant, or far from those of
+            their neighbours, in any map.
         baseline: Mean over the longest fifth of the lags, for each map.
-        contrast: Mean at the shortest lag less the baseline, for each map. The true one
-            is larger where the correlation decays within a frame.
+        contrast: Mean at the shortest lag minus the baseline, for each map. The true
+            one is larger where the correlation decays within a frame.
         sigma: Standard deviation of one value, from its difference to values at
             neighbouring lags, for each map.
-        stated_sigma: The mean one that the data state, for each map.
+        stated_sigma: The mean standard deviation that the data state, for each map.
     """
 
     q: Float[np.ndarray, " maps"]
@@ -67,12 +67,12 @@ class QualityReport(eqx.Module):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What should be looked at before a fit, as sentences."""
+        """What to examine before a fit, as sentences."""
         return tuple(_findings(self))
 
     @property
     def good(self) -> bool:
-        """Whether nothing was found."""
+        """Whether no problems were found."""
         return not self.warnings
 
     def __str__(self) -> str:
@@ -99,7 +99,7 @@ class QualityReport(eqx.Module):
                 f"{stated:9.2g} {ratio:12.3g}"
             )
         found = self.warnings
-        lines += [f"! {text}" for text in found] or ["Nothing to object to."]
+        lines += [f"! {text}" for text in found] or ["No problems found."]
         return "\n".join(lines)
 
 
@@ -111,7 +111,11 @@ def check_quality(data: TwoTime) -> QualityReport:
 
     Returns:
         The report. Frames that the mask leaves out altogether are not examined.
+
+    Raises:
+        ArgumentError: If `data` is not a `TwoTime`.
     """
+    check_data(data)
     times = np.asarray(data.times, np.float64)
     frames = data.frames
     pairs = np.triu(np.ones((frames, frames), bool), 1)

@@ -2,6 +2,7 @@
 
 import math
 from abc import abstractmethod
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -10,12 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, numeric, real, single
+from .._checks import ArgumentError, real, single, whole
 from ..fit import Mixing, separate, shared
+from ._measured import per_map
 
 
 Limits = tuple[float | None, float | None]
-"""A lower and an upper bound, each perhaps none."""
+"""A lower and an upper bound, each of which may be None."""
 
 
 def linear_bounds(contrast: Any, offset: Any) -> tuple[Limits, Limits]:
@@ -26,7 +28,7 @@ def linear_bounds(contrast: Any, offset: Any) -> tuple[Limits, Limits]:
         offset: `Limits` of the offsets.
 
     Raises:
-        ArgumentError: If they are no pairs of numbers, or crossed.
+        ArgumentError: If they are not pairs of numbers in increasing order.
     """
     lows, highs = zip(
         bound_pair(contrast, "contrast_bounds"),
@@ -44,14 +46,14 @@ def bound_pair(
     Args:
         pair: `Limits`.
         name: What to call them in messages.
-        empty: What stands for `None`.
+        empty: What `None` means.
 
     Raises:
-        ArgumentError: If it is no pair of numbers, or crossed.
+        ArgumentError: If it is not a pair of numbers in increasing order.
     """
     if not isinstance(pair, tuple | list | np.ndarray | jax.Array) or len(pair) != 2:
         raise ArgumentError(
-            f"`{name}` must be a lower and a higher number, `None` for no bound, but "
+            f"`{name}` must be a lower and an upper bound, `None` for no bound, but "
             f"is {pair!r}."
         )
     low, high = (
@@ -60,8 +62,8 @@ def bound_pair(
     )
     if not low <= high:
         raise ArgumentError(
-            f"`{name}` must be a lower and a higher number, but are {low:g} and "
-            f"{high:g}. Give the lower one first."
+            f"`{name}` must be in increasing order, but are {low:g} and {high:g}. "
+            "Give the lower one first."
         )
     return low, high
 
@@ -102,11 +104,9 @@ class Fourier(AbstractScaling):
         order: The highest harmonic $K$, at least 0.
     """
 
-    order: int = eqx.field(static=True, default=2)
-
-    def __check_init__(self):
-        if self.order < 0:
-            raise ArgumentError(f"`order` must be at least 0, but is {self.order}.")
+    order: int = eqx.field(
+        static=True, converter=lambda x: whole(x, "order", 0), default=2
+    )
 
     def mixing(self, phi):
         phi = np.asarray(phi)
@@ -130,23 +130,18 @@ class Constant(AbstractScaling):
 
     Attributes:
         contrast: Of each map, or one for all.
-        offset: Likewise.
+        offset: Of each map, or one for all.
     """
 
-    contrast: Float[Array, "..."] = eqx.field(converter=numeric("contrast"))
-    offset: Float[Array, "..."] = eqx.field(converter=numeric("offset"), default=1.0)
+    contrast: Float[Array, "..."] = eqx.field(converter=partial(real, name="contrast"))
+    offset: Float[Array, "..."] = eqx.field(
+        converter=partial(real, name="offset"), default=1.0
+    )
 
     def mixing(self, phi):
         return separate(len(phi))
 
     def coefficients(self, maps: int) -> Float[Array, "2 maps"]:
         """Returns contrast and offset of each map."""
-        for name, x in {"contrast": self.contrast, "offset": self.offset}.items():
-            if x.shape not in ((), (1,), (maps,)):
-                raise ArgumentError(
-                    f"`{name}` must be one number or one for each of the {maps} maps, "
-                    f"but has shape {x.shape}."
-                )
-        return jnp.stack(
-            [jnp.broadcast_to(x, (maps,)) for x in (self.contrast, self.offset)]
-        )
+        both = {"contrast": self.contrast, "offset": self.offset}
+        return jnp.stack([per_map(x, maps, name) for name, x in both.items()])

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from .._checks import ArgumentError
-from ._two_time import TwoTime
+from .._checks import ArgumentError, as_array, real, whole
+from ._two_time import TwoTime, check_data
 
 
 # Rounding of an angle in float32, a few times over.
@@ -33,15 +33,16 @@ def select(
         The maps, in their order.
 
     Raises:
-        ArgumentError: If no map lies in a range, or a range is not one of radians.
+        ArgumentError: If no map lies in a range, or a range is not in radians.
     """
+    check_data(data)
     phi = np.asarray(data.phi, float)
     keep = in_ranges(phi, phi_ranges)
     if not keep.any():
         there = ", ".join(f"{angle:.4g}" for angle in sorted(set(phi.tolist())))
         raise ArgumentError(
             f"`phi_ranges` must contain the angle of a map, but {list(phi_ranges)} "
-            f"contain none of those there are: {there} (radians)."
+            f"contain none of the angles of maps: {there} (radians)."
         )
     at = np.flatnonzero(keep)
     sigma = data.sigma[at] if data.sigma.ndim else data.sigma
@@ -52,19 +53,20 @@ def in_ranges(
     phi: Float[np.ndarray, " maps"],
     phi_ranges: Sequence[tuple[float | int, float | int]],
 ) -> Bool[np.ndarray, " maps"]:
-    """Tells which angles lie in one of some ranges, as `select` takes them.
+    """Returns which angles lie in one of some ranges, as `select` takes them.
 
     Args:
         phi: Angles in radians.
         phi_ranges: Pairs of angles in radians.
 
     Raises:
-        ArgumentError: If they are no pairs, an end is not finite, or beyond two pi.
+        ArgumentError: If they are not pairs, or an end is not finite or beyond 2 pi.
     """
+    phi = np.asarray(real(phi, "phi"), float)
     inside = np.zeros(phi.shape, bool)
     for low, high in check_ranges(phi_ranges):
-        whole = high - low >= 2 * pi - _ROUNDING
-        width = 2 * pi if whole else (high - low) % (2 * pi)
+        full = high - low >= 2 * pi - _ROUNDING
+        width = 2 * pi if full else (high - low) % (2 * pi)
         beyond = (phi - low + _ROUNDING) % (2 * pi)
         inside |= beyond <= width + 2 * _ROUNDING
     return inside
@@ -74,7 +76,7 @@ def check_ranges(phi_ranges: Any) -> list[tuple[float, float]]:
     """Returns ranges of angles as pairs of numbers.
 
     Raises:
-        ArgumentError: If they are no pairs, or not in radians.
+        ArgumentError: If they are not pairs, or not in radians.
     """
     text = "`phi_ranges` must be pairs of angles in radians, as `[(-0.1, 0.1)]`, but "
     if isinstance(phi_ranges, str) or not isinstance(phi_ranges, Iterable):
@@ -113,6 +115,8 @@ def frame_range(data: TwoTime, start: int, end: int) -> TwoTime:
     Raises:
         ArgumentError: If the range is not within the frames, or shorter than two.
     """
+    check_data(data)
+    start, end = whole(start, "start", 0), whole(end, "end", 0)
     if not 1 <= start < end <= data.frames:
         raise ArgumentError(
             f"`start` and `end` must satisfy 1 <= start < end <= {data.frames}, the "
@@ -131,7 +135,6 @@ def frame_range(data: TwoTime, start: int, end: int) -> TwoTime:
     )
 
 
-@jax.jit
 def neighbour_diagonal(
     c2: Float[Array, "*maps frames frames"],
 ) -> Float[Array, "*maps frames frames"]:
@@ -145,10 +148,21 @@ def neighbour_diagonal(
 
     Returns:
         The maps, dimensionless.
+
+    Raises:
+        ArgumentError: If they are not square.
     """
+    c2 = as_array(c2, "c2")
+    if c2.ndim < 2 or c2.shape[-1] != c2.shape[-2]:
+        raise ArgumentError(
+            f"`c2` must have shape (..., frames, frames), but has shape {c2.shape}."
+        )
+    return c2 if c2.shape[-1] < 2 else _smoothed(c2)
+
+
+@jax.jit
+def _smoothed(c2):
     frames = c2.shape[-1]
-    if frames < 2:
-        return c2
     beside = jnp.diagonal(c2, offset=1, axis1=-2, axis2=-1)
     ends = [beside[..., :1], (beside[..., 1:] + beside[..., :-1]) / 2, beside[..., -1:]]
     at = jnp.arange(frames)

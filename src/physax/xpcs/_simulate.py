@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Num, PRNGKeyArray
+from jaxtyping import ArrayLike, Num, PRNGKeyArray
 
 from .._checks import ArgumentError, at_least, instance
 from ._correlation import AbstractCorrelation
@@ -30,7 +30,7 @@ def simulate_two_time(
     Args:
         model: The model.
         times: Times of the frames in seconds, at least 0, strictly increasing.
-        q: Wavevector of each map in 1/angstrom; one number stands for all.
+        q: Wavevector of each map in 1/angstrom; one number applies to all.
         phi: Its direction in radians.
         contrast: Of each map, dimensionless, at least 0.
         offset: Of each map, dimensionless.
@@ -39,7 +39,7 @@ def simulate_two_time(
 
     Returns:
         The maps, symmetric, with the standard deviation that the noise has off the
-        diagonal. Where frames share noise it does not tell of correlations.
+        diagonal. It does not describe the correlations of noise that frames share.
 
     Raises:
         ArgumentError: As for `two_time` and `TwoTime`, if `contrast` is negative (under
@@ -53,19 +53,14 @@ def simulate_two_time(
     if not kinds:
         raise ArgumentError(
             "`noise` must hold at least one kind of noise, but is empty. `two_time` "
-            "makes maps without."
+            "makes maps without noise."
         )
     contrast = at_least("contrast", 0.0)(contrast)
     clean = two_time(model, times, q, phi, contrast=contrast, offset=offset)
     noisy, sigma = _with_noise(clean, kinds, key)
-    maps = clean.shape[0]
-
-    def each(x: Num[ArrayLike, "..."]) -> Array:
-        return jnp.broadcast_to(jnp.asarray(x), (maps,))
-
     # A program of its own: fused with the noise, both values of a pair would be
     # computed, with a rounding that may differ.
-    return TwoTime(_mirrored(noisy), each(q), each(phi), times, sigma)
+    return TwoTime(_mirrored(noisy), q, phi, times, sigma)
 
 
 @eqx.filter_jit
@@ -80,5 +75,5 @@ def _with_noise(clean, kinds, key):
 
 @jax.jit
 def _mirrored(maps):
-    """Returns maps with what stands above the diagonal below it, too."""
+    """Returns maps with the values above the diagonal copied below it."""
     return jnp.triu(maps) + jnp.swapaxes(jnp.triu(maps, 1), 1, 2)

@@ -64,7 +64,7 @@ def frames_of(
 def is_pair(
     starts: Int[Array, "tiles 2"], size: int, frames: int
 ) -> Bool[Array, "tiles size size"]:
-    """Tells which places of tiles are pairs, the earlier frame first."""
+    """Returns which places of tiles are pairs, the earlier frame first."""
     first, second = frames_of(starts, size)
     return (second[:, None, :] > first[:, :, None]) & (second < frames)[:, None, :]
 

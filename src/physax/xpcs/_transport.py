@@ -1,6 +1,7 @@
 r"""Transport coefficients: how fast particles spread and how fast layers slide."""
 
 from abc import abstractmethod
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, as_array, numeric
+from .._checks import ArgumentError, real
 from ._known import on_host, require
 from ._quotients import sinhc
 
@@ -48,9 +49,14 @@ class AbstractTransport(eqx.Module):
             The integrals; the first is 0.
 
         Raises:
-            ArgumentError: If the times are negative or fall, or the integral diverges.
+            ArgumentError: If the times are negative or decrease, or the integral
+                diverges.
         """
-        times = as_array(times, "times")
+        times = real(times, "times")
+        if times.ndim != 1:
+            raise ArgumentError(
+                f"`times` must have shape (frames,), but has shape {times.shape}."
+            )
         (known,) = on_host(times)
         times = require(times, known >= 0, "`times` must not be negative")
         # The first one has none before it.
@@ -116,9 +122,13 @@ class Diffusion(AbstractTransport):
         ArgumentError: If `quadrature` is unknown.
     """
 
-    D0: Float[Array, ""] = eqx.field(converter=numeric("D0"))
-    alpha: Float[Array, ""] = eqx.field(converter=numeric("alpha"), default=0.0)
-    D_offset: Float[Array, ""] = eqx.field(converter=numeric("D_offset"), default=0.0)
+    D0: Float[Array, ""] = eqx.field(converter=partial(real, name="D0"))
+    alpha: Float[Array, ""] = eqx.field(
+        converter=partial(real, name="alpha"), default=0.0
+    )
+    D_offset: Float[Array, ""] = eqx.field(
+        converter=partial(real, name="D_offset"), default=0.0
+    )
     quadrature: str = eqx.field(static=True, default="exact")
 
     def __check_init__(self):
@@ -153,10 +163,16 @@ class Shear(AbstractTransport):
         ArgumentError: If `quadrature` is unknown.
     """
 
-    rate: Float[Array, ""] = eqx.field(converter=numeric("rate"))
-    beta: Float[Array, ""] = eqx.field(converter=numeric("beta"), default=0.0)
-    offset: Float[Array, ""] = eqx.field(converter=numeric("offset"), default=0.0)
-    phi0: Float[Array, ""] = eqx.field(converter=numeric("phi0"), default=0.0)
+    rate: Float[Array, ""] = eqx.field(converter=partial(real, name="rate"))
+    beta: Float[Array, ""] = eqx.field(
+        converter=partial(real, name="beta"), default=0.0
+    )
+    offset: Float[Array, ""] = eqx.field(
+        converter=partial(real, name="offset"), default=0.0
+    )
+    phi0: Float[Array, ""] = eqx.field(
+        converter=partial(real, name="phi0"), default=0.0
+    )
     quadrature: str = eqx.field(static=True, default="exact")
 
     def __check_init__(self):

@@ -1,22 +1,22 @@
 """Measured two-time correlation maps."""
 
-from math import pi
+from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
-from .._checks import ArgumentError, as_array, refuse_masked
-from ._known import known, on_host, require, wavevectors
+from .._checks import ArgumentError, instance, real, refuse_masked
+from ._known import known, on_host, require
+from ._measured import deviations, directions, increasing, per_map, wavevectors
 
 
 def _values(c2):
     """Returns maps as an array that keeps its precision."""
     refuse_masked(c2, "c2", "Give `c2.filled(0)` and say with `mask` what counts.")
-    c2 = as_array(c2, "c2")
-    if jnp.iscomplexobj(c2):
-        raise ArgumentError(f"`c2` must be real, but has dtype {c2.dtype}.")
+    c2 = real(c2, "c2")
     if c2.ndim != 3 or c2.shape[1] != c2.shape[2] or not c2.size:
         raise ArgumentError(
             "`c2` must have shape (maps, frames, frames) with at least one map, but "
@@ -25,16 +25,8 @@ def _values(c2):
     return c2
 
 
-def _directions(phi):
-    phi = as_array(phi, "phi")
-    (now,) = on_host(phi)
-    message = "`phi` must be in radians, from -2 pi to 2 pi (use `jnp.deg2rad`)"
-    # A little more than a full turn, for numbers that were rounded.
-    return require(phi, abs(now) < 2 * pi + 1e-3, message)
-
-
 def _times(times):
-    times = as_array(times, "times")
+    times = real(times, "times")
     if times.ndim != 1:
         raise ArgumentError(
             f"`times` must have shape (frames,), but has shape {times.shape}."
@@ -42,33 +34,23 @@ def _times(times):
     (now,) = on_host(times)
     good = (now >= 0) & (now < np.inf)
     times = require(times, good, "`times` must be finite and not negative")
-    # The first one has none before it.
-    before = now[np.maximum(np.arange(len(now)) - 1, 0)]
-    rises = (now > before) | (np.arange(len(now)) == 0)
-    return require(times, rises, "`times` must increase strictly from frame to frame")
+    return increasing(times, "times")
 
 
-def _errors(sigma):
-    sigma = as_array(sigma, "sigma")
-    message = (
-        "`sigma`, the standard deviation of one value, must be positive and finite "
-        "(leave values out with `mask`)"
-    )
-    (now,) = on_host(sigma)
-    return require(sigma, (now > 0) & (now < np.inf), message)
-
-
-def _one_for_each_map(x, maps: int, name: str):
-    if x.shape not in ((), (1,), (maps,)):
+def _mask(mask):
+    """Returns a mask as booleans, also of the numbers 0 and 1 of a file."""
+    refuse_masked(mask, "mask", "Fill it: `mask.filled(False)`.")
+    given = mask if isinstance(mask, jax.Array) else np.asarray(mask)
+    if given.dtype.kind not in "bui":
         raise ArgumentError(
-            f"`{name}` must be one number or one for each of the {maps} maps, but has "
-            f"shape {x.shape}."
+            f"`mask` must be booleans, but has dtype {given.dtype}. Compare it, as in "
+            "`mask > 0`."
         )
-    return jnp.broadcast_to(x, (maps,))
+    return jnp.asarray(given, bool)
 
 
 def _not_finite(c2: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-    """Tells which values off the diagonal are used and not finite."""
+    """Returns which values off the diagonal are used and not finite."""
     bad = ~np.isfinite(c2)
     if bad.any():
         unused = np.eye(c2.shape[1], dtype=bool)
@@ -83,9 +65,9 @@ class TwoTime(eqx.Module):
     symmetric, a fit reads the triangle above it only.
 
     Attributes:
-        c2: The full symmetric maps, dimensionless, in the precision they came in.
-        q: Wavevector of each map in 1/angstrom; one number stands for all.
-        phi: Direction of each wavevector in radians; one number stands for all.
+        c2: The full symmetric maps, dimensionless, in the precision of the input.
+        q: Wavevector of each map in 1/angstrom; one number applies to all.
+        phi: Direction of each wavevector in radians; one number applies to all.
         times: Times of the frames in seconds since the transport began, strictly
             increasing.
         sigma: Standard deviation of one value: a number, one for each map, or one for
@@ -94,7 +76,8 @@ class TwoTime(eqx.Module):
 
     Raises:
         ArgumentError: If a shape does not fit, a value that is used is not finite, the
-            times do not increase, or `q` or `sigma` is not positive.
+            times do not increase, `q` or `sigma` is not positive, or `phi` is in
+            degrees.
     """
 
     c2: Float[Array, "maps frames frames"]
@@ -114,12 +97,11 @@ class TwoTime(eqx.Module):
         mask: Bool[ArrayLike, "..."] | None = None,
     ):
         self.c2 = _values(c2)
-        self.q = _one_for_each_map(wavevectors(q), self.maps, "q")
-        self.phi = _one_for_each_map(_directions(phi), self.maps, "phi")
+        self.q = per_map(wavevectors(q), self.maps, "q")
+        self.phi = per_map(directions(phi), self.maps, "phi")
         self.times = _times(times)
-        self.sigma = _errors(sigma)
-        refuse_masked(mask, "mask", "Fill it: `mask.filled(False)`.")
-        self.mask = None if mask is None else jnp.asarray(mask, bool)
+        self.sigma = deviations(sigma, " (leave values out with `mask`)")
+        self.mask = None if mask is None else _mask(mask)
 
     def __check_init__(self):
         if self.times.shape != (self.frames,):
@@ -163,3 +145,13 @@ class TwoTime(eqx.Module):
     def frames(self) -> int:
         """How many frames there are."""
         return self.c2.shape[1]
+
+
+def check_data(data: Any) -> None:
+    """Raises if `data` does not hold measured maps.
+
+    Args:
+        data: What was given.
+    """
+    remedy = "Make one of arrays, or read it by `io.read_two_time`."
+    instance(data, "data", TwoTime, remedy)

@@ -7,7 +7,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
@@ -23,7 +22,9 @@ from ..fit import (
     linear_limits,
     projected_cost,
 )
+from ..fit._given import check_pair
 from ..fit._problems import as_absolute_sigma
+from ..fit._used import first_used
 from ._correlation import AbstractCorrelation, LaminarFlow, check_model
 from ._known import known, on_host
 from ._scaling import (
@@ -35,7 +36,7 @@ from ._scaling import (
 )
 from ._tiles import Tiles, at_pairs, is_pair
 from ._transport import Diffusion, Shear
-from ._two_time import TwoTime
+from ._two_time import TwoTime, check_data
 
 
 class TwoTimeProblem(AbstractSeparable):
@@ -54,7 +55,7 @@ class TwoTimeProblem(AbstractSeparable):
         low: Lower bounds of the coefficients.
         high: Their upper bounds.
         coefficients: Coefficients that are not eliminated, or None.
-        centre: A constant that is taken off the data.
+        centre: A constant that is subtracted from the data.
         size: Frames along the side of a tile.
         parts: What the columns of a map are.
         linear_names: Names of the coefficients.
@@ -78,23 +79,11 @@ class TwoTimeProblem(AbstractSeparable):
     absolute_sigma: bool = eqx.field(static=True, converter=as_absolute_sigma)
 
     def columns(self, vector, batch, used):
-        starts, c2, weight, mask = batch
+        c2 = batch[1]
         moving = vector[-self.parts.free :]
-
-        def factor(moving):
-            model = self.parameters.tree(moving)
-            prepared = model.prepare(self.times)
-            first, second = at_pairs(prepared, starts, self.size)
-            q, phi = self.q[:, None, None], self.phi[:, None, None]
-            return model.factor(first, second, q, phi)
-
+        factor, keep, scale = self._counting(batch, used)
         values, push = jax.linearize(factor, moving)
         slopes = jax.vmap(push)(jnp.eye(moving.size, dtype=moving.dtype))
-        keep = is_pair(starts, self.size, self.times.size) & used[:, None, None]
-        keep = keep if mask is None else keep & mask
-        keep = keep[:, None]
-        scale = self.weight[:, None, None] if weight is None else weight
-        scale = jnp.where(keep, scale, 0)
         columns = [values, jnp.ones_like(values), *slopes, c2 - self.centre]
         rows = jnp.stack(
             [
@@ -107,33 +96,40 @@ class TwoTimeProblem(AbstractSeparable):
         count = jnp.sum(keep) * len(self.mixing.rows)
         return Columns(rows, jnp.zeros((), vector.dtype), count)
 
+    def _counting(self, batch, used):
+        """Returns the factor of the contrast, which pairs count, and weights."""
+        starts, _, weight, mask = batch
+
+        def factor(moving):
+            model = self.parameters.tree(moving)
+            prepared = model.prepare(self.times)
+            first, second = at_pairs(prepared, starts, self.size)
+            q, phi = self.q[:, None, None], self.phi[:, None, None]
+            return model.factor(first, second, q, phi)
+
+        keep = is_pair(starts, self.size, self.times.size) & used[:, None, None]
+        keep = (keep if mask is None else keep & mask)[:, None]
+        scale = self.weight[:, None, None] if weight is None else weight
+        return factor, keep, jnp.where(keep, scale, 0)
+
     def residuals_each(self):
         return math.prod(self.data[1].shape[1:])
 
     def cost(self, vector):
-        starts, c2, weight, mask = self.data
+        c2 = self.data[1]
         given, moving = self.divided(vector)
-        model = self.parameters.tree(moving)
-        first, second = at_pairs(model.prepare(self.times), starts, self.size)
-        q, phi = self.q[:, None, None], self.phi[:, None, None]
-        values = model.factor(first, second, q, phi)
-        keep = is_pair(starts, self.size, self.times.size)
-        keep = (keep if mask is None else keep & mask)[:, None]
-        scale = self.weight[:, None, None] if weight is None else weight
-        scale = jnp.broadcast_to(jnp.where(keep, scale, 0), c2.shape)
-        values = jnp.where(keep, values, 0)[..., None]
+        factor, keep, scale = self._counting(self.data, jnp.ones(len(c2), bool))
+        scale = jnp.broadcast_to(scale, c2.shape)
+        values = jnp.where(keep, factor(moving), 0)[..., None]
         parts, mixing = self.parts, self.mixing
         return projected_cost(values, c2, scale, parts, mixing, given)
 
 
-def _check_count(data: TwoTime, parameters: int) -> None:
-    """Refuses maps that cannot determine so many parameters."""
-    if traced(data.mask):
+def _check_count(used: Array | np.ndarray, maps: int, parameters: int) -> None:
+    """Raises if maps cannot determine this many parameters."""
+    if traced(used):
         return
-    pairs = data.frames * (data.frames - 1) // 2
-    if data.mask is not None:
-        pairs = int(np.triu(data.mask, 1).sum())
-    count = data.maps * pairs
+    count = maps * int(used.sum())
     if count < parameters:
         raise ArgumentError(
             "`data` must have at least as many values as there are parameters, "
@@ -160,28 +156,28 @@ def two_time_problem(
         data: The maps.
         model: Where to start. Its numbers are the parameters, but for the gap.
         scaling: How maps share contrast and offset; by default `PerAngle()`.
-        bounds: Lower and upper ones, each a model like `model` or None: no upper ones,
-            and from below 0 for `D0` and a shear rate that start from 0 on, where
-            their offset is held at 0.
-        fixed: Picks parameters that stay, besides the gap.
+        bounds: Lower and upper bounds, each a model like `model` or None. By default
+            only a `D0` or shear rate that starts at 0 or above, with its offset held at
+            0, is bounded, by 0 from below.
+        fixed: Picks parameters that stay fixed, in addition to the gap.
         ties: Parameters that follow from others.
         contrast_bounds: Lower and upper bound of the contrasts.
-        offset_bounds: Likewise of the offsets.
+        offset_bounds: Lower and upper bound of the offsets.
         absolute_sigma: Whether `data.sigma` is known, and not only relative.
 
     Returns:
         The problem.
 
     Raises:
-        ArgumentError: If a start is outside its bounds, the scaling does not go with
-            the angles, or there are fewer values than parameters.
+        ArgumentError: If a start is outside its bounds, the scaling does not suit the
+            angles, or there are fewer values than parameters.
     """
-    instance(
-        data, "data", TwoTime, "Make one of arrays, or read it by `io.read_two_time`."
-    )
+    check_data(data)
     check_model(model)
     scaling = PerAngle() if scaling is None else scaling
+    instance(scaling, "scaling", AbstractScaling, "Take `PerAngle()` or `Shared()`.")
     check_picker(fixed)
+    check_pair(bounds, "bounds")
     held = _held(model, fixed)
     parameters = Parameters(model, bounds, held, ties).with_free()
     if bounds[0] is None and not parameters.ties:
@@ -192,7 +188,8 @@ def two_time_problem(
     whole = data.sigma.ndim == 3
     # The precision of the data on disk is enough for them, not for the sums.
     starts = jnp.asarray(tiles.starts)
-    values = tiles.cut(_finite(data.c2))
+    used = _used(data)
+    c2 = _only(data.c2, used)
     weight = tiles.cut(1 / data.sigma) if whole else None
     mask = None if data.mask is None else tiles.cut(data.mask)
     each = 1 / (jnp.ones(()) if whole else data.sigma)
@@ -200,12 +197,13 @@ def two_time_problem(
     low, high = linear_limits(linear_bounds(contrast_bounds, offset_bounds), 2, width)
     given = None
     if isinstance(scaling, Constant):
-        # Held between equal bounds: they are no parameters, and have no error.
+        # Held between equal bounds: they are not parameters, and have no error.
         given = low = high = scaling.coefficients(data.maps).reshape(-1)
-    _check_count(data, len(parameters.names) + (2 * width if given is None else 0))
+    linear = 2 * width if given is None else 0
+    _check_count(used, data.maps, len(parameters.names) + linear)
     return TwoTimeProblem(
         parameters=parameters,
-        data=(starts, values, weight, mask),
+        data=(starts, tiles.cut(c2), weight, mask),
         times=data.times.astype(float),
         q=data.q.astype(float),
         phi=data.phi.astype(float),
@@ -214,7 +212,8 @@ def two_time_problem(
         low=low,
         high=high,
         coefficients=given,
-        centre=jnp.asarray(values[0, 0, 0, -1], float),
+        # Where the correlation has decayed: the pair that is longest apart.
+        centre=first_used(c2[0, :, ::-1], used[:, ::-1]).astype(float),
         size=tiles.size,
         parts=Parts(1, 1, len(parameters.names)),
         linear_names=mixing.coefficients(("contrast", "offset")),
@@ -227,8 +226,8 @@ def _rates_from_zero(
 ) -> AbstractCorrelation:
     """Returns lower bounds that keep rates from changing sign, where both signs fit.
 
-    Maps hold the size of the diffusion and the square of the shear. With an offset
-    beside them the sign of the other part counts.
+    Maps hold the size of the diffusion and the square of the shear. With an offset, the
+    sign of the other part counts.
     """
     low = jax.tree.map(lambda x: np.full(jnp.shape(x), -np.inf), model)
     for part, rate, offset in (
@@ -245,15 +244,22 @@ def _rates_from_zero(
     return low
 
 
-def _finite(c2: Array) -> Array | np.ndarray:
-    """Clears what is not finite, which only masked values and the diagonal may be."""
-    if isinstance(c2, jax.core.Tracer):
-        return jnp.where(jnp.isfinite(c2), c2, 0)
-    return np.nan_to_num(np.asarray(c2), nan=0.0, posinf=0.0, neginf=0.0)
+def _used(data: TwoTime) -> Array | np.ndarray:
+    """Returns which pairs count: those above the diagonal that the mask allows."""
+    if data.mask is None:
+        return np.triu(np.ones((data.frames,) * 2, bool), 1)
+    return jnp.triu(data.mask, 1) if traced(data.mask) else np.triu(data.mask, 1)
+
+
+def _only(c2: Array, used: Array | np.ndarray) -> Array | np.ndarray:
+    """Clears what does not count: whatever is there may overflow."""
+    if known(c2, used):
+        return np.where(used, np.asarray(c2), 0)
+    return jnp.where(used, c2, 0)
 
 
 def _held(model: AbstractCorrelation, fixed: Callable | None) -> Callable | None:
-    """Adds the gap, which is measured and not fitted, to what stays."""
+    """Adds the gap, which is measured and not fitted, to what stays fixed."""
     if not isinstance(model, LaminarFlow):
         return fixed
     return lambda m: (m.gap, () if fixed is None else fixed(m))
