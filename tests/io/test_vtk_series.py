@@ -89,7 +89,9 @@ def test_nothing_is_read_before_it_is_asked_for(tmp_path):
 def test_faults_of_series_are_named(tmp_path):
     with pytest.raises(PhysaxFileError, match="match files .vtk, .*, but matches none"):
         read_vtk_series(tmp_path / "*.vtu")
-    with pytest.raises(ArgumentError, match="`last` must be at least 1, but is 0"):
+    with pytest.raises(
+        ArgumentError, match="`last` must be an integer of at least 1, but is 0"
+    ):
         read_vtk_series(tmp_path / "*.vtu", last=0)
     with pytest.raises(FileNotFoundError):
         read_vtk_series(tmp_path / "none.pvd")

@@ -92,7 +92,9 @@ def test_more_parts_than_rows_are_refused():
 
 
 def test_less_than_one_part_is_refused():
-    with pytest.raises(ArgumentError, match="`microbatches` must be at least 1, .* 0"):
+    with pytest.raises(
+        ArgumentError, match="`microbatches` must be an integer of at least 1, .* 0"
+    ):
         accumulate(lambda part: part, jnp.ones(3), 0)
 
 

@@ -260,8 +260,8 @@ def test_old_checkpoint_is_replaced_whole_or_not_at_all(saved, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"step": -1}, r"`step` must lie in \[0, 1e12\), but is -1"),
-        ({"keep": 0}, "`keep` must be at least 1, but is 0"),
+        ({"step": -1}, "`step` must be an integer of at least 0, but is -1"),
+        ({"keep": 0}, "`keep` must be an integer of at least 1, but is 0"),
     ],
 )
 def test_numbers_are_checked(tmp_path, arguments, message):

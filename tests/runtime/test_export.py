@@ -152,7 +152,9 @@ def test_options_that_can_not_be():
         export(jnp.sin, STRUCT, platforms=["gpu"])
     with pytest.raises(ArgumentError, match=r"`platforms` must be .* but is \[\]"):
         export(jnp.sin, STRUCT, platforms=[])
-    with pytest.raises(ArgumentError, match="`vjp_order` must be at least 0"):
+    with pytest.raises(
+        ArgumentError, match="`vjp_order` must be an integer of at least 0"
+    ):
         export(jnp.sin, STRUCT, vjp_order=-1)
 
 

@@ -113,5 +113,7 @@ def test_a_limit_that_is_no_size_is_refused(monkeypatch):
 
 
 def test_count_is_checked():
-    with pytest.raises(ArgumentError, match="`count` must be at least 1, but is 0"):
+    with pytest.raises(
+        ArgumentError, match="`count` must be an integer of at least 1, but is 0"
+    ):
         check_memory(1, "A field", count=0)

@@ -11,7 +11,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float, Num
 
-from .._checks import ArgumentError
+from .._checks import whole
 from ._errors import PhysaxFileError
 from ._hdf5 import natural_key
 from ._vtk_cells import VTKFaultError
@@ -135,8 +135,7 @@ def read_vtk_series(
             elsewhere, or the times do not rise.
         FileNotFoundError: If there is no such `.pvd` file.
     """
-    if last is not None and last < 1:
-        raise ArgumentError(f"`last` must be at least 1, but is {last}.")
+    last = None if last is None else whole(last, "last")
     name = os.fspath(path_or_pattern)
     if Path(name).suffix.lower() == ".pvd":
         entries = read_pvd(name)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._checks import ArgumentError
+from .._checks import whole
 from ._compile_ahead import compile_ahead, executable
 
 
@@ -66,8 +66,7 @@ def benchmark(
     Raises:
         ArgumentError: If `repeats` is less than 1.
     """
-    if repeats < 1:
-        raise ArgumentError(f"`repeats` must be at least 1, but is {repeats}.")
+    repeats = whole(repeats, "repeats")
     begin = time.perf_counter()
     compiled = compile_ahead(fn, *args, **static)
     compile_s = time.perf_counter() - begin

@@ -19,7 +19,7 @@ import jax.export
 from jax.tree_util import PyTreeDef
 from jaxtyping import Array, ArrayLike, PyTree
 
-from .._checks import ArgumentError, PhysaxError
+from .._checks import ArgumentError, PhysaxError, whole
 
 
 _MAGIC = b"physaxX\x01"
@@ -123,8 +123,7 @@ def export(
             raise ArgumentError(
                 f"`platforms` must be of {', '.join(_PLATFORMS)}, but is {names}."
             )
-    if vjp_order < 0:
-        raise ArgumentError(f"`vjp_order` must be at least 0, but is {vjp_order}.")
+    vjp_order = whole(vjp_order, "vjp_order", 0)
     _require_flatbuffers()
     # A module is no key of `jit`, a function that calls it is.
     jitted = jax.jit(lambda *args, **named: function(*args, **named))

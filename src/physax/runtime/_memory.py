@@ -9,7 +9,7 @@ from typing import Any
 import equinox as eqx
 import jax
 
-from .._checks import ArgumentError, PhysaxError
+from .._checks import ArgumentError, PhysaxError, whole
 from ._compile_ahead import compile_ahead, executable
 
 
@@ -109,11 +109,10 @@ def check_memory(required_bytes: float | int, what: str, *, count: int = 1) -> N
         count: Number of devices over which they are spread evenly.
 
     Raises:
-        ArgumentError: If `count` is not positive.
+        ArgumentError: If `count` is not a positive integer.
         MemoryLimitError: If there is less.
     """
-    if count < 1:
-        raise ArgumentError(f"`count` must be at least 1, but is {count}.")
+    count = whole(count, "count")
     available = available_memory()
     known = [free for free in available.devices[:count] if free is not None]
     if known:

@@ -10,7 +10,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.tree_util import keystr, tree_flatten_with_path
 from jaxtyping import PyTree
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, whole
 
 
 def round_up(n: int, multiple: int) -> int:
@@ -21,10 +21,10 @@ def round_up(n: int, multiple: int) -> int:
         multiple: What must divide the result, at least 1: the devices along that axis.
 
     Raises:
-        ArgumentError: If `multiple` is less than 1.
+        ArgumentError: If `n` is not an integer of at least 0, or `multiple` not one of
+            at least 1.
     """
-    if multiple < 1:
-        raise ArgumentError(f"`multiple` must be at least 1, but is {multiple}.")
+    n, multiple = whole(n, "n", 0), whole(multiple, "multiple")
     return -(-n // multiple) * multiple
 
 

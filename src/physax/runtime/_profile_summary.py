@@ -6,7 +6,7 @@ from pathlib import Path
 
 import equinox as eqx
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, whole
 from ._xplane import Operation, TraceFormatError, read_programs, read_runs
 
 
@@ -82,8 +82,7 @@ def profile_summary(folder: str | Path, *, top: int = 10) -> ProfileSummary:
         ArgumentError: If there is no trace, or one that cannot be read, or nothing
             compiled ran in it, or `top` is less than 1.
     """
-    if top < 1:
-        raise ArgumentError(f"`top` must be at least 1, but is {top}.")
+    top = whole(top, "top")
     seconds: dict[tuple[str, str], float] = defaultdict(float)
     counts: dict[tuple[str, str], int] = defaultdict(int)
     programs: dict[str, dict[str, Operation]] = {}

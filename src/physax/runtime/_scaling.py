@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, optional, whole
 
 
 _COUNTS = tuple(2**n for n in range(11))
@@ -31,7 +31,9 @@ class Link(eqx.Module):
 
     latency: float = eqx.field(converter=float)
     rate: float = eqx.field(converter=float)
-    reach: int | None = None
+    reach: int | None = eqx.field(
+        converter=optional(lambda n: whole(n, "reach", 2)), default=None
+    )
 
     def __check_init__(self):
         _check_positive("rate", self.rate)
@@ -39,8 +41,6 @@ class Link(eqx.Module):
             raise ArgumentError(
                 f"`latency` must be at least 0 s, but is {self.latency:g}."
             )
-        if self.reach is not None and self.reach < 2:
-            raise ArgumentError(f"`reach` must be at least 2, but is {self.reach}.")
 
 
 class Machine(eqx.Module):
@@ -219,12 +219,11 @@ def predict_scaling(
         The times.
 
     Raises:
-        ArgumentError: If a number of devices is less than 1, or no link reaches all.
+        ArgumentError: If a number of devices is not a positive integer, or no link
+            reaches all.
     """
     devices = _COUNTS if devices is None else devices
-    for count in devices:
-        if count < 1:
-            raise ArgumentError(f"`devices` must be at least 1, but has {count}.")
+    devices = [whole(n, f"devices[{i}]") for i, n in enumerate(devices)]
     alone = cost(1)
     best = alone.cells / sum(step_seconds(alone, machine))
     rows = []
@@ -258,8 +257,10 @@ def measure_link(
         The link, as a straight line through both times.
 
     Raises:
-        ArgumentError: If the mesh is too small, or `large` not above `small`.
+        ArgumentError: If the mesh is too small, `large` is not above `small`, or
+            `repeats` is not a positive integer.
     """
+    repeats = whole(repeats, "repeats")
     name = mesh.axis_names[0]
     count = mesh.shape[name]
     if count < 2:
