@@ -2,12 +2,11 @@
 
 import argparse
 
-from .._checks import ArgumentError
 from ._em_build import build
 from ._em_run import check_runnable
 from ._em_settings import read_settings
 from ._exit import ExitCode
-from ._output import write_template
+from ._output import write_or_check
 
 
 TEMPLATE = """\
@@ -92,13 +91,11 @@ output:
 
 def run_config(options: argparse.Namespace) -> ExitCode:
     """Writes the template, or checks a file."""
-    if options.check is not None:
-        if options.output is not None:
-            raise ArgumentError("`--output` must be left out with `--check`.")
-        settings, file = read_settings(options.check)
-        build(settings, file)
-        check_runnable(settings, file, figures=settings.output.figures, dry=False)
-        print(f"{options.check}: valid settings")
-        return ExitCode.DONE
-    write_template(TEMPLATE, options.output)
-    return ExitCode.DONE
+    return write_or_check(options, TEMPLATE, _check)
+
+
+def _check(path: str) -> str:
+    settings, file = read_settings(path)
+    build(settings, file)
+    check_runnable(settings, file, figures=settings.output.figures, dry=False)
+    return "valid settings"

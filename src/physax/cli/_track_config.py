@@ -2,9 +2,8 @@
 
 import argparse
 
-from .._checks import ArgumentError
 from ._exit import ExitCode
-from ._output import write_template
+from ._output import write_or_check
 from ._track_settings import read_settings
 
 
@@ -55,11 +54,9 @@ output:
 
 def run_config(options: argparse.Namespace) -> ExitCode:
     """Writes the template, or checks a file."""
-    if options.check is not None:
-        if options.output is not None:
-            raise ArgumentError("`--output` must be left out with `--check`.")
-        read_settings(options.check)
-        print(f"{options.check}: valid settings")
-        return ExitCode.DONE
-    write_template(TEMPLATE, options.output)
-    return ExitCode.DONE
+    return write_or_check(options, TEMPLATE, _check)
+
+
+def _check(file: str) -> str:
+    read_settings(file)
+    return "valid settings"

@@ -3,7 +3,7 @@
 import argparse
 
 from ._exit import ExitCode
-from ._output import write_template
+from ._output import write_or_check
 from ._xpcs_settings import LAMINAR, read_settings
 
 
@@ -84,12 +84,12 @@ checkpoint: {{every: 10, keep: 2}}  # in blocks of a million points, for large d
 
 def run_config(options: argparse.Namespace) -> ExitCode:
     """Writes the template of a mode, or checks a file."""
-    if options.check is not None:
-        settings = read_settings(options.check)
-        print(f"{options.check}: valid settings of the mode {settings.mode}")
-        return ExitCode.DONE
-    write_template(template(options.mode), options.output)
-    return ExitCode.DONE
+    text = "" if options.mode is None else template(options.mode)
+    return write_or_check(options, text, _check)
+
+
+def _check(file: str) -> str:
+    return f"valid settings of the mode {read_settings(file).mode}"
 
 
 def template(mode: str) -> str:
