@@ -9,6 +9,7 @@ from typing import Any
 import equinox as eqx
 import jax
 
+from .._byte_text import byte_text
 from .._checks import ArgumentError, PhysaxError, whole
 from ._compile_ahead import compile_ahead, executable
 
@@ -124,17 +125,9 @@ def check_memory(required_bytes: float | int, what: str, *, count: int = 1) -> N
     if needed > limit:
         raise MemoryLimitError(
             f"{what} must fit into the memory that is free {where}, "
-            f"{_readable(limit)}, but needs {_readable(needed)}. Use a coarser or "
+            f"{byte_text(limit)}, but needs {byte_text(needed)}. Use a coarser or "
             "smaller grid, fewer recorded values, a shorter type, or more devices."
         )
-
-
-def _readable(count: float | int) -> str:
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"
 
 
 def host_memory() -> int | None:

@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
+from .._byte_text import byte_text
 from .._checks import ArgumentError, optional, whole
 
 
@@ -150,20 +151,12 @@ class Scaling(eqx.Module):
 def _line(row: ScalingRow) -> str:
     cost = row.cost
     mesh = "x".join(map(str, cost.blocks))
-    held, sent = _told(cost.held_bytes), _told(cost.halo_bytes)
+    held, sent = byte_text(cost.held_bytes), byte_text(cost.halo_bytes)
     return (
         f"{cost.devices:>7}  {mesh:>10} {cost.cells:>13,.0f} {held:>9} "
         f"{sent:>9} {cost.messages:>8} {1e3 * row.seconds:>9.3g} "
         f"{100 * row.exchange / row.seconds:>6.0f}% {100 * row.efficiency:>9.1f}%"
     )
-
-
-def _told(size: float | int) -> str:
-    """Returns bytes with three digits and a decimal unit, as links are rated."""
-    units = ["B", "kB", "MB", "GB", "TB"]
-    while size >= 999.5 and len(units) > 1:
-        size, units = size / 1e3, units[1:]
-    return f"{size:.3g} {units[0]}"
 
 
 def step_seconds(cost: StepCost, machine: Machine) -> tuple[float, float]:
