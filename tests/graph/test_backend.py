@@ -38,6 +38,22 @@ def test_a_dtype_is_that_of_what_is_made(dtype):
     assert Backend(dtype=jnp.float32).dtype == "float32"
 
 
+@pytest.mark.f32
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [
+        ("int64", "int32"),
+        ("uint64", "uint32"),
+        ("float64", "float32"),
+        ("complex128", "complex64"),
+    ],
+)
+def test_a_dtype_of_64_bits_is_refused_while_they_are_off(wide, narrow):
+    text = f"`dtype` must be at most {narrow} while .* are off, but is {wide}"
+    with pytest.raises(PrecisionError, match=text):
+        BACKEND.zeros(2, dtype=wide)
+
+
 def test_arrays_are_what_they_say():
     assert jnp.array_equal(BACKEND.zeros(3, 4), np.zeros((3, 4)))
     assert jnp.array_equal(BACKEND.ones(3, 4), np.ones((3, 4)))
