@@ -136,7 +136,7 @@ def as_array(x: ArrayLike | Sequence, name: str = "value") -> Num[Array, "..."]:
     A Python number gets the default precision without JAX's weak type, under which
     1.0 and `jnp.float32(1.0)` would compile twice. An integer such as `2 * 10**14` Hz
     would not fit into JAX's default of 32 bits. Lists and tuples of numbers count as
-    arrays. Text and truth values are refused, under the `name` that the caller gives
+    arrays. Text and booleans are refused, under the `name` that the caller gives
     the argument.
     """
     try:
@@ -155,7 +155,7 @@ def as_array(x: ArrayLike | Sequence, name: str = "value") -> Num[Array, "..."]:
             f"{type(x).__name__}: {str(error).rstrip('.')}."
         ) from error
     if found.dtype == bool:
-        raise ArgumentError(f"`{name}` must be numbers, but holds truth values.")
+        raise ArgumentError(f"`{name}` must be numbers, but holds booleans.")
     return found
 
 

@@ -217,7 +217,7 @@ def test_a_damaged_table_is_named(folder, tmp_path, capsys):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "results.jsonl").write_text("{}\n")
     assert static_fit(tmp_path, tmp_path / "out") == ExitCode.REFUSED
-    assert "Line 1 is no row of results" in capsys.readouterr().err
+    assert "Line 1 is not a row of results" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -153,10 +153,10 @@ def set_in_array(key, value):
 HOSTILE = {
     "schema": (set_in("schema", 3), "must have the schema 2, but has 3"),
     "step": (set_in("step", -1), "a step of at least 0"),
-    "boolean step": (set_in("step", True), "`step` is no int"),
+    "boolean step": (set_in("step", True), "`step` is not of the type int"),
     "renamed": (set_in("step", 8), "must be of step 7, but is of step 8"),
     "fields": (set_in("fields", {"a": 1}), "unreadable fingerprint"),
-    "arrays": (set_in("arrays", {}), "`arrays` is no list"),
+    "arrays": (set_in("arrays", {}), "`arrays` is not of the type list"),
     "array": (set_in("arrays", [3]), "unreadable array"),
     "object": (set_in_array("dtype", "object"), "unreadable array"),
     "record": (set_in_array("dtype", "f4,f4"), "unreadable array"),
@@ -170,7 +170,7 @@ HOSTILE = {
     "nesting": (lambda header: b"[" * 100_000, "cannot be read"),
     "no JSON": (lambda header: b"\xff\xfe", "cannot be read"),
     "nan": (lambda header: b'{"schema": NaN}', "NaN is not a number"),
-    "duplicate": (lambda header: b'{"a": 1, "a": 2}', "a key stands twice"),
+    "duplicate": (lambda header: b'{"a": 1, "a": 2}', "a key occurs twice"),
 }
 
 

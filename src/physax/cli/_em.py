@@ -48,7 +48,12 @@ def _add_config(words: argparse._SubParsersAction) -> None:
         "config", help="write a template of the YAML file of a run, or check one"
     )
     config.add_argument("--check", metavar="FILE", help="say whether a file is valid")
-    config.add_argument("-o", "--output", metavar="FILE", help="not to the screen")
+    config.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="where to write it, instead of the screen",
+    )
     config.set_defaults(run=_config)
 
 

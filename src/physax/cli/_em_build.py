@@ -126,7 +126,7 @@ def _boundaries(given: Faces, ndim: int) -> em.Boundaries | None:
         if getattr(given, axis) is not None:
             raise ArgumentError(
                 f"`boundaries.{axis}` must be left out: `size` has {ndim} "
-                f"{'entry' if ndim == 1 else 'entries'}, so that there is no such axis."
+                f"{'entry' if ndim == 1 else 'entries'}, so there is no such axis."
             )
     missing = [axis for axis, face in chosen.items() if face is None]
     if len(missing) == ndim:

@@ -68,7 +68,7 @@ def _dipole(name: str, sources: Mapping[str, em.AbstractSource]) -> em.Dipole:
     found = sources.get(name)
     if not isinstance(found, em.Dipole):
         dipoles = [key for key, one in sources.items() if isinstance(one, em.Dipole)]
-        known = f"one of {dipoles}" if dipoles else "of which there is none"
+        known = f"one of {dipoles}" if dipoles else "which has none"
         raise ArgumentError(
             "`dipole` of an `EmissionMonitor` must be the name of a `Dipole` in "
             f"`sources`, {known}, but is {name!r}."

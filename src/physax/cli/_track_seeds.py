@@ -81,7 +81,7 @@ def _check_inside(seeds: np.ndarray, flow: StoredField) -> None:
         ends = zip(flow.names, low, high, flow.units, strict=True)
         ranges = ", ".join(f"{n} {a:g} to {b:g} {unit}" for n, a, b, unit in ends)
         raise ArgumentError(
-            f"`seeds` must lie within the data, {ranges}, but number {first} is at "
-            f"{seeds[first].tolist()}, and so are {wrong.size} of {len(seeds)} beyond. "
+            f"`seeds` must lie within the data, {ranges}, but {wrong.size} of "
+            f"{len(seeds)} do not, first number {first} at {seeds[first].tolist()}. "
             "Leave them out."
         )

@@ -209,7 +209,7 @@ def _check_divides(every: float, duration: float) -> None:
     lengths = [show(every * n) for n in counts]
     raise ArgumentError(
         f"`record_every` must divide `duration`, {show(duration)}, but is "
-        f"{show(every)}. What fits next is {' or '.join(values)}, or a `duration` of "
+        f"{show(every)}. Take {' or '.join(values)}, or a `duration` of "
         f"{' or '.join(lengths)}."
     )
 

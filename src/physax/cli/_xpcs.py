@@ -114,7 +114,12 @@ def _add_config(words: argparse._SubParsersAction) -> None:
     what = config.add_mutually_exclusive_group(required=True)
     what.add_argument("--mode", choices=MODES, help="write the template of a mode")
     what.add_argument("--check", metavar="FILE", help="say whether a file is valid")
-    config.add_argument("-o", "--output", metavar="FILE", help="not to the screen")
+    config.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="where to write it, instead of the screen",
+    )
     config.set_defaults(run=_config)
 
 

@@ -124,7 +124,7 @@ def _converted(old: _Old) -> tuple[str, list[str]]:
 def _mode(old: _Old, notices: list[str]) -> str:
     mode = old.get("analysis_mode", "metadata.analysis_mode")
     if mode is None:
-        raise old.root.error("must have the key `analysis_mode`, but has not.")
+        raise old.root.error("must have the key `analysis_mode`, but does not.")
     if mode == "static":
         notices.append("analysis_mode static is taken as static_anisotropic")
         return "static_anisotropic"

@@ -316,7 +316,7 @@ def _kind(node: YamlNode) -> type:
     entries = node.value if isinstance(node.value, dict) else {}
     mode = entries.get("mode")
     if mode is None:
-        raise node.error("must have the key `mode`, but has not.")
+        raise node.error("must have the key `mode`, but does not.")
     if mode.value not in MODES:
         raise mode.error(f"must be one of {', '.join(MODES)}, but is {mode.value!r}.")
     return LaminarSettings if mode.value == LAMINAR else StaticSettings

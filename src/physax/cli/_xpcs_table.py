@@ -50,8 +50,8 @@ class ResultTable:
             except (ValueError, TypeError, KeyError) as error:
                 raise PhysaxFileError(
                     path,
-                    f"Line {number} is no row of results ({error!r}). Remove the file "
-                    "to begin again.",
+                    f"Line {number} is not a row of results ({error!r}). Remove the "
+                    "file to begin again.",
                 ) from error
 
     def done(self, key: str, mark: str) -> bool:

@@ -54,13 +54,13 @@ def device_named(name: str) -> jax.Device:
         found = jax.devices(platform)
     except RuntimeError:
         raise GraphError(
-            f"`device` must be a platform and, after a colon, a number, of those that "
-            f"there are: {shown}; but is {name!r}."
+            f"`device` must be a platform, and a number after a colon, of {shown}, but "
+            f"is {name!r}."
         ) from None
     if not (index or "0").isdigit() or int(index or 0) >= len(found):
         raise GraphError(
             f"`device` must have a number from 0 to {len(found) - 1} after the colon, "
-            f"but is {name!r}. There are: {shown}."
+            f"but is {name!r}. The devices are {shown}."
         )
     return found[int(index or 0)]
 

@@ -71,8 +71,7 @@ class Operation(AbstractBlock):
         if double := sorted({name for name in names if names.count(name) > 1}):
             raise GraphError(
                 f"`{self.label}` must have terminals and results of different names, "
-                f"but {', '.join(double)} stands twice. Name them by `inputs` and "
-                "`outputs`."
+                f"but repeats {', '.join(double)}. Name them by `inputs` and `outputs`."
             )
 
     def build(self, key, *inputs):
@@ -199,8 +198,8 @@ def op(
     names = tuple(name for name in names if name not in options)
     if source and not names:
         raise GraphError(
-            f"`inputs` must name the terminals of {called!r}, none of whose arguments "
-            "is needed: such as op('clip', inputs=('x',), max=1.0)."
+            f"`inputs` must name the terminals of {called!r}, whose arguments are all "
+            "optional, as in op('clip', inputs=('x',), max=1.0)."
         )
     if options:
         by_name = inputs is None and _take_names(function, names)
@@ -273,8 +272,8 @@ def _arguments(function: Callable, called: str) -> tuple[str, ...]:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         raise GraphError(
-            f"`inputs` must name the terminals of `{called}`, whose arguments Python "
-            "does not tell."
+            f"`inputs` must name the terminals of `{called}`, whose signature Python "
+            "does not know."
         ) from None
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         raise GraphError(

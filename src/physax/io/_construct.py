@@ -128,7 +128,7 @@ class _Builder(NamedTuple):
         ]
         if missing:
             listed = ", ".join(f"`{name}`" for name in missing)
-            raise node.error(f"must have the keys {listed}, but has not.")
+            raise node.error(f"must have the keys {listed}, but does not.")
         return given
 
     def _parameter(
@@ -297,7 +297,7 @@ def _numbers(node: YamlNode, hint: Any) -> Any:
     try:
         return np.asarray(leaves(node), bool if flags else float)
     except ValueError as error:
-        raise node.error("must have rows of one length.") from error
+        raise node.error("must have rows of equal length.") from error
 
 
 def _fits(made: Callable, target: Any) -> bool:

@@ -73,7 +73,7 @@ def read_gds(
 
     Raises:
         MissingPackageError: If gdstk is not installed.
-        GDSError: If the file is not a sound GDSII file, too large, or lacks the cell
+        GDSError: If the file is not a valid GDSII file, too large, or lacks the cell
             or a layer; or a polygon on these layers has no area or crosses itself.
         FileNotFoundError: If there is no such file.
         ArgumentError: If `layers` is empty or not of `GDSLayer` by pairs.
@@ -123,7 +123,9 @@ def _checked_layers(layers: Any) -> dict[tuple[int, int], GDSLayer]:
             f"{type(layers).__name__}. {example}"
         )
     if not layers:
-        raise ArgumentError("`layers` must name at least one (layer, datatype).")
+        raise ArgumentError(
+            "`layers` must name at least one (layer, datatype), but is empty."
+        )
     found = {}
     for key, layer in layers.items():
         if not isinstance(key, tuple) or len(key) != 2:
@@ -157,7 +159,7 @@ def _joined(outlines: list[np.ndarray], layer: GDSLayer, path: Path) -> Polygon:
         )
     except ArgumentError as error:
         raise GDSError(
-            f"The polygons of a layer in {path} are not sound: {error}"
+            f"The polygons of a layer in {path} are not valid: {error}"
         ) from error
 
 
@@ -174,9 +176,9 @@ def _library(gdstk, path: Path):
         try:
             library = gdstk.read_gds(path)
         except (OSError, RuntimeError, ValueError) as error:
-            raise GDSError(f"{path} is not a sound GDSII file: {error}.") from error
+            raise GDSError(f"{path} is not a valid GDSII file: {error}.") from error
     if caught:
-        raise GDSError(f"{path} is not a sound GDSII file: {caught[0].message}")
+        raise GDSError(f"{path} is not a valid GDSII file: {caught[0].message}")
     return library
 
 

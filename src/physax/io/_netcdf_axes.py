@@ -136,7 +136,7 @@ def plan_axis(
     if wrong.size:
         at = int(wrong[0])
         raise ArgumentError(
-            f"Positions along `{name}` must increase or fall, but entries {at} and "
+            f"Positions along `{name}` must be monotonic, but entries {at} and "
             f"{at + 1} are {places[at]:g} and {places[at + 1]:g}."
         )
     unit, scale = _unit(name, attributes, role)

@@ -160,8 +160,8 @@ def _from_hdf5(file: h5py.File, dt: float | int | None, with_errors: bool) -> _C
     if time is None:
         raise PhysaxFileError(
             file.filename,
-            f"It does not tell the time from frame to frame (`{layout.time}`): give "
-            "`dt` in seconds.",
+            f"It does not state the time between frames (`{layout.time}`): give `dt` "
+            "in seconds.",
         )
     if layout is _APSU:
         q, phi = bin_values(file, np.arange(1, count + 1), layout.g2)

@@ -62,7 +62,9 @@ def read_stl(
         try:
             mesh = trimesh.load_mesh(file, file_type="stl", process=True)
         except (ValueError, IndexError, KeyError, TypeError) as error:
-            raise PhysaxFileError(path, f"this is no STL file: {error}.") from error
+            raise PhysaxFileError(
+                path, f"this is not a valid STL file: {error}."
+            ) from error
     triangles = np.asarray(mesh.faces)
     if not 0 < len(triangles) <= max_triangles:
         raise PhysaxFileError(
@@ -79,4 +81,4 @@ def read_stl(
     try:
         return TriangleMesh(vertices, triangles, parts)
     except ArgumentError as error:
-        raise PhysaxFileError(path, f"the surface is not sound: {error}") from error
+        raise PhysaxFileError(path, f"the surface is not valid: {error}") from error

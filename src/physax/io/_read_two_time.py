@@ -166,7 +166,7 @@ class _Reader(NamedTuple):
 
 def _check_kind(path, layout: AbstractTwoTimeLayout | None, kind: type) -> None:
     if layout is not None and not isinstance(layout, kind):
-        found = "an npz" if kind is NPZLayout else "no npz"
+        found = "an npz" if kind is NPZLayout else "not an npz"
         raise PhysaxFileError(
             path, f"It is {found} file, but `layout` is {layout.name!r}."
         )
@@ -188,7 +188,7 @@ def _hdf5_layout(
     advice = "" if given else " Name them in Python: `layout=DatasetLayout(...)`."
     raise PhysaxFileError(
         file.filename,
-        f"It must hold the datasets of a layout that is known ({looked}), but has "
+        f"It must hold the datasets of a known layout ({looked}), but has "
         f"{listing(file)}.{advice}",
     )
 

@@ -96,7 +96,7 @@ def _in_single_precision(contours: Contours, unit: float | int) -> Contours:
         )
     except ArgumentError as error:
         raise ArgumentError(
-            "The polygons of `layers` must stay sound when rounded to float32, but do "
+            "The polygons of `layers` must stay valid when rounded to float32, but do "
             f"not: {error} Move the origin nearer to them, or leave tiny ones out."
         ) from error
 

@@ -194,7 +194,7 @@ class Base64Source:
         try:
             data = self._left + binascii.a2b_base64(piece, strict_mode=True)
         except (binascii.Error, ValueError) as error:
-            raise VTKFaultError(f"{what} is no sound base64: {error}.") from error
+            raise VTKFaultError(f"{what} is not valid base64: {error}.") from error
         if len(data) < count:
             raise VTKFaultError(
                 f"{what} must have {count} bytes, but its base64 ends after "

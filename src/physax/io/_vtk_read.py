@@ -116,7 +116,7 @@ def _sources(
                 f"Its pieces must be files {', '.join(_XML)}, but one is {source!r}."
             )
         if not Path(source).is_file():
-            raise VTKFaultError(f"It names the piece {source!r}, which is not there.")
+            raise VTKFaultError(f"It names the piece {source!r}, which does not exist.")
     if XML_KINDS[name[1:]] in ("unstructured", "polydata"):
         return None, [None] * len(pieces), sources
     extents = [extent_of(piece, "Extent") for piece in pieces]

@@ -183,7 +183,7 @@ def _times(files: list[str]) -> list[float]:
     if len(times) != len(files):
         raise PhysaxFileError(
             files[found.index(None)],
-            "It must bear a time (field data `TimeValue`) like other files of the "
+            "It must have a time (field data `TimeValue`) like other files of the "
             "series, but does not.",
         )
     for before, after, file in zip(times, times[1:], files[1:], strict=False):

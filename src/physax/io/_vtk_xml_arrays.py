@@ -66,7 +66,7 @@ class ArrayReader:
         if self.compressor not in (None, ZLIB, LZMA):
             raise VTKFaultError(
                 f"It must be compressed by {ZLIB} or {LZMA}, or not at all, but is by "
-                f"{self.compressor!r}. Write it anew with one of these."
+                f"{self.compressor!r}. Rewrite it with one of these."
             )
         stored = None if count is None else -(-count // 8) if bits else count
         expected = None if stored is None else stored * dtype.itemsize

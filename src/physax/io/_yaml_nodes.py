@@ -146,7 +146,7 @@ def read_yaml(path: str | os.PathLike) -> YamlNode:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise PhysaxFileError(path, f"It is no text in UTF-8: {error}.") from error
+        raise PhysaxFileError(path, f"It is not text in UTF-8: {error}.") from error
     try:
         events = yaml.parse(text, Loader=yaml.SafeLoader)
         return _document(os.fspath(path), events)
@@ -154,9 +154,11 @@ def read_yaml(path: str | os.PathLike) -> YamlNode:
         mark = error.problem_mark or error.context_mark
         line = "" if mark is None else f"line {mark.line + 1}: "
         problem = error.problem or error.context
-        raise PhysaxFileError(path, f"{line}It is no YAML: {problem}.") from error
+        raise PhysaxFileError(
+            path, f"{line}It is not valid YAML: {problem}."
+        ) from error
     except yaml.YAMLError as error:
-        raise PhysaxFileError(path, f"It is no YAML: {error}.") from error
+        raise PhysaxFileError(path, f"It is not valid YAML: {error}.") from error
 
 
 def _document(file: str, events: Iterator[yaml.Event]) -> YamlNode:
@@ -166,7 +168,7 @@ def _document(file: str, events: Iterator[yaml.Event]) -> YamlNode:
             if root is not None:
                 line = event.start_mark.line + 1
                 raise PhysaxFileError(
-                    file, f"line {line}: There must be one document, but is another."
+                    file, f"line {line}: It must hold one document, but holds another."
                 )
             root = _node(file, next(events), events, "", 0)
     # An empty file has no document.

@@ -68,7 +68,7 @@ def accumulate(
             kind = leaf.dtype if array else type(leaf).__name__
             raise ArgumentError(
                 "`value_and_grad` must return floating point arrays only, but "
-                f"`result{keystr(path)}` is {kind}, of which there is no mean."
+                f"`result{keystr(path)}` is {kind}, which has no mean."
             )
 
     def add(total, i):

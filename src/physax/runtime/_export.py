@@ -209,7 +209,7 @@ def _struct(leaf: Any) -> Any:
 def _opened(name: str, data: bytes) -> tuple[dict, bytes]:
     """The header and what follows it, compared with their digests."""
     if len(data) < _START or data[: len(_MAGIC)] != _MAGIC:
-        raise ExportError(f"{name} must come from `export`, but begin otherwise.")
+        raise ExportError(f"{name} must come from `export`, but begin differently.")
     (length,) = struct.unpack_from("<Q", data, len(_MAGIC))
     text, content = data[_START : _START + length], data[_START + length :]
     if hashlib.sha256(text).digest() != data[_START - 32 : _START]:
@@ -231,7 +231,8 @@ def _opened(name: str, data: bytes) -> tuple[dict, bytes]:
     for field, kind in _HEADER.items():
         if type(header.get(field)) is not kind:
             raise ExportError(
-                f"{name} has a header whose `{field}` is no {kind.__name__}."
+                f"{name} has a header whose `{field}` is not of the type "
+                f"{kind.__name__}."
             )
     if hashlib.sha256(content).hexdigest() != header["sha256"]:
         raise ExportError(

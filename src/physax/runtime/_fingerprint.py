@@ -143,9 +143,9 @@ def _children(x, path: str) -> list[tuple[str, object]]:
     )
     if jax.tree_util.treedef_is_leaf(structure):
         raise ArgumentError(
-            f"`{path}` must be an array, a number, a text, a function, a module or a "
-            f"container of those, but is {type(x).__name__}: whether two of them are "
-            "the same cannot be told in another process."
+            f"`{path}` must be an array, a number, a string, a function, a module or "
+            f"a container of those, but is {type(x).__name__}: whether two of them are "
+            "the same cannot be decided in another process."
         )
     return [(jax.tree_util.keystr(key), child) for key, child in keyed]
 

@@ -156,8 +156,9 @@ def _environment(
 def _check(coordinator: str | None, processes: int, process: int) -> None:
     if coordinator is None:
         raise ArgumentError(
-            f"The environment tells of {processes} processes, but not where process 0 "
-            f"is. Set {COORDINATOR} to its host:port in all of them."
+            f"The environment must give the address of process 0 for {processes} "
+            f"processes, but does not. Set {COORDINATOR} to its host:port in all of "
+            "them."
         )
     host, _, port = coordinator.rpartition(":")
     if not host or not port.isdigit():

@@ -144,8 +144,8 @@ def _compiled(rule: str) -> re.Pattern:
         return re.compile(rule)
     except re.error as error:
         raise ArgumentError(
-            f"Each of `rules` must be a regular expression, but {rule!r} is none: "
-            f"{error}."
+            f"Each of `rules` must be a regular expression, but {rule!r} is not "
+            f"one: {error}."
         ) from error
 
 

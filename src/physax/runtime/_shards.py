@@ -124,8 +124,8 @@ def _refuse_others(
     extra = sorted(set(stored) - set(places))
     if extra:
         raise CheckpointError(
-            f"The checkpoint `{folder}` must hold the arrays of this state, but has "
-            f"{extra} besides."
+            f"The checkpoint `{folder}` must hold the arrays of this state, but "
+            f"also has {extra}."
         )
     for name, there in stored.items():
         wanted = places[name].struct.dtype.name, list(places[name].shape)

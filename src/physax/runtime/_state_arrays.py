@@ -69,7 +69,7 @@ def unpack_state(arrays: Mapping[str, Any], like: Any, whole: Any = None) -> Any
         extra = sorted(set(arrays) - set(names))
         raise CheckpointError(
             "The checkpoint must hold the arrays of this state, but lacks "
-            f"{missing} and has {extra} besides."
+            f"{missing} and also has {extra}."
         )
     shapes = [leaf.shape for leaf in jax.tree.leaves(like if whole is None else whole)]
     placed = [
