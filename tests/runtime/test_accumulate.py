@@ -114,6 +114,7 @@ def test_leaves_must_have_the_same_rows(batch, found):
 @pytest.mark.parametrize(("made", "kind"), [(jnp.ones(2, int), "int32"), ("x", "str")])
 def test_integers_and_texts_have_no_mean(made, kind):
     with pytest.raises(
-        ArgumentError, match=rf"arrays only, but `result\['n'\]` is {kind}, of which"
+        ArgumentError,
+        match=rf"arrays only, but `result\['n'\]` is {kind}, which has no mean",
     ):
         accumulate(lambda part: {"n": made}, jnp.ones(4), 2)

@@ -166,7 +166,7 @@ HOSTILE = {
     "many axes": (set_in_array("shape", [1] * 100), "unreadable array"),
     "twice": (set_in_array("name", "b"), "unreadable array"),
     "extra": (set_in_array("file", "/etc/passwd"), "unreadable array"),
-    "list": (lambda header: b"[]", "no object"),
+    "list": (lambda header: b"[]", "a header that is not an object"),
     "nesting": (lambda header: b"[" * 100_000, "cannot be read"),
     "no JSON": (lambda header: b"\xff\xfe", "cannot be read"),
     "nan": (lambda header: b'{"schema": NaN}', "NaN is not a number"),

@@ -104,7 +104,7 @@ def _counted(steps: int | None) -> int | None:
 
 
 def _check_name(name: str) -> None:
-    """Refuses names of which no files can be made, or those of others."""
+    """Refuses names that cannot be those of files, or are taken."""
     if not name.replace("-", "_").isidentifier() or name == "simulation":
         raise ArgumentError(
             "Names must be of letters, digits, - and _, and not be `simulation`, as "

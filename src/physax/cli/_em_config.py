@@ -16,7 +16,7 @@ TEMPLATE = """\
 # examines a file.
 
 size_um: [4, 2]  # of the scene without absorbing layers: one, two or three lengths
-wavelengths_um: [1.5, 1.525, 1.55, 1.575, 1.6]  # of monitors, and covered by pulses
+wavelengths_um: [1.5, 1.525, 1.55, 1.575, 1.6]  # of monitors, and of pulses
 centre_um: null  # the origin
 spacing_nm: 40  # null: a twentieth of the shortest wavelength in the densest material
 polarisation: Ez  # in 2-D: Ez or Hz
@@ -35,7 +35,7 @@ averaging: volume  # of cells that an interface cuts, or polarised, staircase
 # {vertices, axis, low, high}; the same, along curves: Path {points, width}, Taper
 # {start, stop, widths}, Bend {centre, radius, width, start, stop}, Bezier and Spline
 # {points, width}; from files: STL {path, unit, centre}, GDS {path, layer, low, high,
-# cell, centre}. Later ones lie over earlier.
+# cell, centre}. Later ones cover earlier ones.
 structures:
   - shape: {type: Box, centre_um: [0, 0], size_um: [.inf, 0.4]}
     material: {permittivity: 12.1}
@@ -76,8 +76,8 @@ monitors:
   energy: {type: EnergyMonitor, every: 20}
 
 run:
-  time_fs: null  # or `steps`; else as long as the pulse and eight passages of the scene
-  decay: 1.0e-7  # end when so little of the largest energy is left; null: never
+  time_fs: null  # or `steps`; else the pulse and eight passages of the scene
+  decay: 1.0e-7  # end when this part of the largest energy is left; null: never
   checkpoint_every: 10000  # steps
 
 precision: float32  # or float64
@@ -85,7 +85,7 @@ precision: float32  # or float64
 output:
   results: results.npz  # or results.h5
   figures: true
-  animation: null  # gif, or mp4 where ffmpeg is there: of time monitors on an area
+  animation: null  # gif, or mp4 with ffmpeg: of time monitors on an area
 """
 
 

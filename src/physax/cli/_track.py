@@ -1,4 +1,4 @@
-"""The words of `physax track`: follow particles, and the template of its settings.
+"""The options of `physax track`: follow particles, and the template of its settings.
 
 What they do is imported when one of them runs, so that `physax --help` stays quick.
 """

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._checks import ArgumentError
-from ..io._read_velocity import StoredField
+from ..io import StoredField
 from ..particles import seed_grid
 from ..particles._sphere import check_latitudes
 from ._track_settings import Settings
@@ -22,7 +22,7 @@ def place_seeds(settings: Settings, flow: StoredField) -> jax.Array:
         The positions, `[particles, ndim]`.
 
     Raises:
-        ArgumentError: If a seed is no place of the data, or all are on land.
+        ArgumentError: If a seed is not a place of the data, or all are on land.
     """
     ndim = flow.low.size
     if settings.seeds is None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._checks import ArgumentError
-from ..io._read_velocity import StoredField
+from ..io import StoredField
 from ._track_settings import Timing
 
 

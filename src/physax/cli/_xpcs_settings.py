@@ -1,4 +1,4 @@
-"""What a fit of XPCS data is told: the schema of its YAML file."""
+"""The schema of the YAML file of a fit of XPCS data."""
 
 import argparse
 import dataclasses

@@ -92,7 +92,7 @@ def register_op(name: str) -> Callable[[Callable], Callable]:
         What takes the function and returns it unchanged.
 
     Raises:
-        GraphError: If the name is no identifier, or is taken by another function.
+        GraphError: If the name is not an identifier, or is taken by another function.
     """
     if not name.isidentifier():
         raise GraphError(f"`name` must be a Python identifier, but is {name!r}.")
@@ -128,7 +128,7 @@ def saved_operation(name: str) -> None:
 
 
 def operation_named(name: str) -> Callable:
-    """Returns the function that a name stands for.
+    """Returns the function of a name.
 
     Args:
         name: A registered operation, or else a function of `jax.numpy`, `jax.nn` or

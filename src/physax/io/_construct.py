@@ -156,7 +156,7 @@ class _Builder(NamedTuple):
         )
 
     def value(self, node: YamlNode, hint: Any) -> Any:
-        """Makes a value of the kind that an annotation wants."""
+        """Makes a value of the kind that an annotation asks for."""
         origin, args = typing.get_origin(hint), typing.get_args(hint)
         if origin is typing.Annotated:
             return self.value(node, args[0])

@@ -24,7 +24,7 @@ class MissingPackageError(PhysaxError, ImportError):
 
 
 class GDSLayer(eqx.Module):
-    """What a layer of a layout stands for.
+    """What a layer of a layout represents.
 
     Attributes:
         material: The material inside its polygons.
@@ -60,7 +60,7 @@ def read_gds(
 
     Args:
         path: The file.
-        layers: For each pair (layer, datatype) to read what it stands for. Layers that
+        layers: For each pair (layer, datatype) to read what it represents. Layers that
             come later overwrite earlier ones.
         cell: Name of the cell; may be left out where one cell only is on top.
         centre: Point (x, y) of the layout in metres that becomes the origin.
@@ -164,7 +164,7 @@ def _joined(outlines: list[np.ndarray], layer: GDSLayer, path: Path) -> Polygon:
 
 
 def _distinct(points: np.ndarray) -> np.ndarray:
-    """Leaves out vertices that the default precision does not tell from the next."""
+    """Leaves out vertices that equal the next one in the default precision."""
     rounded = points.astype(jnp.result_type(float))
     return points[np.any(rounded != np.roll(rounded, -1, axis=0), axis=1)]
 

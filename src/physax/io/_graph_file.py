@@ -60,7 +60,7 @@ def save_graph(
             `register_op`.
         params: Parameters, such as `Program.params`.
         constants: Such as `Program.constants`: what was drawn or given and is not
-            trained. Without them they are drawn anew, from the key of `compile`.
+            trained. Without them they are drawn again, from the key of `compile`.
 
     Raises:
         ArgumentError: If a block can't be saved. The message names the node.

@@ -43,7 +43,7 @@ def open_hdf5(path: str | os.PathLike) -> Iterator[h5py.File]:
         The open file.
 
     Raises:
-        PhysaxFileError: If the file is no sound HDF5 file, or the block meets damage.
+        PhysaxFileError: If the file is not a valid HDF5 file, or is damaged.
         FileNotFoundError: If there is no such file.
     """
     # A file that cannot be opened says so itself.

@@ -80,7 +80,7 @@ def read_g2(
         q: The wavevector in 1/angstrom whose curves to read, the nearest one there is;
             all if `None`.
         dt: Time from frame to frame in seconds. Needed where an HDF5 file does not
-            tell, and overrules it where it does.
+            state it, and overrules it where it does.
         sigma: Standard deviation of the values that are read; as in the file if `None`.
         q_tolerance: By which fraction the nearest wavevector may differ from `q`.
 

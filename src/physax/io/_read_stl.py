@@ -29,7 +29,7 @@ def read_stl(
 
     Args:
         path: The file.
-        unit: What stands as 1 in the file, in metres: STL names no unit.
+        unit: The length of 1 in the file, in metres: STL has no units.
         centre: Where the middle of the box around the solid goes, (x, y, z) in metres;
             as in the file if not given.
         parts: Into how many parts a cell is divided along each axis, see

@@ -39,7 +39,7 @@ def save_stl(
         path: The file, by custom `*.stl`.
         layers: For each layer its polygons, and its lower and upper end along z in
             metres.
-        unit: What stands as 1 in the file, in metres: STL names no unit.
+        unit: The length of 1 in the file, in metres: STL has no units.
 
     Raises:
         MissingPackageError: If shapely is missing or too old.

@@ -42,13 +42,13 @@ def write_touchstone(
     comments.
 
     Args:
-        path: The file; its suffix must tell the number of ports: `.s2p` for two.
+        path: The file; its suffix must give the number of ports: `.s2p` for two.
         sparameters: The S-parameters, of every port as output and as input.
         reference_impedance: Reference resistance in ohm that the file declares. For
             optical ports, whose amplitudes are normalised by power, it means nothing.
 
     Raises:
-        ArgumentError: If these are no S-parameters, inputs are missing, the suffix is
+        ArgumentError: If these are not S-parameters, inputs are missing, the suffix is
             another, the impedance is not positive, or a value is not finite.
         OSError: If the file cannot be written.
     """
@@ -122,7 +122,7 @@ def read_touchstone(path: str | os.PathLike) -> SParameters:
     `write_touchstone` makes them, else they are "1", "2", ...
 
     Args:
-        path: The file; its suffix tells the number of ports.
+        path: The file; its suffix gives the number of ports.
 
     Returns:
         The S-parameters in the order of the file, in the default precision. The
@@ -130,8 +130,8 @@ def read_touchstone(path: str | os.PathLike) -> SParameters:
         those that were written.
 
     Raises:
-        PhysaxFileError: If the file is no Touchstone file of version 1, is damaged, or
-            holds other than S-parameters.
+        PhysaxFileError: If the file is not a Touchstone file of version 1, is damaged,
+            or holds other than S-parameters.
         FileNotFoundError: If there is no such file.
     """
     suffix = _SUFFIX.fullmatch(Path(path).suffix)

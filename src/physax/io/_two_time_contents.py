@@ -182,7 +182,7 @@ def chosen_times(
         Their times.
 
     Raises:
-        PhysaxFileError: If neither the file nor `dt` tells.
+        PhysaxFileError: If neither the file nor `dt` gives them.
     """
     if dt is not None:
         return dt * np.arange(part.stop - part.start)

@@ -69,7 +69,7 @@ def open_npz(path: str | os.PathLike) -> Iterator[zipfile.ZipFile]:
         The archive.
 
     Raises:
-        PhysaxFileError: If it is no sound npz file, or the block meets damage.
+        PhysaxFileError: If it is not a valid npz file, or is damaged.
         FileNotFoundError: If there is no such file.
     """
     with Path(path).open("rb") as file:

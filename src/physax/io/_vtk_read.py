@@ -32,7 +32,7 @@ def read_vtk(path: str | os.PathLike, arrays: Collection[str] | None = None) -> 
     with the file before memory is taken, and numbers of points with the points.
 
     A legacy file has no mark at its end: cut off exactly between two of its arrays, it
-    is a sound file with fewer arrays. Name the `arrays` that must be there.
+    is a valid file with fewer arrays. Name the `arrays` that must be there.
 
     Args:
         path: The file.

@@ -1,4 +1,4 @@
-"""XML without declarations of types or entities, as far as VTK files need it."""
+"""XML without declarations of types or entities, as VTK files need it."""
 
 import os
 import re
@@ -154,7 +154,7 @@ def parse_tree(
         The root, and the place of the appended data in the file, `None` without any.
 
     Raises:
-        VTKFaultError: If it is no sound XML, or declares entities.
+        VTKFaultError: If it is not valid XML, or declares entities.
     """
     parser = expat.ParserCreate()
     builder = _Builder(parser, early)

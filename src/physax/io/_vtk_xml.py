@@ -36,7 +36,7 @@ _LARGEST_INDEX = 1 << 40
 def read_xml(
     file: BufferedReader, size: int, arrays: Collection[str] | None
 ) -> VTKData:
-    """Reads a file that is no parallel one.
+    """Reads a file that is not a parallel one.
 
     Args:
         file: The file.

@@ -118,7 +118,7 @@ def indices(values: np.ndarray) -> np.ndarray:
     """Returns numbers of points, or offsets, as signed integers.
 
     Raises:
-        VTKFaultError: If they are no integers, or too large.
+        VTKFaultError: If they are not integers, or too large.
     """
     if values.dtype.kind not in "iu" or (
         values.dtype == np.uint64 and values.size and values.max() >= 1 << 63

@@ -40,10 +40,10 @@ _PLAIN = {
 
 @dataclasses.dataclass(frozen=True)
 class YamlNode:
-    """One value of a YAML file, and where it stands.
+    """One value of a YAML file, and where it is.
 
     Attributes:
-        value: `None`, a truth value, a number, a text, a list of nodes, or a dictionary
+        value: `None`, a boolean, a number, a string, a list of nodes, or a dictionary
             of nodes by their keys.
         file: The file.
         line: Its line, counted from 1.
@@ -130,9 +130,9 @@ def read_yaml(path: str | os.PathLike) -> YamlNode:
         Its node, for `construct`; `plain` makes dictionaries and lists of it.
 
     Raises:
-        PhysaxFileError: If it is a folder, is larger than 1 MB, is no YAML, nests
+        PhysaxFileError: If it is a folder, is larger than 1 MB, is not YAML, nests
             deeper than 20 levels, or has tags, anchors, aliases, several documents, a
-            key twice, a key that is no text, or NaN; names the line.
+            key twice, a key that is not a string, or NaN; names the line.
         FileNotFoundError: If there is no such file.
     """
     if not Path(path).exists():

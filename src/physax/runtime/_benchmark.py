@@ -27,7 +27,7 @@ class Benchmark(eqx.Module):
         std: Their standard deviation.
         spread: `(max - min) / median`. Above about 0.2 the machine was not quiet.
         flops: Floating point operations of a run as XLA counts them; it counts the
-            body of a loop once. NaN where XLA does not tell.
+            body of a loop once. NaN where XLA does not report them.
         bytes: Bytes a run reads and writes, counted likewise.
         repeats: How many runs were timed.
     """

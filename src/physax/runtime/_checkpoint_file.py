@@ -58,7 +58,7 @@ class Checkpoint(eqx.Module):
 
 
 def encode_header(checkpoint: Checkpoint) -> tuple[bytes, list[np.ndarray]]:
-    """Makes everything that stands before the arrays.
+    """Makes everything before the arrays.
 
     Args:
         checkpoint: What will be written.

@@ -1,4 +1,4 @@
-"""A folder of checkpoints, of which one is whole at any instant."""
+"""A folder of checkpoints that holds a whole one at any instant."""
 
 import errno
 import itertools
@@ -43,7 +43,7 @@ _MOST_SHOWN = 5
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint could not be written or read, and the run goes on without it."""
+    """A checkpoint could not be written or read; the run continues without it."""
 
 
 class FingerprintError(CheckpointError):
@@ -204,7 +204,7 @@ def latest_step(folder: str | os.PathLike) -> int | None:
 
 
 def checkpoint_steps(folder: str | os.PathLike) -> tuple[int, ...]:
-    """Lists the steps of which a folder holds checkpoints, in order."""
+    """Lists the steps of the checkpoints in a folder, in order."""
     return tuple(sorted(_steps(Path(folder))))
 
 

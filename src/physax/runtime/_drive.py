@@ -1,4 +1,4 @@
-"""The host loop: calls a compiled advance again and again, and minds it in between."""
+"""The host loop: calls a compiled advance, and checks the state in between."""
 
 import time
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class ChunkInfo(NamedTuple):
         stop: The step it has reached.
         seconds: The time it took, compilation included.
         steps_per_second: The rate so far, compilation left out; NaN after one chunk.
-        status: Why the run ends here; None if it goes on.
+        status: Why the run ends here; None if it continues.
     """
 
     start: int
@@ -169,12 +169,12 @@ def drive(
             second's worth.
         checkpoint: Where to keep checkpoints, and to resume from; None for neither.
         progress: Whether and how to show progress.
-        watch: Takes the state to True (or `Status.SUCCESSFUL`) while it is sound. Asked
+        watch: Takes the state to True (or `Status.SUCCESSFUL`) while it is valid. Asked
             before a checkpoint is written, at multiples of `check_every` (or after each
             chunk, if that is None), and at the end. None trusts the state.
         converged: Takes the state to True when the run may end, or to the `Status` to
             end with. Asked at multiples of `check_every`.
-        check_every: Steps between two such questions.
+        check_every: Steps between two such checks.
         on_chunk: Called with step, state and `ChunkInfo` after each chunk. It must not
             keep the state, whose memory the next chunk takes.
         throw: Whether to raise unless the run ended as asked.

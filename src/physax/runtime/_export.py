@@ -41,7 +41,7 @@ class Exported(eqx.Module):
 
     Attributes:
         platforms: Where it runs.
-        arguments: Their types, as text; letters stand for sizes that are left open.
+        arguments: Their types, as text; letters are sizes that are left open.
         results: Their types, as text.
         vjp_order: How many times it may be differentiated.
         devices: On how many devices it runs.
@@ -125,7 +125,7 @@ def export(
             )
     vjp_order = whole(vjp_order, "vjp_order", 0)
     _require_flatbuffers()
-    # A module is no key of `jit`, a function that calls it is.
+    # A module cannot be a key of `jit`, a function that calls it is.
     jitted = jax.jit(lambda *args, **named: function(*args, **named))
     if isinstance(function, jax.stages.Wrapped):
         jitted = function

@@ -49,7 +49,7 @@ class Fingerprint(eqx.Module):
             other: Another fingerprint.
 
         Returns:
-            Both texts of each differing field, by its place; `"absent"` stands for a
+            Both texts of each differing field, by its place; `"absent"` for a
             field that only one of them has.
         """
         names = sorted(self.fields.keys() | other.fields.keys())
@@ -79,7 +79,7 @@ def fingerprint(
         The fingerprint.
 
     Raises:
-        ArgumentError: If there is an object whose identity cannot be told in another
+        ArgumentError: If there is an object whose identity cannot be decided in another
             process.
     """
     skip = (*_PLACEMENT, *ignore)

@@ -51,7 +51,7 @@ def memory(fn: Callable, *args: Any, **static: Any) -> MemoryUse:
         The bytes.
 
     Raises:
-        NotImplementedError: If the platform's compiler does not tell.
+        NotImplementedError: If the platform's compiler does not report it.
     """
     stats = executable(compile_ahead(fn, *args, **static)).memory_analysis()
     if stats is None:
@@ -72,7 +72,7 @@ class AvailableMemory(eqx.Module):
     Attributes:
         host: Memory of the computer, within the limit of a container; None if unknown.
         devices: Memory of each device of this process, None where the platform does
-            not tell. The devices of the CPU platform use the host's memory.
+            not report it. Devices of the CPU platform use the host's memory.
     """
 
     host: int | None
@@ -87,7 +87,7 @@ def available_memory() -> AvailableMemory:
     (`SLURM_MEM_PER_NODE`, or `SLURM_MEM_PER_CPU` times `SLURM_CPUS_ON_NODE`).
 
     Raises:
-        ArgumentError: If `PHYSAX_MEMORY_LIMIT` is no size.
+        ArgumentError: If `PHYSAX_MEMORY_LIMIT` is not a size.
     """
 
     def free(device):
@@ -193,7 +193,7 @@ def memory_limit(environment: Mapping[str, str]) -> int | None:
         The bytes; `None` if there is no limit.
 
     Raises:
-        ArgumentError: If `PHYSAX_MEMORY_LIMIT` is no size.
+        ArgumentError: If `PHYSAX_MEMORY_LIMIT` is not a size.
     """
     given = environment.get("PHYSAX_MEMORY_LIMIT", "").strip()
     if given:

@@ -23,7 +23,7 @@ class DeviceInfo(eqx.Module):
         index: Its number among the devices of its platform.
         process: The process it belongs to.
         memory: Its memory that JAX may use, in bytes; None where the platform does not
-            tell (the CPU).
+            report it (the CPU).
     """
 
     platform: str = eqx.field(static=True)

@@ -34,7 +34,7 @@ def shardings(
     """Finds where each array of a tree shall lie.
 
     Args:
-        tree: Any pytree; `jax.ShapeDtypeStruct`s may stand for arrays.
+        tree: Any pytree; `jax.ShapeDtypeStruct`s may take the place of arrays.
         mesh: The devices.
         rules: Which axes of the mesh divide which axes of an array, by regular
             expression. It is searched in the array's path, such as
@@ -46,9 +46,9 @@ def shardings(
         leaves. It serves as `in_shardings` and `out_shardings` of `jax.jit` too.
 
     Raises:
-        ArgumentError: If a rule is no regular expression, fits no array, names an axis
-            that `mesh` does not have or names one twice, has more entries than an
-            array has axes, or divides a size that is no multiple of the devices.
+        ArgumentError: If a rule is not a regular expression, fits no array, names an
+            axis that `mesh` does not have or names one twice, has more entries than an
+            array has axes, or divides a size that is not a multiple of the devices.
     """
     patterns = {rule: _compiled(rule) for rule in rules}
     for rule, spec in rules.items():
@@ -107,7 +107,7 @@ def propose(tree: PyTree, mesh: Mesh) -> dict[str, PartitionSpec]:
     What is fastest depends on the computation: look at the rules, and change them.
 
     Args:
-        tree: Any pytree; `jax.ShapeDtypeStruct`s may stand for arrays.
+        tree: Any pytree; `jax.ShapeDtypeStruct`s may take the place of arrays.
         mesh: The devices.
 
     Returns:

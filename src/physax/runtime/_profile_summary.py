@@ -47,7 +47,7 @@ class ProfileSummary(eqx.Module):
         seconds: Time in compiled operations, on all devices and threads together.
         operations: The operations, the longest first.
         scopes: The names given by `jax.named_scope`, the longest first. The time in a
-            scope counts for those around it too; `"(no scope)"` stands for the rest.
+            scope counts for those around it too; `"(no scope)"` has the rest.
     """
 
     seconds: float

@@ -242,9 +242,9 @@ def measure_link(
 
     Args:
         mesh: The devices, two at least along its first axis.
-        small: Bytes of a message that tells the latency.
-        large: Bytes of one that tells the rate.
-        repeats: How many runs of each, of which the fastest counts.
+        small: Bytes of a message that gives the latency.
+        large: Bytes of one that gives the rate.
+        repeats: How many runs of each; the fastest counts.
 
     Returns:
         The link, as a straight line through both times.

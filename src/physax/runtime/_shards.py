@@ -36,7 +36,7 @@ class Place(NamedTuple):
 
 
 def is_spread(array: jax.Array) -> bool:
-    """Tells whether no process has the whole of an array."""
+    """Whether no process has the whole of an array."""
     return not (array.is_fully_addressable or array.is_fully_replicated)
 
 
