@@ -11,7 +11,17 @@ pytestmark = pytest.mark.f32
 PACKAGE = Path(__file__).parents[1] / "src" / "physax"
 
 LAYERS = [
-    {"units", "_checks", "_gather", "_loop", "_products", "_recorded", "_status"},
+    {
+        "units",
+        "_byte_text",
+        "_checks",
+        "_gather",
+        "_loop",
+        "_products",
+        "_recorded",
+        "_status",
+        "_written_for_jax",
+    },
     {"grid", "runtime"},
     {"fit", "design", "graph"},
     {"em", "particles", "xpcs"},
@@ -27,6 +37,7 @@ SIDEWAYS = {
     ("_loop", "_status"),
     ("_recorded", "_loop"),
     ("_status", "_checks"),
+    ("_written_for_jax", "_checks"),
 }
 
 # The package itself offers the errors; its subpackages load when first used. The

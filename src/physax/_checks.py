@@ -41,12 +41,12 @@ def warn(message: str, category: type[Warning] = PhysaxWarning) -> None:
 
 
 def traced(x: PyTree) -> bool:
-    """Whether any value in a tree is not known while a function is traced."""
+    """Whether any value in a tree is traced."""
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(x))
 
 
 def refuse_traced(x: PyTree, name: str, remedy: str) -> None:
-    """Refuses what is not known while a function is traced.
+    """Raises if a value is traced.
 
     Args:
         x: The value.
@@ -64,7 +64,7 @@ def refuse_traced(x: PyTree, name: str, remedy: str) -> None:
 
 
 def same(one: PyTree, other: PyTree) -> bool:
-    """Whether two trees are equal, as far as their arrays are known."""
+    """Whether two trees are equal, where their arrays are known."""
     ours, theirs = jax.tree.flatten(one), jax.tree.flatten(other)
     return ours[1] == theirs[1] and all(
         traced(pair) or np.array_equal(np.asarray(pair[0]), np.asarray(pair[1]))
@@ -73,10 +73,10 @@ def same(one: PyTree, other: PyTree) -> bool:
 
 
 def at_once(x: PyTree[ArrayLike]) -> AbstractContextManager:
-    """Returns a context in which arithmetic on a known `x` is done now, even in `jit`.
+    """Returns a context in which arithmetic on a concrete `x` runs at once.
 
-    What is built from constants inside a traced function then stays known, and can be
-    checked and placed on the host.
+    Inside `jit`, what is built from constants then stays concrete, and can be checked
+    and placed on the host.
     """
     if traced(x):
         return nullcontext()
@@ -84,7 +84,7 @@ def at_once(x: PyTree[ArrayLike]) -> AbstractContextManager:
 
 
 def refuse_text(x: Any, name: str) -> None:
-    """Refuses text, which NumPy would read as a number, and `None`."""
+    """Raises if `x` holds `None`, or text, which NumPy would read as a number."""
     several = isinstance(x, (list, tuple))
     leaves = jax.tree.leaves(x, is_leaf=lambda one: one is None) if several else [x]
     if any(map(_is_text, leaves)):
@@ -93,12 +93,12 @@ def refuse_text(x: Any, name: str) -> None:
 
 
 def masked(x: Any) -> bool:
-    """Whether an entry of an array, or of one in a sequence, is masked."""
+    """Whether an entry of an array or of a sequence of arrays is masked."""
     return any(map(np.ma.is_masked, jax.tree.leaves(x)))
 
 
 def refuse_masked(x: Any, name: str, remedy: str = "Leave masked ones out.") -> None:
-    """Refuses arrays of which entries are masked.
+    """Refuses arrays with masked entries.
 
     JAX has no masks, and would show the numbers below: 1e20, say, where netCDF4 read
     land.
@@ -136,7 +136,7 @@ def as_array(x: ArrayLike | Sequence, name: str = "value") -> Num[Array, "..."]:
     A Python number gets the default precision without JAX's weak type, under which
     1.0 and `jnp.float32(1.0)` would compile twice. An integer such as `2 * 10**14` Hz
     would not fit into JAX's default of 32 bits. Lists and tuples of numbers count as
-    arrays. Text and truth values are refused, under the `name` that the caller gives
+    arrays. Text and booleans are refused, under the `name` that the caller gives
     the argument.
     """
     try:
@@ -155,7 +155,7 @@ def as_array(x: ArrayLike | Sequence, name: str = "value") -> Num[Array, "..."]:
             f"{type(x).__name__}: {str(error).rstrip('.')}."
         ) from error
     if found.dtype == bool:
-        raise ArgumentError(f"`{name}` must be numbers, but holds truth values.")
+        raise ArgumentError(f"`{name}` must be numbers, but holds booleans.")
     return found
 
 
@@ -271,7 +271,7 @@ def whole(x: Any, name: str, least: int = 1) -> int:
 
 
 def true_or_false(x: Any, name: str) -> bool:
-    """Returns a truth value, refusing what only counts as one, such as "no"."""
+    """Returns a boolean, refusing others that Python takes as one, such as "no"."""
     if not isinstance(x, bool | np.bool_):
         raise ArgumentError(f"`{name}` must be True or False, but is {x!r}.")
     return bool(x)
@@ -303,7 +303,7 @@ def kind_of(x: Any) -> str:
 
 
 def forgotten(x: Any) -> str:
-    """Asks about a class where an object is wanted.
+    """Asks whether a class was meant to be called.
 
     Args:
         x: What was given.
@@ -316,7 +316,7 @@ def _article(word: str) -> str:
 
 
 def check_picker(fixed: Any) -> None:
-    """Refuses lists of names and the like where a function picks parameters."""
+    """Raises if `fixed` is not a function that picks parameters."""
     if fixed is not None and not callable(fixed):
         raise ArgumentError(
             "`fixed` must be a function that picks parameters, such as `lambda p: "

@@ -1,4 +1,4 @@
-"""The time loop of all solvers; `_recorded` goes through one that it wrote down."""
+"""The time loop of all solvers; `_recorded` has one that is recorded."""
 
 from collections.abc import Callable
 from functools import partial
@@ -82,8 +82,8 @@ def iterate(
     length, but it has no reverse mode and takes neither `done` nor `save`. With integer
     bounds it is a scan, differentiable both ways.
 
-    What is dear stands in `between`, not behind a condition in `step`: a condition that
-    reads large arrays makes XLA copy them in every step.
+    Expensive work belongs in `between`, not behind a condition in `step`: a condition
+    that reads large arrays makes XLA copy them in every step.
 
     Args:
         step: Maps a state and the integer step number to the next state.

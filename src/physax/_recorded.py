@@ -1,4 +1,4 @@
-"""A run that records its steps in the time loop, and the way back over them."""
+"""A run that records its steps in the time loop, and the backward pass over them."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -98,7 +98,7 @@ def record(
         numbers = jnp.arange(whole, dtype=jnp.int32)
         (end, finished), (chunks, ran) = lax.scan(chunk, (end, finished), numbers)
     if rest:
-        # The steps left are no whole chunk: a stop rule has its last say before them.
+        # The steps left are not a whole chunk: the stop rule is last asked before them.
         end, last = attempt(end, whole * every, rest, finished)
         ran = jnp.append(ran, ~finished)
     state, records = end

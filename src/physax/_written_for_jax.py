@@ -36,7 +36,7 @@ def written_for_jax(name: str) -> Iterator[None]:
         jax.errors.TracerIntegerConversionError,
     ) as error:
         raise ArgumentError(
-            f"`{name}` must need no value as a Python number or as the size of an "
+            f"`{name}` must not need a value as a Python number or as the size of an "
             "array, but does: replace `math.`, `float`, `int` and `.item()` in it by "
             "`jax.numpy`, and masks by `jnp.where`."
         ) from error

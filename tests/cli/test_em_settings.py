@@ -25,7 +25,7 @@ from .scenes import FLAT, LAMP, TEXT, settings
     [
         ("lump: {type: Dipole, component: Ez, position: [0]}", "one of ['lump']"),
         ("lamp: {type: PlaneWave, direction: +x, component: Ez, centre: [0], "
-         "size_um: [0.4]}", "of which there is none"),
+         "size_um: [0.4]}", "which has none"),
     ],
 )  # fmt: skip
 def test_an_emission_of_no_dipole_is_refused(tmp_path, source, message):

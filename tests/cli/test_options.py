@@ -36,3 +36,15 @@ def test_a_number_out_of_range_is_named_by_its_option(line, message, capsys):
         main(line.split())
     assert stop.value.code == ExitCode.USAGE
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["em", "track", "xpcs"])
+def test_a_check_writes_no_file(command, tmp_path, capsys):
+    template, new = str(tmp_path / "template.yaml"), tmp_path / "new.yaml"
+    mode = ["--mode", "laminar_flow"] if command == "xpcs" else []
+    line = [command, "config", "--output", template, *mode]
+    assert main(line) == ExitCode.DONE
+    line = [command, "config", "--check", template, "--output", str(new)]
+    assert main(line) == ExitCode.REFUSED
+    assert "`--output` must be left out with `--check`" in capsys.readouterr().err
+    assert not new.exists()

@@ -57,8 +57,7 @@ def test_poles_and_any_longitude_are_places(run):
 def test_seeds_beyond_the_data_are_refused_in_words_of_the_command(run, capsys):
     assert run([[0, 0], [350, 5], [100, 10]], REGION) == ExitCode.REFUSED
     said = capsys.readouterr().err
-    assert (
-        "the data, lon -40 to 40 degrees, lat -30 to 30 degrees, but number 2" in said
-    )
+    assert "lon -40 to 40 degrees, lat -30 to 30 degrees, but 1 of 3 do not" in said
+    assert "do not, first number 2 at [100.0, 10.0]" in said
     assert "Clamp" not in said
     assert run([[0, 0], [350, 5]], REGION) == ExitCode.DONE

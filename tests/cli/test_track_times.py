@@ -101,14 +101,14 @@ def test_data_that_give_no_speed_are_refused(flow):
 @pytest.mark.parametrize(
     ("duration", "every", "message"),
     [
-        (24, 7, "divide `duration`, 24 hours, but is 7 hours. What fits next is 8 "
+        (24, 7, "divide `duration`, 24 hours, but is 7 hours. Take 8 "
                 "hours or 6 hours, or a `duration` of 21 hours or 28 hours."),
-        (24, 48, "divide `duration`, 24 hours, but is 48 hours. What fits next is 24 "
+        (24, 48, "divide `duration`, 24 hours, but is 48 hours. Take 24 "
                  "hours, or a `duration` of 48 hours."),
         (24 * 60, 36, None),
-        (24, 16.0, "divide `duration`, 24 hours, but is 16 hours. What fits next is 24 "
+        (24, 16.0, "divide `duration`, 24 hours, but is 16 hours. Take 24 "
                    "hours or 12 hours"),
-        (1, 0.3, "divide `duration`, 60 minutes, but is 18 minutes. What fits next is "
+        (1, 0.3, "divide `duration`, 60 minutes, but is 18 minutes. Take "
                  "20 minutes or 15 minutes"),
         (0.5 / 3600, 0.3 / 3600, "divide `duration`, 0.5 seconds, but is 0.3 seconds."),
         # As printed for 60 days and 7 hours.

@@ -217,7 +217,7 @@ def test_a_damaged_table_is_named(folder, tmp_path, capsys):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "results.jsonl").write_text("{}\n")
     assert static_fit(tmp_path, tmp_path / "out") == ExitCode.REFUSED
-    assert "Line 1 is no row of results" in capsys.readouterr().err
+    assert "Line 1 is not a row of results" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -237,6 +237,24 @@ def test_how_a_fit_ends_is_the_exit_code(status, code, folder, tmp_path, monkeyp
 
     monkeypatch.setattr(_xpcs_job, "least_squares", ended)
     assert static_fit(folder / "run1.hdf", tmp_path / "out") == code
+
+
+def test_a_failed_first_start_does_not_hide_a_good_one(folder, tmp_path, monkeypatch):
+    two_time_fit, costs = _xpcs_job.two_time_fit, []
+
+    def first_failed(problem, result):
+        fit = two_time_fit(problem, result)
+        costs.append(float(fit.result.chi2))
+        if len(costs) == 1:
+            fit = eqx.tree_at(lambda f: f.result.chi2, fit, jnp.asarray(jnp.nan))
+        return fit
+
+    monkeypatch.setattr(_xpcs_job, "two_time_fit", first_failed)
+    out = tmp_path / "out"
+    static_fit(folder / "run1.hdf", out, "--starts", "2")
+    found = load(out / "analysis_results_nlsq.json")
+    assert len(costs) == 2
+    assert found["chi2"] == pytest.approx(costs[1])
 
 
 def test_a_fit_block_by_block_keeps_checkpoints(folder, tmp_path, monkeypatch):

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from physax.cli import ExitCode, main
+from physax.cli import ExitCode, _xpcs, main
 from physax.cli._xpcs_config import template
 from physax.cli._xpcs_settings import numbers, read_settings
 from physax.xpcs import MODES, Fourier
@@ -22,6 +22,10 @@ def test_a_template_is_accepted_word_for_word(mode, tmp_path, capsys):
     code, text = check(path, capsys)
     assert code == ExitCode.DONE
     assert f"valid settings of the mode {mode}" in text
+
+
+def test_the_command_line_offers_the_modes_of_the_library():
+    assert _xpcs.MODES == MODES
 
 
 def test_a_template_goes_to_the_screen_without_a_file(capsys):

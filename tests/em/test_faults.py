@@ -302,7 +302,7 @@ def test_decay_must_look_at_whole_steps(bad):
     ("function", "message"),
     [
         (lambda t: jnp.exp(2e15j * t), "`function.times.` must be real, but has dtype"),
-        (lambda t: t > 0, "`function.times.` must be numbers, but holds truth values"),
+        (lambda t: t > 0, "`function.times.` must be numbers, but holds booleans"),
         (lambda t: jnp.ones(3), r"`function` of a pulse must map .* shape \(3,\)"),
     ],
 )

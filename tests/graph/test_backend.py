@@ -38,6 +38,22 @@ def test_a_dtype_is_that_of_what_is_made(dtype):
     assert Backend(dtype=jnp.float32).dtype == "float32"
 
 
+@pytest.mark.f32
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [
+        ("int64", "int32"),
+        ("uint64", "uint32"),
+        ("float64", "float32"),
+        ("complex128", "complex64"),
+    ],
+)
+def test_a_dtype_of_64_bits_is_refused_while_they_are_off(wide, narrow):
+    text = f"`dtype` must be at most {narrow} while .* are off, but is {wide}"
+    with pytest.raises(PrecisionError, match=text):
+        BACKEND.zeros(2, dtype=wide)
+
+
 def test_arrays_are_what_they_say():
     assert jnp.array_equal(BACKEND.zeros(3, 4), np.zeros((3, 4)))
     assert jnp.array_equal(BACKEND.ones(3, 4), np.ones((3, 4)))
@@ -151,9 +167,7 @@ def test_the_precision_of_products_holds_inside_jit():
     assert Backend(precision="tensorfloat32").precision == "tensorfloat32"
 
 
-def test_what_is_there():
-    (first, *_) = BACKEND.available_devices
-    assert first.platform == "cpu"
+def test_arrays_and_programs_go_to_the_device():
     assert Backend(device="cpu:0").ones(2).devices() == {jax.devices("cpu")[0]}
     program = compile(Linear(2), {"input": (3, 4)}, backend=Backend(device="cpu"))
     assert program(input=X)["linear"].devices() == {jax.devices("cpu")[0]}
@@ -167,7 +181,11 @@ def test_what_is_there():
         (lambda: Backend("float8"), PrecisionError, "`dtype` must be one of float16"),
         (lambda: Backend(int), PrecisionError, "but is int"),
         (lambda: Backend(precision="best"), GraphError, "`precision` must be one of"),
-        (lambda: Backend(device="warp"), GraphError, "there are: cpu:0"),
+        (
+            lambda: Backend(device="warp"),
+            GraphError,
+            "a number after a colon, of cpu:0",
+        ),
         (lambda: Backend(device="cpu:7"), GraphError, "number from 0 to 0 .*'cpu:7'"),
         (lambda: Backend(device="cpu:x"), GraphError, "number from 0 to 0 .*'cpu:x'"),
         (

@@ -269,7 +269,7 @@ def test_the_table_is_printed(capsys):
         ({"shard_params": True}, "`shard_params` needs a mesh"),
         (
             {"constants": {"x": X}, "shapes": {"x": (12, 5)}},
-            "stands in shapes and const",
+            "is in shapes and constants",
         ),
     ],
 )

@@ -168,7 +168,7 @@ def test_dropout_needs_a_key_and_infers_without():
         (lambda: op("_jit"), "'_jit' is not"),
         (lambda: op(max), "`inputs` must name the terminals of `max`"),
         (lambda: op(lambda x: x, outputs=()), "must have a result"),
-        (lambda: op(lambda x: x, outputs=("x",)), "x stands twice"),
+        (lambda: op(lambda x: x, outputs=("x",)), "of different names, but repeats x"),
         (lambda: register_op("two words"), "must be a Python identifier"),
         (lambda: register_op("leaky_step")(lambda x: x), "'leaky_step' already is"),
     ],

@@ -100,7 +100,7 @@ def test_arrays_and_cotangents_must_fit():
         program.evaluate(wrong, x)
     with pytest.raises(GraphError, match="must be real as its values are"):
         program.evaluate(program.params, x, {"linear": 1j * np.ones((3, 2))})
-    with pytest.raises(GraphError, match="must be a tree as the output"):
+    with pytest.raises(GraphError, match="must have the structure of the output"):
         program.evaluate(program.params, x, {"linear": [1.0]})
 
 

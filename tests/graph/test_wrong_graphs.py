@@ -119,7 +119,7 @@ WRONG = {
     ),
     "one name for two blocks": (
         lambda: chain() | Linear(3).connect(input="h", name="linear"),
-        ["`linear` is a linear already"],
+        ["`linear` already names a different block (linear)"],
     ),
     "shared weights of another size": (
         lambda: (
@@ -196,7 +196,7 @@ WRONG = {
     ),
     "a name with a dot": (
         lambda: chain() | Linear(3).connect(name="a.b"),
-        ["no '.'", "'a.b'"],
+        ["must not contain '.'", "'a.b'"],
     ),
 }
 

@@ -215,7 +215,10 @@ FAULTS = {
     "scalar for mapping": (GOOD + "weights: 3", "`weights` must be a mapping, but is"),
     "entry": (GOOD + "angles: [1, x]", r"`angles\[1\]` must be a number, but is the"),
     "flag": (GOOD + "flags: [1]", r"`flags\[0\]` must be true or false, but is 1"),
-    "ragged": (GOOD + "angles: [[1], [2, 3]]", "`angles` must have rows of one length"),
+    "ragged": (
+        GOOD + "angles: [[1], [2, 3]]",
+        "`angles` must have rows of equal length",
+    ),
     "length": (GOOD + "ranges: [[1]]", r"`ranges\[0\]` must have 2 entries, but has 1"),
     "value": (GOOD + "weights: {a: x}", "`weights.a` must be a number"),
     "union": (GOOD + "ball: 3", "`ball` must be a mapping or null, but is 3"),

@@ -43,9 +43,9 @@ def test_round_trip_is_exact(tmp_path):
         ("-2e-01", "two", "Line 2: could not convert"),
         ("-2e-01", "1,2", "Line 2 must have 5 columns, but has 6"),
         ("1.5e-06,west", "-1,west", "Line 2 has the wavelength -1.0 m"),
-        ('"north, east"', "west", "Line 3 gives an entry again"),
+        ('"north, east"', "west", "Line 3 repeats an entry"),
         ('"north, east",west', '"north, east",east', "every output and input"),
-        ('"north, east"', '"north, east', "no table"),
+        ('"north, east"', '"north, east', "It is not a valid table"),
     ],
 )
 def test_a_damaged_table_is_refused(tmp_path, old, new, message):

@@ -178,7 +178,7 @@ def test_cells_that_refer_to_themselves_or_to_nothing_are_refused(tmp_path):
     hole = gdstk.Library()
     hole.new_cell("A").add(gdstk.Reference("B"), square.copy())
     hole.write_gds(tmp_path / "hole.gds")
-    with pytest.raises(GDSError, match=r"hole.gds is not a sound GDSII file"):
+    with pytest.raises(GDSError, match=r"hole.gds is not a valid GDSII file"):
         read_gds(tmp_path / "hole.gds", {(1, 0): SILICON})
 
 

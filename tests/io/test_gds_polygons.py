@@ -44,7 +44,7 @@ def test_polygons_that_cross_themselves_are_refused(tmp_path, points):
 def test_polygons_without_area_are_refused(tmp_path, points):
     path = layout(tmp_path, gdstk.Polygon(points, layer=1))
     with pytest.raises(
-        GDSError, match=r"has no area: the one from \(0, 0\) to \((2|1)e-06, .* m. Mend"
+        GDSError, match=r"has no area: the one from \(0, 0\) to \((2|1)e-06, .* m. Fix"
     ):
         read_gds(path, {(1, 0): SILICON})
 

@@ -19,7 +19,7 @@ NO_DATES = [
 
 @pytest.mark.parametrize(("units", "calendar"), NO_DATES)
 def test_times_that_are_no_dates_are_explained(units, calendar):
-    message = "Times must be in seconds, .*Write them anew"
+    message = "Times must be in seconds, .*Rewrite them"
     with pytest.raises(ArgumentError, match=message) as caught:
         read_stamps(np.arange(2.0), {"units": units, "calendar": calendar})
     assert f"{units!r} of {calendar!r}" in str(caught.value)

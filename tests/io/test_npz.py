@@ -195,7 +195,7 @@ def test_a_damaged_file_is_refused_or_harmless(path):
 def test_a_cut_off_file_is_refused(path, cut):
     save_npz(path, results())
     path.write_bytes(path.read_bytes()[:cut])
-    with pytest.raises(PhysaxFileError, match="no sound npz file"):
+    with pytest.raises(PhysaxFileError, match="not a valid npz file"):
         load_npz(path)
 
 
@@ -220,7 +220,7 @@ FORGERIES = {
     ),
     "twice": (
         lambda h: h["content"]["module"][1].append(h["content"]["module"][1][0]),
-        "'frequencies' stands twice",
+        "'frequencies' occurs twice",
     ),
     "array": (
         lambda h: h["content"]["module"][1][0].__setitem__(1, {"array": [9, "int8"]}),
@@ -237,7 +237,10 @@ FORGERIES = {
     "dtype": (lambda h: h["arrays"][0].update(dtype="object"), "'object', which is"),
     "digest": (lambda h: h["arrays"][0].update(sha256="0"), "digest of 'array_0.npy'"),
     "missing": (lambda h: h["arrays"].pop(), "missing or left over"),
-    "plain": (lambda h: h.update(content={"value": [1]}), "no string, integer or"),
+    "plain": (
+        lambda h: h.update(content={"value": [1]}),
+        "is not a string, an integer or",
+    ),
     "number": (lambda h: h.update(content={"float": "one"}), "'one' cannot be read"),
     "deep": (
         lambda h: h.update(content=json.loads('{"list":[' * 400 + "]}" * 400)),
@@ -272,7 +275,7 @@ def test_a_compressed_member_is_refused_unread(path):
         archive.comment = comment
         archive.writestr("header.npy", header)
         archive.writestr("array_0.npy", bytes(100_000_000))
-    with pytest.raises(PhysaxFileError, match="has a wrong size"):
+    with pytest.raises(PhysaxFileError, match="has the wrong size"):
         load_npz(path)
 
 
@@ -296,7 +299,10 @@ class Pair(NamedTuple):
     ("value", "message"),
     [
         ({"a": object()}, r"`results\['a'\]` must be one of .* but is a object"),
-        ({"a": Pair(1, 2)}, "but is a Pair. Of a class of your own save the contents"),
+        (
+            {"a": Pair(1, 2)},
+            "but is a Pair. From a class of your own, save the contents",
+        ),
         ({"a": {1: 2}}, r"Keys of `results\['a'\]` must be strings, but one is 1"),
         ({"a": np.array(["x"])}, r"dtype of `results\['a'\]` must be one of"),
         ({"a": [len]}, r"`results\['a'\]\[0\]` must be one of"),

@@ -131,7 +131,7 @@ def test_units_place_and_orientation(tmp_path):
 def test_a_surface_with_a_hole_is_refused(tmp_path):
     path = write(tmp_path / "open.stl", box()[1:])
     with pytest.raises(
-        PhysaxFileError, match=r"open.stl: the surface is not sound.* 3 edges are"
+        PhysaxFileError, match=r"open.stl: the surface is not valid.* 3 edges are"
     ):
         read_stl(path)
 

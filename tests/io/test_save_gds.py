@@ -166,7 +166,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, largest_file):
     # Beyond this size writing fails, of which the package tells nothing.
     with (
         largest_file(100),
-        pytest.raises(PhysaxFileError, match="could not be written whole"),
+        pytest.raises(PhysaxFileError, match="could not be written completely"),
     ):
         save_gds(path, GOOD)
     assert path.read_bytes() == b"old"

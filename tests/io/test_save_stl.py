@@ -121,7 +121,7 @@ FAR = Contours([SolidPart(SQUARE * 1e-4 + 1e-2)])
         ([(DESIGNS["square"], 1e-6, 1e-6)], {}, "must be above its lower end"),
         ([(DESIGNS["square"], 0, np.inf)], {}, "both finite"),
         ([(DESIGNS["square"], 0, 1e-6)], {"unit": 0}, "`unit` must be positive"),
-        ([(FAR, 0, 1e-6)], {}, "must stay sound when rounded to float32"),
+        ([(FAR, 0, 1e-6)], {}, "must stay valid when rounded to float32"),
     ],
 )
 def test_what_cannot_be_written_is_refused_and_the_old_file_stays(

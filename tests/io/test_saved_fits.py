@@ -160,7 +160,9 @@ def test_a_fit_of_maps_is_kept(again):
 
 def test_what_curve_fit_returns_is_not_saved_as_a_pair(tmp_path):
     found = fit.curve_fit(decay, X, np.exp(-X))
-    with pytest.raises(ArgumentError, match="a pair would be saved. Save its"):
+    with pytest.raises(
+        ArgumentError, match="which would be saved as a plain pair. Save its"
+    ):
         save_npz(tmp_path / "fit.npz", {"fit": found})
     assert not list(tmp_path.iterdir())
 

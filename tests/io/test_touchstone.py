@@ -126,8 +126,8 @@ def test_decibels_are_read(tmp_path):
     ("text", "message"),
     [
         ("", "has no option line"),
-        ("1 0 0\n", "Line 1 is none of version 1"),
-        ("[Version] 2.0\n# GHz S RI R 50\n", "Line 1 is none of version 1"),
+        ("1 0 0\n", "Line 1 does not belong to version 1"),
+        ("[Version] 2.0\n# GHz S RI R 50\n", "Line 1 does not belong to version 1"),
         ("# GHz Y RI R 50\n1 0 0\n", "has the option 'Y'"),
         ("# GHz S RI R x\n1 0 0\n", "Line 1: could not convert"),
         ("# GHz S RI R 50\n", "must have 3 numbers for each frequency, but has 0"),
@@ -148,7 +148,7 @@ def test_a_damaged_file_is_refused(tmp_path, text, message):
 
 def test_binary_and_misnamed_files_are_refused(tmp_path):
     (tmp_path / "s.s1p").write_bytes(b"\xff\xfe")
-    with pytest.raises(PhysaxFileError, match="It is no text"):
+    with pytest.raises(PhysaxFileError, match="It is not a text file"):
         read_touchstone(tmp_path / "s.s1p")
     with pytest.raises(PhysaxFileError, match=r"must end in \.s1p"):
         read_touchstone(tmp_path / "s.txt")
@@ -169,7 +169,7 @@ def test_what_a_file_cannot_hold_is_refused(tmp_path):
     with pytest.raises(ArgumentError, match="no wavelength twice"):
         write_touchstone(path, twice)
     broken = SParameters(s.values, s.wavelengths, *[("a\nb", "c")] * 2, {})
-    with pytest.raises(ArgumentError, match="without line breaks"):
+    with pytest.raises(ArgumentError, match="Names of ports must have no line breaks"):
         write_touchstone(path, broken)
     with pytest.raises(ArgumentError, match="`reference_impedance` must be positive"):
         write_touchstone(path, s, reference_impedance=0)

@@ -301,8 +301,8 @@ def test_frames_that_are_dark_are_left_out(tmp_path, name, layout):
         ({"q": np.array([0.0054, 0.006])}, r"`q` must be one number, .* once for each"),
         ({"q": np.inf}, "`q` must be positive and finite, but is inf"),
         ({"dt": 0.0}, "`dt` must be positive"),
-        ({"mask": np.full((12, 12), np.nan)}, "`mask` must hold truth values"),
-        ({"mask": [[True], [True, False]]}, "`mask` must hold truth values"),
+        ({"mask": np.full((12, 12), np.nan)}, "`mask` must hold booleans"),
+        ({"mask": [[True], [True, False]]}, "`mask` must hold booleans"),
         ({"mask": 2 * np.ones((12, 12))}, "`mask` must hold .* `mask == 1`"),
     ],
 )

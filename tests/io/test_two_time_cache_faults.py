@@ -91,7 +91,7 @@ def test_a_truncated_cache_is_refused(tmp_path, cut):
     path = tmp_path / "a.npz"
     write_two_time(path, DATA)
     path.write_bytes(path.read_bytes()[:cut])
-    with pytest.raises(PhysaxFileError, match="no sound npz file, or it is truncated"):
+    with pytest.raises(PhysaxFileError, match="not a valid npz file, or is truncated"):
         read_two_time(path)
 
 
@@ -112,7 +112,7 @@ def test_an_array_that_vanished_from_the_directory_is_missed(tmp_path):
     members = members_of(path)
     del members["sigma.npy"]
     rewrite(path, members)
-    with pytest.raises(PhysaxFileError, match="the array `sigma` is gone"):
+    with pytest.raises(PhysaxFileError, match="the array `sigma` is missing"):
         read_two_time(path)
 
 
@@ -150,5 +150,5 @@ def test_a_name_that_stands_twice_is_refused(tmp_path):
         zipfile.ZipFile(path, "a") as archive,
     ):
         archive.writestr("t1.npy", b"")
-    with pytest.raises(PhysaxFileError, match="a name stands twice"):
+    with pytest.raises(PhysaxFileError, match="a name occurs twice"):
         read_two_time(path)

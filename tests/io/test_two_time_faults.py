@@ -94,7 +94,7 @@ def test_a_group_in_place_of_a_map_is_refused(path):
 def test_a_missing_dataset_lists_what_was_looked_for_and_what_is_there(path):
     change(path, "xpcs/dphilist", None)
     message = (
-        r"datasets of a layout that is known \(APS-U: xpcs/qmap/.*APS: xpcs/dqlist, "
+        r"datasets of a known layout \(APS-U: xpcs/qmap/.*APS: xpcs/dqlist, "
         r"xpcs/dphilist, exchange/C2T_all; NXxpcs: .*but has exchange/C2T_all/g2_00001 "
         r"\(8, 8\), .*xpcs/dqlist \(1, 2\)\. Name them in Python: `layout="
     )
@@ -157,7 +157,7 @@ def test_a_wrong_value_of_the_newer_layout_is_named(path, name):
         ({"frames": (0, 5)}, r"from 1 to 8, the second larger, but is \(0, 5\)"),
         ({"frames": (3, 9)}, r"from 1 to 8, the second larger, but is \(3, 9\)"),
         ({"frames": (3, 3)}, r"from 1 to 8, the second larger, but is \(3, 3\)"),
-        ({"layout": NPZLayout()}, "It is no npz file|It is an npz file"),
+        ({"layout": NPZLayout()}, "It is not an npz file|It is an npz file"),
     ],
 )  # fmt: skip
 def test_nothing_is_read_that_was_not_asked_for(path, asked, message):
@@ -202,7 +202,7 @@ def test_soft_links_that_leave_the_file_are_refused(path):
 def test_circles_of_links_are_refused(path):
     change(path, "xpcs/dqlist", h5py.SoftLink("/xpcs/b"))
     change(path, "xpcs/b", h5py.SoftLink("/xpcs/dqlist"))
-    with pytest.raises(PhysaxFileError, match="must not be a circle of links"):
+    with pytest.raises(PhysaxFileError, match="must not be a circular link"):
         read_two_time(path)
 
 
@@ -284,7 +284,7 @@ def test_lists_beyond_reason_are_refused(path):
 def test_a_truncated_file_is_refused(path, cut):
     write_two_time(path, DATA)
     path.write_bytes(path.read_bytes()[:cut])
-    with pytest.raises(PhysaxFileError, match="no sound HDF5 file, or it is truncated"):
+    with pytest.raises(PhysaxFileError, match="not a valid HDF5 file, or is truncated"):
         read_two_time(path)
 
 

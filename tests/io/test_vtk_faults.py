@@ -71,7 +71,7 @@ def test_the_triangle_is_sound_before_it_is_damaged(tmp_path):
         ({"connectivity": "0 -1 2"}, "refers to -1"),
         ({"connectivity": "0 1.5 2"}, "must be numbers, but invalid literal"),
         ({"connectivity": "0 1_0 2"}, "must be numbers, but one has an underscore"),
-        ({"offsets": "-3"}, "must rise from 0, but does not"),
+        ({"offsets": "-3"}, "must increase from 0, but does not"),
         ({"offsets": "999999999999"}, "must fit into the free memory"),
         ({"offsets": "9" * 30}, "must be numbers, but"),
         ({"types": "10"}, "type 10 must have 4 nodes, but cell 0 has 3"),
@@ -86,7 +86,7 @@ def test_the_triangle_is_sound_before_it_is_damaged(tmp_path):
         ({"extra": array("p", "1 2 3", style="odd")}, "but it is 'odd'"),
         ({"extra": '<DataArray type="Int8"/>'}, "must have the attribute 'format'"),
         ({"extra": array("p", "AAA", style="binary")}, "must have 8 characters of"),
-        ({"extra": array("p", "AAA%AAAA", style="binary")}, "is no sound base64"),
+        ({"extra": array("p", "AAA%AAAA", style="binary")}, "is not valid base64"),
         ({"extra": array("p", "GAAAAA==", style="binary")}, "only 0 are left"),
         ({"extra": array("p", "GQAAAA==", style="binary")}, "24 bytes .* says 25"),
     ],
@@ -99,9 +99,9 @@ def test_damage_to_a_mesh_is_named(damage, reason, tmp_path):
     ("text", "reason"),
     [
         ("", "must hold data, but is empty"),
-        ("no", "no sound XML"),
+        ("no", "not valid XML"),
         ("<a/>", "its XML begins with <a>"),
-        (xml("")[:-5], "no sound XML, or it is truncated"),
+        (xml("")[:-5], "not valid XML, or is truncated"),
         (xml(""), "must have a <Piece>, but has none"),
         (xml("", "Table"), "must be one of ImageData, .* but is 'Table'"),
         (xml(triangle(), attributes='byte_order="Odd"'), "LittleEndian or BigEndian"),
@@ -111,7 +111,7 @@ def test_damage_to_a_mesh_is_named(damage, reason, tmp_path):
                 triangle(extra=array("p", "AAAA", style="binary")),
                 attributes='compressor="vtkLZ4DataCompressor"',
             ),
-            "compressed by .* but is by 'vtkLZ4DataCompressor'. Write it anew",
+            "compressed by .* but is by 'vtkLZ4DataCompressor'. Rewrite it",
         ),
         (
             xml(triangle()).replace(
@@ -120,7 +120,7 @@ def test_damage_to_a_mesh_is_named(damage, reason, tmp_path):
             "must hold one time, but holds several",
         ),
         ("<a>" * 40, "nested at most 32 deep"),
-        ('<?xml version="1.0" encoding="odd"?><a/>', "no sound XML"),
+        ('<?xml version="1.0" encoding="odd"?><a/>', "not valid XML"),
         (xml("<AppendedData/>"), "must have a <Piece>"),
         (
             '<VTKFile type="ImageData"><AppendedData encoding="raw">',

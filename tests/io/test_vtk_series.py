@@ -62,7 +62,7 @@ def test_times_are_those_in_the_files(tmp_path):
     with pytest.raises(PhysaxFileError, match=r"a3.*later than 0.7, .* but is 0.7"):
         read_vtk_series(tmp_path / "a*.vtp")
     put(tmp_path, "a3.vtp", 1.0)
-    with pytest.raises(PhysaxFileError, match=r"a3.vtp: It must bear a time"):
+    with pytest.raises(PhysaxFileError, match=r"a3.vtp: It must have a time"):
         read_vtk_series(tmp_path / "a*.vtp")
 
 
@@ -82,14 +82,16 @@ def test_nothing_is_read_before_it_is_asked_for(tmp_path):
     (tmp_path / "1.vtp").write_bytes(b"damaged")
     series = read_vtk_series(listing(tmp_path, [(0, "0.vtp"), (1, "1.vtp")]))
     assert series[0][0] == 0
-    with pytest.raises(PhysaxFileError, match="1.vtp: It is no sound XML"):
+    with pytest.raises(PhysaxFileError, match="1.vtp: It is not valid XML"):
         series[1]
 
 
 def test_faults_of_series_are_named(tmp_path):
     with pytest.raises(PhysaxFileError, match="match files .vtk, .*, but matches none"):
         read_vtk_series(tmp_path / "*.vtu")
-    with pytest.raises(ArgumentError, match="`last` must be at least 1, but is 0"):
+    with pytest.raises(
+        ArgumentError, match="`last` must be an integer of at least 1, but is 0"
+    ):
         read_vtk_series(tmp_path / "*.vtu", last=0)
     with pytest.raises(FileNotFoundError):
         read_vtk_series(tmp_path / "none.pvd")

@@ -139,7 +139,7 @@ def test_faulty_requests_are_refused(tmp_path):
         with pytest.raises(FileNotFoundError, match=r"no folder '.*nodir'\. Make it"):
             write_tracks(tmp_path / "nodir" / name, tracks())
     assert not (tmp_path / "nodir").exists()
-    with pytest.raises(ArgumentError, match="`date` must be as '1970"):
+    with pytest.raises(ArgumentError, match="`date` must have the form '1970"):
         Epoch("yesterday")
     with pytest.raises(FileNotFoundError):
         read_tracks(tmp_path / "b.nc")

@@ -72,16 +72,19 @@ FAULTS = {
     "number as key": ("a: {1: 2}", "line 1: `a` must have texts as keys, but has 1"),
     "list as key": ("? [a, b]\n: 1", "It must have texts as keys, but has"),
     "nan": ("a: [1, .nan]", r"line 1: `a\[1\]` must be a number, but is NaN"),
-    "two": ("a: 1\n---\nb: 1", "line 2: There must be one document"),
-    "unclosed": ("a: 1\nb: [1, 2", "line 2: It is no YAML: expected ',' or ']'"),
-    "indent": ("a: 1\n  b: 2", "line 2: It is no YAML: mapping values are not allowed"),
-    "tab": ("a:\n\t- 1", "line 2: It is no YAML"),
+    "two": ("a: 1\n---\nb: 1", "line 2: It must hold one document"),
+    "unclosed": ("a: 1\nb: [1, 2", "line 2: It is not valid YAML: expected ',' or ']'"),
+    "indent": (
+        "a: 1\n  b: 2",
+        "line 2: It is not valid YAML: mapping values are not allowed",
+    ),
+    "tab": ("a:\n\t- 1", "line 2: It is not valid YAML"),
     "deep": ("[" * 30 + "]" * 30, "nests deeper than 20 levels"),
     "very deep": ("[" * 900_000, "nests deeper than 20 levels"),
     "deep blocks": ("".join("  " * k + "a:\n" for k in range(30)), "deeper than 20"),
     "large": (b"#" * 1_000_001, "It must have at most 1000000 bytes"),
-    "binary": (b"a: \xff", "It is no text in UTF-8"),
-    "control": (b"a: \x01", "It is no YAML"),
+    "binary": (b"a: \xff", "It is not text in UTF-8"),
+    "control": (b"a: \x01", "It is not valid YAML"),
 }  # fmt: skip
 
 

@@ -92,7 +92,9 @@ def test_more_parts_than_rows_are_refused():
 
 
 def test_less_than_one_part_is_refused():
-    with pytest.raises(ArgumentError, match="`microbatches` must be at least 1, .* 0"):
+    with pytest.raises(
+        ArgumentError, match="`microbatches` must be an integer of at least 1, .* 0"
+    ):
         accumulate(lambda part: part, jnp.ones(3), 0)
 
 
@@ -112,6 +114,7 @@ def test_leaves_must_have_the_same_rows(batch, found):
 @pytest.mark.parametrize(("made", "kind"), [(jnp.ones(2, int), "int32"), ("x", "str")])
 def test_integers_and_texts_have_no_mean(made, kind):
     with pytest.raises(
-        ArgumentError, match=rf"arrays only, but `result\['n'\]` is {kind}, of which"
+        ArgumentError,
+        match=rf"arrays only, but `result\['n'\]` is {kind}, which has no mean",
     ):
         accumulate(lambda part: {"n": made}, jnp.ones(4), 2)

@@ -153,10 +153,10 @@ def set_in_array(key, value):
 HOSTILE = {
     "schema": (set_in("schema", 3), "must have the schema 2, but has 3"),
     "step": (set_in("step", -1), "a step of at least 0"),
-    "boolean step": (set_in("step", True), "`step` is no int"),
+    "boolean step": (set_in("step", True), "`step` is not of the type int"),
     "renamed": (set_in("step", 8), "must be of step 7, but is of step 8"),
     "fields": (set_in("fields", {"a": 1}), "unreadable fingerprint"),
-    "arrays": (set_in("arrays", {}), "`arrays` is no list"),
+    "arrays": (set_in("arrays", {}), "`arrays` is not of the type list"),
     "array": (set_in("arrays", [3]), "unreadable array"),
     "object": (set_in_array("dtype", "object"), "unreadable array"),
     "record": (set_in_array("dtype", "f4,f4"), "unreadable array"),
@@ -166,11 +166,11 @@ HOSTILE = {
     "many axes": (set_in_array("shape", [1] * 100), "unreadable array"),
     "twice": (set_in_array("name", "b"), "unreadable array"),
     "extra": (set_in_array("file", "/etc/passwd"), "unreadable array"),
-    "list": (lambda header: b"[]", "no object"),
+    "list": (lambda header: b"[]", "a header that is not an object"),
     "nesting": (lambda header: b"[" * 100_000, "cannot be read"),
     "no JSON": (lambda header: b"\xff\xfe", "cannot be read"),
     "nan": (lambda header: b'{"schema": NaN}', "NaN is not a number"),
-    "duplicate": (lambda header: b'{"a": 1, "a": 2}', "a key stands twice"),
+    "duplicate": (lambda header: b'{"a": 1, "a": 2}', "a key occurs twice"),
 }
 
 
@@ -260,8 +260,8 @@ def test_old_checkpoint_is_replaced_whole_or_not_at_all(saved, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"step": -1}, r"`step` must lie in \[0, 1e12\), but is -1"),
-        ({"keep": 0}, "`keep` must be at least 1, but is 0"),
+        ({"step": -1}, "`step` must be an integer of at least 0, but is -1"),
+        ({"keep": 0}, "`keep` must be an integer of at least 1, but is 0"),
     ],
 )
 def test_numbers_are_checked(tmp_path, arguments, message):

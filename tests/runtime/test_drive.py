@@ -356,11 +356,22 @@ def test_checkpoints_beyond_the_end_are_not_taken_for_a_start(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"stop": -1}, "`stop` must lie between `start`, 0, and .* but is -1"),
+        ({"stop": -1}, "`stop` must be an integer of at least 0, but is -1"),
+        ({"stop": True}, "`stop` must be an integer of at least 0, but is True"),
+        ({"stop": 5, "start": 9}, "`stop` must lie between `start`, 9, and .* is 5"),
+        ({"stop": 5, "start": True}, "`start` must be an integer .* but is True"),
+        ({"stop": 5, "chunk": True}, "`chunk` must be an integer .* but is True"),
+        ({"stop": 5, "check_every": True}, "`check_every` must be an integer .* True"),
         ({"stop": 2**31}, "`stop` must lie between"),
-        ({"stop": 5, "start": -1}, "`start` must be at least 0, but is -1"),
-        ({"stop": 5, "chunk": 0}, "`chunk` must be at least 1, but is 0"),
-        ({"stop": 5, "check_every": 0}, "`check_every` must be at least 1, but is 0"),
+        (
+            {"stop": 5, "start": -1},
+            "`start` must be an integer of at least 0, but is -1",
+        ),
+        ({"stop": 5, "chunk": 0}, "`chunk` must be an integer of at least 1, but is 0"),
+        (
+            {"stop": 5, "check_every": 0},
+            "`check_every` must be an integer of at least 1, but is 0",
+        ),
         ({"stop": 5, "converged": enough}, "`check_every` must be given"),
     ],
 )

@@ -113,8 +113,8 @@ def rewritten(content, text):
     ("change", "message"),
     [
         ({"schema": 2}, "must have the schema 1, but has 2: .* Update physax"),
-        ({"vjp_order": "1"}, "whose `vjp_order` is no int"),
-        ({"sha256": None}, "whose `sha256` is no str"),
+        ({"vjp_order": "1"}, "whose `vjp_order` is not of the type int"),
+        ({"sha256": None}, "whose `sha256` is not of the type str"),
         ({"sha256": "0"}, "digest of the program differs"),
     ],
 )
@@ -152,7 +152,9 @@ def test_options_that_can_not_be():
         export(jnp.sin, STRUCT, platforms=["gpu"])
     with pytest.raises(ArgumentError, match=r"`platforms` must be .* but is \[\]"):
         export(jnp.sin, STRUCT, platforms=[])
-    with pytest.raises(ArgumentError, match="`vjp_order` must be at least 0"):
+    with pytest.raises(
+        ArgumentError, match="`vjp_order` must be an integer of at least 0"
+    ):
         export(jnp.sin, STRUCT, vjp_order=-1)
 
 

@@ -58,7 +58,7 @@ def test_devices_of_known_memory_share_the_load(monkeypatch):
     free = _memory.AvailableMemory(host=10, devices=(1000, 900))
     monkeypatch.setattr(_memory, "available_memory", lambda: free)
     check_memory(1800, "The fields", count=2)
-    with pytest.raises(MemoryLimitError, match="free on each device, 900 bytes"):
+    with pytest.raises(MemoryLimitError, match="free on each device, 900 B,"):
         check_memory(1801, "The fields", count=2)
 
 
@@ -100,7 +100,7 @@ def test_what_is_used_counts_against_the_limit(monkeypatch):
     monkeypatch.setenv("PHYSAX_MEMORY_LIMIT", "1M")
     # Python alone takes more: nothing is left.
     assert _memory.host_memory() == available_memory().host == 0
-    with pytest.raises(MemoryLimitError, match="in this computer, 0 bytes, but needs"):
+    with pytest.raises(MemoryLimitError, match="in this computer, 0 B, but needs"):
         check_memory(1000, "The fields")
     monkeypatch.setenv("PHYSAX_MEMORY_LIMIT", "1000T")
     assert _memory.host_memory() > free / 2
@@ -113,5 +113,7 @@ def test_a_limit_that_is_no_size_is_refused(monkeypatch):
 
 
 def test_count_is_checked():
-    with pytest.raises(ArgumentError, match="`count` must be at least 1, but is 0"):
+    with pytest.raises(
+        ArgumentError, match="`count` must be an integer of at least 1, but is 0"
+    ):
         check_memory(1, "A field", count=0)

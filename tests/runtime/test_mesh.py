@@ -25,7 +25,9 @@ def test_too_many_devices_are_refused_with_what_there_is():
 
 
 def test_size_below_one_is_refused():
-    with pytest.raises(ArgumentError, match="`y` must be at least 1, but is 0"):
+    with pytest.raises(
+        ArgumentError, match="`y` must be an integer of at least 1, but is 0"
+    ):
         mesh(1, 0)
 
 

@@ -13,5 +13,7 @@ def test_round_up_gives_the_next_multiple(n, multiple, expected):
 
 
 def test_multiple_is_checked():
-    with pytest.raises(ArgumentError, match="`multiple` must be at least 1, but is 0"):
+    with pytest.raises(
+        ArgumentError, match="`multiple` must be an integer of at least 1, but is 0"
+    ):
         round_up(3, 0)

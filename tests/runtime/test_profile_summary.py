@@ -140,5 +140,7 @@ def test_a_trace_of_nothing_is_refused(tmp_path):
 
 
 def test_top_is_checked(trace):
-    with pytest.raises(ArgumentError, match="`top` must be at least 1, but is 0"):
+    with pytest.raises(
+        ArgumentError, match="`top` must be an integer of at least 1, but is 0"
+    ):
         profile_summary(trace / "value", top=0)

@@ -68,5 +68,7 @@ def test_guards_nest_and_leave_no_listener_behind():
 
 
 def test_negative_allowance_is_refused():
-    with pytest.raises(ArgumentError, match="`allow` must be at least 0, but is -1"):
+    with pytest.raises(
+        ArgumentError, match="`allow` must be an integer of at least 0, but is -1"
+    ):
         no_recompile(-1).__enter__()

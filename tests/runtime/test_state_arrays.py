@@ -57,7 +57,7 @@ def test_number_that_is_no_array_is_refused():
 def test_arrays_that_do_not_fit_are_refused():
     state = {"a": jnp.zeros(3), "b": jnp.zeros(3)}
     arrays = pack_state(state)
-    with pytest.raises(CheckpointError, match=r"lacks \[\"\['c'\]\"\] and has"):
+    with pytest.raises(CheckpointError, match=r"lacks \[\"\['c'\]\"\] and also has"):
         unpack_state(arrays, {"a": jnp.zeros(3), "c": jnp.zeros(3)})
     with pytest.raises(CheckpointError, match=r"must be float\d\d\[4\], but is"):
         unpack_state(arrays, {"a": jnp.zeros(4), "b": jnp.zeros(3)})

@@ -95,7 +95,7 @@ def test_what_cannot_be_divided_is_not_proposed(mesh):
 
 
 BAD = [
-    ({"(": P()}, r"must be a regular expression, but '\(' is none: missing \)"),
+    ({"(": P()}, r"must be a regular expression, but '\(' is not one: missing \)"),
     ({"wieght": P()}, r"'wieght' fits none. There are: layers\.0\.weight, layers\.1\."),
     ({"shift": P("rows")}, "'shift' must name axes of the mesh, data, model, .* rows"),
     ({"wei": P("data", "data")}, "'wei' must name each axis of the mesh once at most"),

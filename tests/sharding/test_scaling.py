@@ -328,7 +328,9 @@ def test_mistaken_arguments_are_refused():
     machine = Machine(1e12, links=(Link(1e-5, 1e11, 8),))
     refused(lambda: Link(-1.0, 1e9), "`latency` must be at least 0 s, but is -1")
     refused(lambda: Link(1e-6, 0.0), "`rate` must be positive, but is 0")
-    refused(lambda: Link(1e-6, 1e9, 1), "`reach` must be at least 2, but is 1")
+    refused(
+        lambda: Link(1e-6, 1e9, 1), "`reach` must be an integer of at least 2, but is 1"
+    )
     refused(lambda: Machine(0.0), "`memory_rate` must be positive, but is 0")
     refused(lambda: Machine(1.0, 0.0), "`flop_rate` must be positive, but is 0")
     refused(lambda: Machine(1.0, overhead=-1.0), "`overhead` must be at least 0 s")
@@ -340,7 +342,7 @@ def test_mistaken_arguments_are_refused():
     refused(lambda: em.step_cost(sim, (5, 1)), "periodic axis x must be a multiple of")
     refused(
         lambda: em.predict_scaling(sim, machine, (0,)),
-        "`devices` must be at least 1, but has 0",
+        r"`devices\[0\]` must be an integer of at least 1, but is 0",
     )
     refused(
         lambda: em.predict_scaling(sim, machine, (7,)),

@@ -1,4 +1,4 @@
-"""The words of `physax em`: run a simulation of light, and the template of its file.
+"""The options of `physax em`: run a simulation of light, and the template of its file.
 
 What they do is imported when one of them runs, so that `physax --help` stays quick.
 """
@@ -28,7 +28,7 @@ def _add_run(words: argparse._SubParsersAction) -> None:
         help="run a simulation, and write results and pictures",
         description=(
             "Runs the simulation of a YAML file, and writes what its monitors saw, "
-            "pictures and a summary. An interrupted run goes on when it is started "
+            "pictures and a summary. An interrupted run continues when it is started "
             "again with the same file and folder."
         ),
         epilog="`physax em config` writes a template of FILE.yaml.",
@@ -36,7 +36,7 @@ def _add_run(words: argparse._SubParsersAction) -> None:
     run.add_argument("file", metavar="FILE.yaml", help="settings of the run")
     run.add_argument("--output-dir", required=True, metavar="DIR")
     run.add_argument(
-        "--dry-run", action="store_true", help="say what would run, and draw it"
+        "--dry-run", action="store_true", help="describe and draw the simulation only"
     )
     run.add_argument("--no-figures", action="store_true", help="draw nothing")
     add_session_options(run)
@@ -48,7 +48,12 @@ def _add_config(words: argparse._SubParsersAction) -> None:
         "config", help="write a template of the YAML file of a run, or check one"
     )
     config.add_argument("--check", metavar="FILE", help="say whether a file is valid")
-    config.add_argument("-o", "--output", metavar="FILE", help="not to the screen")
+    config.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="where to write it, instead of the screen",
+    )
     config.set_defaults(run=_config)
 
 

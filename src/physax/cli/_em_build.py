@@ -104,7 +104,7 @@ def _counted(steps: int | None) -> int | None:
 
 
 def _check_name(name: str) -> None:
-    """Refuses names of which no files can be made, or those of others."""
+    """Refuses names that cannot be those of files, or are taken."""
     if not name.replace("-", "_").isidentifier() or name == "simulation":
         raise ArgumentError(
             "Names must be of letters, digits, - and _, and not be `simulation`, as "
@@ -126,7 +126,7 @@ def _boundaries(given: Faces, ndim: int) -> em.Boundaries | None:
         if getattr(given, axis) is not None:
             raise ArgumentError(
                 f"`boundaries.{axis}` must be left out: `size` has {ndim} "
-                f"{'entry' if ndim == 1 else 'entries'}, so that there is no such axis."
+                f"{'entry' if ndim == 1 else 'entries'}, so there is no such axis."
             )
     missing = [axis for axis, face in chosen.items() if face is None]
     if len(missing) == ndim:

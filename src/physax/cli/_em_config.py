@@ -2,12 +2,11 @@
 
 import argparse
 
-from .._checks import ArgumentError
 from ._em_build import build
 from ._em_run import check_runnable
 from ._em_settings import read_settings
 from ._exit import ExitCode
-from ._output import write_template
+from ._output import write_or_check
 
 
 TEMPLATE = """\
@@ -17,7 +16,7 @@ TEMPLATE = """\
 # examines a file.
 
 size_um: [4, 2]  # of the scene without absorbing layers: one, two or three lengths
-wavelengths_um: [1.5, 1.525, 1.55, 1.575, 1.6]  # of monitors, and covered by pulses
+wavelengths_um: [1.5, 1.525, 1.55, 1.575, 1.6]  # of monitors, and of pulses
 centre_um: null  # the origin
 spacing_nm: 40  # null: a twentieth of the shortest wavelength in the densest material
 polarisation: Ez  # in 2-D: Ez or Hz
@@ -36,7 +35,7 @@ averaging: volume  # of cells that an interface cuts, or polarised, staircase
 # {vertices, axis, low, high}; the same, along curves: Path {points, width}, Taper
 # {start, stop, widths}, Bend {centre, radius, width, start, stop}, Bezier and Spline
 # {points, width}; from files: STL {path, unit, centre}, GDS {path, layer, low, high,
-# cell, centre}. Later ones lie over earlier.
+# cell, centre}. Later ones cover earlier ones.
 structures:
   - shape: {type: Box, centre_um: [0, 0], size_um: [.inf, 0.4]}
     material: {permittivity: 12.1}
@@ -51,9 +50,9 @@ boundaries:
   y: {type: CPML, cells: 12}
 
 # By name: Dipole {component, position, moment}, PlaneWave {direction, component,
-# centre, size, amplitude, permittivity, exit}, ModeSource {port, power}, GaussianBeam
-# {port, waist, distance, tilt, power, azimuth, polarisation}. Ports are {centre, width,
-# direction, mode, offset}.
+# centre, size, amplitude, permittivity, exit}, ModeSource {port, power, frequency},
+# GaussianBeam {port, waist, distance, tilt, power, azimuth, polarisation}. Ports are
+# {centre, width, direction, mode, offset}.
 # Pulses: GaussianPulse {frequency, bandwidth}, ContinuousWave {frequency, rise: in
 # periods}, Ricker {frequency}; without `pulse` one that covers the wavelengths.
 sources:
@@ -77,8 +76,8 @@ monitors:
   energy: {type: EnergyMonitor, every: 20}
 
 run:
-  time_fs: null  # or `steps`; else as long as the pulse and eight passages of the scene
-  decay: 1.0e-7  # end when so little of the largest energy is left; null: never
+  time_fs: null  # or `steps`; else the pulse and eight passages of the scene
+  decay: 1.0e-7  # end when this part of the largest energy is left; null: never
   checkpoint_every: 10000  # steps
 
 precision: float32  # or float64
@@ -86,19 +85,17 @@ precision: float32  # or float64
 output:
   results: results.npz  # or results.h5
   figures: true
-  animation: null  # gif, or mp4 where ffmpeg is there: of time monitors on an area
+  animation: null  # gif, or mp4 with ffmpeg: of time monitors on an area
 """
 
 
 def run_config(options: argparse.Namespace) -> ExitCode:
     """Writes the template, or checks a file."""
-    if options.check is not None:
-        if options.output is not None:
-            raise ArgumentError("`--output` must be left out with `--check`.")
-        settings, file = read_settings(options.check)
-        build(settings, file)
-        check_runnable(settings, file, figures=settings.output.figures, dry=False)
-        print(f"{options.check}: valid settings")
-        return ExitCode.DONE
-    write_template(TEMPLATE, options.output)
-    return ExitCode.DONE
+    return write_or_check(options, TEMPLATE, _check)
+
+
+def _check(path: str) -> str:
+    settings, file = read_settings(path)
+    build(settings, file)
+    check_runnable(settings, file, figures=settings.output.figures, dry=False)
+    return "valid settings"

@@ -1,6 +1,7 @@
 """Sources and monitors as the YAML file of `physax em` names them.
 
-Pulses and frequencies that are left out are those of the wavelengths of the run.
+Their keys are the attributes of the classes of `physax.em`. Pulses and frequencies that
+are left out are those of the wavelengths of the run.
 """
 
 import dataclasses
@@ -11,7 +12,7 @@ import numpy as np
 
 from .. import em
 from .._checks import ArgumentError
-from ..em import AbstractPulse, Port
+from ..em import AbstractPulse
 from ..units import SPEED_OF_LIGHT
 
 
@@ -19,9 +20,8 @@ Numbers = list[float]
 
 
 def _given(settings: Any) -> dict[str, Any]:
-    """Returns the attributes by name, lists as tuples."""
-    found = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in found.items()}
+    """Returns the attributes by name."""
+    return {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
 
 
 class AbstractSource:
@@ -34,57 +34,6 @@ class AbstractSource:
         given = _given(self)
         given["pulse"] = given["pulse"] or pulse
         return self.makes(**given)
-
-
-@dataclasses.dataclass(frozen=True)
-class Dipole(AbstractSource):
-    """A point current."""
-
-    component: str
-    position: Numbers
-    moment: float = 1.0
-    pulse: AbstractPulse | None = None
-    makes: ClassVar = em.Dipole
-
-
-@dataclasses.dataclass(frozen=True)
-class PlaneWave(AbstractSource):
-    """A plane wave in a box."""
-
-    direction: str
-    component: str
-    centre: Numbers
-    size: Numbers
-    amplitude: float = 1.0
-    permittivity: float = 1.0
-    exit: bool = True
-    pulse: AbstractPulse | None = None
-    makes: ClassVar = em.PlaneWave
-
-
-@dataclasses.dataclass(frozen=True)
-class ModeSource(AbstractSource):
-    """A guided mode."""
-
-    port: Port
-    power: float = 1.0
-    pulse: AbstractPulse | None = None
-    makes: ClassVar = em.ModeSource
-
-
-@dataclasses.dataclass(frozen=True)
-class GaussianBeam(AbstractSource):
-    """A beam, in 2-D and 3-D."""
-
-    port: Port
-    waist: float
-    distance: float = 0.0
-    tilt: float = 0.0
-    power: float = 1.0
-    azimuth: float = 0.0
-    polarisation: float = 0.0
-    pulse: AbstractPulse | None = None
-    makes: ClassVar = em.GaussianBeam
 
 
 class AbstractMonitor:
@@ -119,7 +68,7 @@ def _dipole(name: str, sources: Mapping[str, em.AbstractSource]) -> em.Dipole:
     found = sources.get(name)
     if not isinstance(found, em.Dipole):
         dipoles = [key for key, one in sources.items() if isinstance(one, em.Dipole)]
-        known = f"one of {dipoles}" if dipoles else "of which there is none"
+        known = f"one of {dipoles}" if dipoles else "which has none"
         raise ArgumentError(
             "`dipole` of an `EmissionMonitor` must be the name of a `Dipole` in "
             f"`sources`, {known}, but is {name!r}."
@@ -138,94 +87,47 @@ def check_wavelengths(values: Sequence[float]) -> np.ndarray:
     return waves
 
 
-@dataclasses.dataclass(frozen=True)
-class FieldMonitor(AbstractMonitor):
-    """Spectra of fields in a region."""
-
-    components: list[str]
-    centre: Numbers
-    size: Numbers
-    wavelengths: Numbers | None = None
-    makes: ClassVar = em.FieldMonitor
+# What a file gives in another form than the library takes, or may leave out.
+_OPTIONAL = {
+    "pulse": ("pulse", AbstractPulse | None),
+    "frequencies": ("wavelengths", Numbers | None),
+}
 
 
-@dataclasses.dataclass(frozen=True)
-class FluxMonitor(AbstractMonitor):
-    """Power through a plane."""
-
-    axis: str
-    centre: Numbers
-    size: Numbers
-    wavelengths: Numbers | None = None
-    makes: ClassVar = em.FluxMonitor
-
-
-@dataclasses.dataclass(frozen=True)
-class ModeMonitor(AbstractMonitor):
-    """Amplitudes of a mode, both ways."""
-
-    port: Port
-    wavelengths: Numbers | None = None
-    makes: ClassVar = em.ModeMonitor
-
-
-@dataclasses.dataclass(frozen=True)
-class NearFieldMonitor(AbstractMonitor):
-    """Fields on the faces of a box, and the power out of it."""
-
-    centre: Numbers
-    size: Numbers
-    faces: list[str] | None = None
-    wavelengths: Numbers | None = None
-    makes: ClassVar = em.NearFieldMonitor
+def _settings_of(kind: type, base: type) -> type:
+    """Makes the class of settings that names a class of the library."""
+    required, optional = [], []
+    for field in dataclasses.fields(kind):
+        hint = str if field.name == "dipole" else field.type
+        if field.name in _OPTIONAL:
+            optional.append((*_OPTIONAL[field.name], None))
+        elif field.default is dataclasses.MISSING:
+            required.append((field.name, hint))
+        else:
+            optional.append((field.name, hint, field.default))
+    return dataclasses.make_dataclass(
+        kind.__name__,
+        required + optional,
+        bases=(base,),
+        namespace={"makes": kind},
+        frozen=True,
+    )
 
 
-@dataclasses.dataclass(frozen=True)
-class ForceMonitor(AbstractMonitor):
-    """Force of light on what a closed box encloses."""
-
-    centre: Numbers
-    size: Numbers
-    wavelengths: Numbers | None = None
-    makes: ClassVar = em.ForceMonitor
-
-
-@dataclasses.dataclass(frozen=True)
-class EmissionMonitor(AbstractMonitor):
-    """What a dipole, the source of that name, emits."""
-
-    dipole: str
-    wavelengths: Numbers | None = None
-    makes: ClassVar = em.EmissionMonitor
-
-
-@dataclasses.dataclass(frozen=True)
-class TimeMonitor(AbstractMonitor):
-    """Fields in a region over time."""
-
-    components: list[str]
-    centre: Numbers
-    size: Numbers
-    every: int = 1
-    makes: ClassVar = em.TimeMonitor
-
-
-@dataclasses.dataclass(frozen=True)
-class EnergyMonitor(AbstractMonitor):
-    """Energy in the grid over time."""
-
-    every: int = 1
-    makes: ClassVar = em.EnergyMonitor
-
-
-SOURCES = (Dipole, PlaneWave, ModeSource, GaussianBeam)
-MONITORS = (
-    FieldMonitor,
-    FluxMonitor,
-    ModeMonitor,
-    NearFieldMonitor,
-    ForceMonitor,
-    EmissionMonitor,
-    TimeMonitor,
-    EnergyMonitor,
+SOURCES = tuple(
+    _settings_of(kind, AbstractSource)
+    for kind in (em.Dipole, em.PlaneWave, em.ModeSource, em.GaussianBeam)
+)
+MONITORS = tuple(
+    _settings_of(kind, AbstractMonitor)
+    for kind in (
+        em.FieldMonitor,
+        em.FluxMonitor,
+        em.ModeMonitor,
+        em.NearFieldMonitor,
+        em.ForceMonitor,
+        em.EmissionMonitor,
+        em.TimeMonitor,
+        em.EnergyMonitor,
+    )
 )

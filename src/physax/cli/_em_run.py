@@ -60,7 +60,7 @@ def check_runnable(
     Args:
         settings: Those of the file.
         file: Its lines.
-        figures: Whether pictures are wanted.
+        figures: Whether pictures are drawn.
         dry: Whether nothing will run.
     """
     with at(file, "output"):

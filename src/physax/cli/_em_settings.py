@@ -1,4 +1,4 @@
-"""What `physax em run` is told: the schema of its YAML file."""
+"""The schema of the YAML file of `physax em run`."""
 
 import dataclasses
 import math

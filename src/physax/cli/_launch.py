@@ -25,7 +25,7 @@ def add_launch_command(commands: argparse._SubParsersAction) -> None:
         "physax.runtime.initialize() and sees the devices of all. Ends when all have "
         "ended, or some time after the first has failed.",
     )
-    command.add_argument("-n", type=whole(1), required=True, help="how many processes")
+    command.add_argument("-n", type=whole(1), required=True, help="number of processes")
     command.add_argument(
         "--grace",
         type=not_negative,
@@ -33,7 +33,9 @@ def add_launch_command(commands: argparse._SubParsersAction) -> None:
         help="seconds that the others have after one has failed (60)",
     )
     command.add_argument("script", help="the Python script")
-    words = command.add_argument("words", nargs=argparse.REMAINDER, help="what it gets")
+    words = command.add_argument(
+        "words", nargs=argparse.REMAINDER, help="its arguments"
+    )
     words.required = False  # Else argparse asks for them, too, without a script.
     command.set_defaults(run=_run)
 

@@ -15,10 +15,10 @@ SEEDS = 2**63
 def add_session_options(parser: argparse.ArgumentParser) -> None:
     """Adds what each command has that computes: `--threads`, `-v` and `-q`."""
     parser.add_argument(
-        "--threads", type=whole(1), metavar="N", help="processors to use"
+        "--threads", type=whole(1), metavar="N", help="number of processors to use"
     )
-    parser.add_argument("-v", "--verbose", action="count", default=0, help="say more")
-    parser.add_argument("-q", "--quiet", action="count", default=0, help="say less")
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="print more")
+    parser.add_argument("-q", "--quiet", action="count", default=0, help="print less")
 
 
 def check_seed(seed: int) -> None:

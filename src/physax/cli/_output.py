@@ -1,11 +1,14 @@
 """Where the commands write: folders of results, and files of settings."""
 
+import argparse
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from .._checks import ArgumentError
 from ..io import check_writable
 from ..io._whole_file import whole_file
+from ._exit import ExitCode
 
 
 def check_place(folder: str | os.PathLike) -> Path:
@@ -26,25 +29,34 @@ def check_place(folder: str | os.PathLike) -> Path:
     return place
 
 
-def write_template(text: str, output: str | None) -> None:
-    """Writes a template to a file and prints its name, or prints the template.
+def write_or_check(
+    options: argparse.Namespace, template: str, check: Callable[[str], str]
+) -> ExitCode:
+    """Writes a template of settings, or checks the file given by `--check`.
 
     Args:
-        text: The template.
-        output: The file, or `None`.
+        options: The command line.
+        template: The template. Without `--output` it is printed.
+        check: Reads settings from a file, and returns how they are described.
 
     Raises:
-        ArgumentError: If there is such a file.
+        ArgumentError: If `--output` is an existing file, or comes with `--check`.
+        PhysaxFileError: If the settings are not valid.
     """
-    if output is None:
-        print(text, end="")
-        return
-    path = Path(output)
-    check_new(path)
-    check_writable(path.parent)
-    with whole_file(path) as file:
-        file.write(text.encode())
-    print(path)
+    if options.check is not None:
+        if options.output is not None:
+            raise ArgumentError("`--output` must be left out with `--check`.")
+        print(f"{options.check}: {check(options.check)}")
+    elif options.output is None:
+        print(template, end="")
+    else:
+        path = Path(options.output)
+        check_new(path)
+        check_writable(path.parent)
+        with whole_file(path) as file:
+            file.write(template.encode())
+        print(path)
+    return ExitCode.DONE
 
 
 def check_new(path: Path) -> None:

@@ -28,7 +28,7 @@ class Talk(NamedTuple):
             print(text, flush=True)
 
     def detail(self, text: str) -> None:
-        """Prints what only those want who asked for it."""
+        """Prints details, if they were asked for."""
         if self.level >= 1:
             print(text, flush=True)
 

@@ -1,4 +1,4 @@
-"""The words of `physax track`: follow particles, and the template of its settings.
+"""The options of `physax track`: follow particles, and the template of its settings.
 
 What they do is imported when one of them runs, so that `physax --help` stays quick.
 """
@@ -36,14 +36,21 @@ def add_track_command(commands: argparse._SubParsersAction) -> None:
     command.add_argument(
         "--days", type=positive, help="how long to follow particles (5)"
     )
-    command.add_argument("--backward", action="store_true", help="from the end back")
-    command.add_argument("--animation", choices=("gif", "mp4"), help="draw it, too")
-    command.add_argument("--no-figures", action="store_true", help="draw nothing")
     command.add_argument(
-        "--check", metavar="FILE", help="with `config`: examine a file"
+        "--backward", action="store_true", help="follow them back from the end"
     )
     command.add_argument(
-        "-o", "--output", metavar="FILE", help="with `config`: not to the screen"
+        "--animation", choices=("gif", "mp4"), help="also write an animation"
+    )
+    command.add_argument("--no-figures", action="store_true", help="draw nothing")
+    command.add_argument(
+        "--check", metavar="FILE", help="with `config`: say whether a file is valid"
+    )
+    command.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="with `config`: where to write it, instead of the screen",
     )
     add_session_options(command)
     command.set_defaults(run=_track)

@@ -2,9 +2,8 @@
 
 import argparse
 
-from .._checks import ArgumentError
 from ._exit import ExitCode
-from ._output import write_template
+from ._output import write_or_check
 from ._track_settings import read_settings
 
 
@@ -22,7 +21,7 @@ velocity:
   axes: null  # of .h5 and .npz: names of the coordinates in order, such as [x, y]
   time: null  # of .h5 and .npz: name of the times, the first dimension
   select: null  # one place along other dimensions, such as {depth: 10.0}
-  scale: null  # what a number of the file is in m/s, where no units tell; else 1
+  scale: null  # what a number of the file is in m/s, if the file has no units; else 1
   slip: null  # along land: 1 slides freely, 0 not at all
   period_days: null  # after which the flow repeats
   hold: false  # true: beyond the last instant the flow stays as it is
@@ -30,7 +29,7 @@ velocity:
 # Where particles begin: Grid {low, high, shape}, Random {low, high, count, seed},
 # Gaussian {centre, spread, count, seed}, Line {start, stop, count}, Points {points},
 # such as {type: Grid, low: [-60, 20], high: [-20, 50], shape: [20, 15]}; longitude
-# comes before latitude. Without it a grid all over the data. What lies on land is left
+# comes before latitude. Without it, a grid over all of the data. Those on land are left
 # out.
 seeds: null
 
@@ -46,20 +45,18 @@ coast: strand  # what reaches land ends there; or none
 
 output:
   tracks: null  # such as tracks.nc, tracks.zarr or tracks.npz
-  ragged: false  # true: tracks one behind the other, smaller where many end early
+  ragged: false  # true: tracks one after another, smaller where many end early
   figures: true
-  animation: null  # gif, or mp4 where ffmpeg is there
+  animation: null  # gif, or mp4 with ffmpeg
   west: -180  # smallest longitude of maps
 """
 
 
 def run_config(options: argparse.Namespace) -> ExitCode:
     """Writes the template, or checks a file."""
-    if options.check is not None:
-        if options.output is not None:
-            raise ArgumentError("`--output` must be left out with `--check`.")
-        read_settings(options.check)
-        print(f"{options.check}: valid settings")
-        return ExitCode.DONE
-    write_template(TEMPLATE, options.output)
-    return ExitCode.DONE
+    return write_or_check(options, TEMPLATE, _check)
+
+
+def _check(file: str) -> str:
+    read_settings(file)
+    return "valid settings"

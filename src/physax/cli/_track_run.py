@@ -13,12 +13,16 @@ import numpy as np
 from .. import plot
 from .._checks import ArgumentError
 from ..grid import Clamp
-from ..io import PhysaxFileError, check_writable
+from ..io import (
+    PhysaxFileError,
+    StoredField,
+    check_writable,
+    read_velocity,
+    write_tracks,
+)
 from ..io._netcdf_open import list_files
-from ..io._read_velocity import StoredField, read_velocity
 from ..io._snapshot_series import UnnamedComponentError
 from ..io._whole_file import whole_file
-from ..io._write_tracks import write_tracks
 from ..particles import (
     AbstractField,
     Coast,

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._checks import ArgumentError
-from ..io._read_velocity import StoredField
+from ..io import StoredField
 from ..particles import seed_grid
 from ..particles._sphere import check_latitudes
 from ._track_settings import Settings
@@ -22,7 +22,7 @@ def place_seeds(settings: Settings, flow: StoredField) -> jax.Array:
         The positions, `[particles, ndim]`.
 
     Raises:
-        ArgumentError: If a seed is no place of the data, or all are on land.
+        ArgumentError: If a seed is not a place of the data, or all are on land.
     """
     ndim = flow.low.size
     if settings.seeds is None:
@@ -81,7 +81,7 @@ def _check_inside(seeds: np.ndarray, flow: StoredField) -> None:
         ends = zip(flow.names, low, high, flow.units, strict=True)
         ranges = ", ".join(f"{n} {a:g} to {b:g} {unit}" for n, a, b, unit in ends)
         raise ArgumentError(
-            f"`seeds` must lie within the data, {ranges}, but number {first} is at "
-            f"{seeds[first].tolist()}, and so are {wrong.size} of {len(seeds)} beyond. "
+            f"`seeds` must lie within the data, {ranges}, but {wrong.size} of "
+            f"{len(seeds)} do not, first number {first} at {seeds[first].tolist()}. "
             "Leave them out."
         )

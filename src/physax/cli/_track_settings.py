@@ -1,4 +1,4 @@
-"""What `physax track` is told: the schema of its YAML file."""
+"""The schema of the YAML file of `physax track`."""
 
 import dataclasses
 import math
@@ -50,7 +50,7 @@ class Flow:
         w: The vertical variable; none if `None`.
         axes: Coordinates of HDF5 and npz files, in the order of dimensions.
         time: The array of times of such files.
-        select: Where to take a sample, along dimensions that are not wanted.
+        select: Where to take a sample, along dimensions that are not used.
         scale: What a number of the file is in m/s.
         slip: How particles slide along land, from 0 to 1.
         period: The time after which the flow repeats, in seconds.
@@ -196,7 +196,7 @@ class Timing:
 
 
 def _check_divides(every: float, duration: float) -> None:
-    """Refuses recorded times of which none is the last one."""
+    """Refuses recorded times that miss the last one."""
     count = duration / every
     if round(count) >= 1 and abs(count - round(count)) <= _FIT * count:
         return
@@ -209,7 +209,7 @@ def _check_divides(every: float, duration: float) -> None:
     lengths = [show(every * n) for n in counts]
     raise ArgumentError(
         f"`record_every` must divide `duration`, {show(duration)}, but is "
-        f"{show(every)}. What fits next is {' or '.join(values)}, or a `duration` of "
+        f"{show(every)}. Take {' or '.join(values)}, or a `duration` of "
         f"{' or '.join(lengths)}."
     )
 
@@ -221,7 +221,7 @@ class Output:
     Attributes:
         tracks: The file in the output folder, `*.nc`, `*.zarr` or `*.npz`; the best
             there is if `None`.
-        ragged: Whether tracks stand in the file without padding.
+        ragged: Whether tracks are in the file without padding.
         figures: Whether a map is drawn.
         animation: `"gif"` or `"mp4"`.
         west: The smallest longitude of maps.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._checks import ArgumentError
-from ..io._read_velocity import StoredField
+from ..io import StoredField
 from ._track_settings import Timing
 
 
@@ -73,8 +73,8 @@ def plan_times(timing: Timing, flow: StoredField, period: float | None = None) -
     if timing.step is None and stride * rows > _MOST_STEPS:
         raise ArgumentError(
             f"`step` must be given for more than {_MOST_STEPS} steps, but there are "
-            f"{stride * rows} of {step:.3g} s, {reason}. If that is no true speed: "
-            "where there are no data, files must have their `_FillValue` or NaN."
+            f"{stride * rows} of {step:.3g} s, {reason}. If that speed is not "
+            "real, mark missing data in the files by their `_FillValue` or NaN."
         )
     sign = -1.0 if timing.backward else 1.0
     times = begin + sign * every * np.arange(rows + 1)

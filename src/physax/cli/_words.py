@@ -1,4 +1,4 @@
-"""What a user of the command is told about an error."""
+"""What the command says about an error."""
 
 import os
 

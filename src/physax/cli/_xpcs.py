@@ -1,4 +1,4 @@
-"""The words of `physax xpcs`: fit, config, simulate, plot, convert.
+"""The options of `physax xpcs`: fit, config, simulate, plot, convert.
 
 What they do is imported when one of them runs, so that `physax --help` stays quick.
 """
@@ -53,9 +53,11 @@ def _add_fit(words: argparse._SubParsersAction) -> None:
     fit.add_argument("--method", choices=("nlsq", "nuts", "both"))
     fit.add_argument("--mode", choices=MODES)
     fit.add_argument(
-        "--convention", choices=CONVENTIONS, help="shear factor (physical)"
+        "--convention",
+        choices=CONVENTIONS,
+        help="convention of the shear factor (physical)",
     )
-    fit.add_argument("--gap", type=positive, metavar="L", help="in angstrom (2e6)")
+    fit.add_argument("--gap", type=positive, metavar="L", help="gap in angstrom (2e6)")
     _add_data_choice(fit)
     fit.add_argument("--sigma", type=positive, help="standard deviation of one value")
     fit.add_argument(
@@ -63,13 +65,21 @@ def _add_fit(words: argparse._SubParsersAction) -> None:
         nargs="+",
         action="extend",
         metavar="NAME=VALUE",
-        help="starts, as D0=1e4 phi0=-4",
+        help="starts, such as D0=1e4 phi0=-4",
     )
     fit.add_argument(
-        "--starts", type=whole(1), metavar="N", help="found in the data (3)"
+        "--starts",
+        type=whole(1),
+        metavar="N",
+        help="how many are found in the data (3)",
     )
-    fit.add_argument("--max-evaluations", type=whole(1), metavar="N", help="(300)")
-    fit.add_argument("--pattern", help="names of files in a folder (*.hdf)")
+    fit.add_argument(
+        "--max-evaluations",
+        type=whole(1),
+        metavar="N",
+        help="passes over the data (300)",
+    )
+    fit.add_argument("--pattern", help="pattern of the files in a folder (*.hdf)")
     fit.add_argument(
         "--compile-cache", metavar="DIR", help="keep compiled programs for next time"
     )
@@ -79,7 +89,9 @@ def _add_fit(words: argparse._SubParsersAction) -> None:
 
 
 def _add_data_choice(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--q", type=positive, help="wavevector in 1/angstrom; nearest")
+    parser.add_argument(
+        "--q", type=positive, help="wavevector in 1/angstrom; takes the nearest"
+    )
     parser.add_argument(
         "--phi",
         type=finite,
@@ -89,12 +101,20 @@ def _add_data_choice(parser: argparse.ArgumentParser) -> None:
         help="a range of angles in degrees; repeat for more",
     )
     parser.add_argument(
-        "--frames", type=whole(1), nargs=2, metavar=("FIRST", "LAST"), help="from 1"
+        "--frames",
+        type=whole(1),
+        nargs=2,
+        metavar=("FIRST", "LAST"),
+        help="counted from 1",
     )
     parser.add_argument(
-        "--without", type=whole(1), nargs="+", metavar="FRAME", help="leave out"
+        "--without",
+        type=whole(1),
+        nargs="+",
+        metavar="FRAME",
+        help="frames to leave out",
     )
-    parser.add_argument("--dt", type=positive, help="seconds from frame to frame")
+    parser.add_argument("--dt", type=positive, help="seconds between frames")
 
 
 def _add_figures(parser: argparse.ArgumentParser) -> None:
@@ -103,7 +123,7 @@ def _add_figures(parser: argparse.ArgumentParser) -> None:
         type=whole(0),
         default=3,
         metavar="N",
-        help="maps drawn; 0 for none (3)",
+        help="how many maps are drawn (3)",
     )
 
 
@@ -114,7 +134,12 @@ def _add_config(words: argparse._SubParsersAction) -> None:
     what = config.add_mutually_exclusive_group(required=True)
     what.add_argument("--mode", choices=MODES, help="write the template of a mode")
     what.add_argument("--check", metavar="FILE", help="say whether a file is valid")
-    config.add_argument("-o", "--output", metavar="FILE", help="not to the screen")
+    config.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="where to write it, instead of the screen",
+    )
     config.set_defaults(run=_config)
 
 
@@ -124,22 +149,32 @@ def _add_simulate(words: argparse._SubParsersAction) -> None:
         help="write two-time maps as an experiment would measure them",
         description="Draws two-time maps of a model, with noise.",
     )
-    simulate.add_argument("--config", metavar="FILE.yaml", help="starts are the truth")
+    simulate.add_argument(
+        "--config", metavar="FILE.yaml", help="settings; starts are the true values"
+    )
     simulate.add_argument("-o", "--output", required=True, metavar="FILE.hdf|.npz")
     simulate.add_argument("--mode", choices=MODES)
     simulate.add_argument("--convention", choices=CONVENTIONS)
-    simulate.add_argument("--gap", type=positive, metavar="L", help="in angstrom (2e6)")
     simulate.add_argument(
-        "--set", nargs="+", action="extend", metavar="NAME=VALUE", help="parameters"
+        "--gap", type=positive, metavar="L", help="gap in angstrom (2e6)"
     )
     simulate.add_argument(
-        "--q", type=positive, nargs="+", help="in 1/angstrom (0.0054)"
+        "--set",
+        nargs="+",
+        action="extend",
+        metavar="NAME=VALUE",
+        help="true values of parameters",
     )
-    simulate.add_argument("--angles", type=whole(1), default=5, metavar="N", help="(5)")
     simulate.add_argument(
-        "--frames", type=whole(2), default=100, metavar="N", help="(100)"
+        "--q", type=positive, nargs="+", help="wavevectors in 1/angstrom (0.0054)"
     )
-    simulate.add_argument("--dt", type=positive, help="seconds per frame (0.1)")
+    simulate.add_argument(
+        "--angles", type=whole(1), default=5, metavar="N", help="how many (5)"
+    )
+    simulate.add_argument(
+        "--frames", type=whole(2), default=100, metavar="N", help="how many (100)"
+    )
+    simulate.add_argument("--dt", type=positive, help="seconds between frames (0.1)")
     simulate.add_argument("--contrast", type=not_negative, default=0.25, help="(0.25)")
     simulate.add_argument("--offset", type=finite, default=1.0, help="(1)")
     simulate.add_argument(
@@ -151,7 +186,7 @@ def _add_simulate(words: argparse._SubParsersAction) -> None:
     simulate.add_argument(
         "--frame-noise",
         type=positive,
-        help="of what pairs with a frame share (none)",
+        help="standard deviation of noise that pairs of a frame share (none)",
     )
     simulate.add_argument("--seed", type=whole(0, SEEDS), default=0, help="(0)")
     simulate.add_argument("--layout", choices=("apsu", "aps", "npz"), help="(apsu)")
@@ -164,7 +199,9 @@ def _add_plot(words: argparse._SubParsersAction) -> None:
         "plot", help="draw a result again, or the maps of a data file"
     )
     plot.add_argument("what", metavar="RESULT_DIR|FILE")
-    plot.add_argument("--output-dir", metavar="DIR", help="beside what is drawn")
+    plot.add_argument(
+        "--output-dir", metavar="DIR", help="where to write (next to the input)"
+    )
     _add_data_choice(plot)
     _add_figures(plot)
     add_session_options(plot)
@@ -174,7 +211,7 @@ def _add_plot(words: argparse._SubParsersAction) -> None:
 def _add_convert(words: argparse._SubParsersAction) -> None:
     convert = words.add_parser(
         "convert",
-        help="make our YAML of one for homodyne, and list what has no counterpart",
+        help="convert a YAML file for homodyne, and list what has no counterpart",
     )
     convert.add_argument("old", metavar="OLD.yaml")
     convert.add_argument("-o", "--output", required=True, metavar="NEW.yaml")

@@ -3,7 +3,7 @@
 import argparse
 
 from ._exit import ExitCode
-from ._output import write_template
+from ._output import write_or_check
 from ._xpcs_settings import LAMINAR, read_settings
 
 
@@ -29,7 +29,7 @@ mode: static_anisotropic
 #   c2 = offset + contrast exp(-q^2 |S|) M,  S = integral of D0 t^alpha + D_offset,
 #   G = integral of shear_rate t^beta + shear_offset
 mode: laminar_flow
-# The factor M of the shear. A rate of one convention is not one of the other.
+# The factor M of the shear. Their rates are not the same.
 #   physical: (sin X / X)^2, X = q gap cos(phi - phi0) G / 2
 #   homodyne: (sin Y / Y)^4, Y = q gap cos(phi - phi0) G / (2 pi)
 convention: physical
@@ -39,17 +39,17 @@ gap: 2.0e6  # distance of the plates
 
 _DATA = """
 data:
-  file: null  # a file or a folder; FILE on the command line counts first
+  file: null  # a file or a folder; FILE on the command line takes precedence
   pattern: "*.hdf"  # names of the files in a folder
-  q: null  # the nearest wavevector there is; null fits each
+  q: null  # takes the nearest wavevector; null fits each
   phi_ranges_degrees: null  # such as [[-30, 30], [150, -150]]; ranges may cross 180
   frames: null  # the first and the last, counted from 1, such as [1, 200]
   without: null  # frames to leave out, such as [17, 18]
-  dt: null  # time from frame to frame, where the file does not tell
+  dt: null  # time between frames, where the file has none
   sigma: null  # standard deviation of one value
 
-# Where the fit starts, between which bounds it stays, and what is fixed. Without a
-# start it tries some that go with the data.
+# Where the fit starts, its bounds, and what is fixed. Without a start, some are found
+# from the data.
 parameters:
   D0: {start: null, bounds: [0, 1.0e9], fixed: false}
   alpha: {start: null, bounds: [-0.99, 2], fixed: false}
@@ -72,7 +72,7 @@ offset_bounds: null  # such as [0.5, 1.5]
 
 fit:
   method: nlsq  # nlsq (least squares), nuts (samples of the posterior), both
-  starts: 3  # that are tried where a parameter has none
+  starts: 3  # how many are tried where a parameter has none
   max_evaluations: 300  # passes over the data
   xtol: null  # relative change of the parameters at which the fit ends
   absolute_sigma: null  # true: errors are those of sigma; false: of the residuals
@@ -84,12 +84,12 @@ checkpoint: {{every: 10, keep: 2}}  # in blocks of a million points, for large d
 
 def run_config(options: argparse.Namespace) -> ExitCode:
     """Writes the template of a mode, or checks a file."""
-    if options.check is not None:
-        settings = read_settings(options.check)
-        print(f"{options.check}: valid settings of the mode {settings.mode}")
-        return ExitCode.DONE
-    write_template(template(options.mode), options.output)
-    return ExitCode.DONE
+    text = "" if options.mode is None else template(options.mode)
+    return write_or_check(options, text, _check)
+
+
+def _check(file: str) -> str:
+    return f"valid settings of the mode {read_settings(file).mode}"
 
 
 def template(mode: str) -> str:

@@ -10,10 +10,11 @@ import yaml
 
 from ..io import YamlNode, check_writable, read_yaml
 from ..io._whole_file import whole_file
+from ..xpcs import MODES
 from ._exit import ExitCode
 from ._homodyne_keys import DROPPED, PARAMETERS, SCALINGS, USED
 from ._output import check_new
-from ._xpcs_settings import LAMINAR, STATIC, read_settings
+from ._xpcs_settings import LAMINAR, read_settings
 
 
 _HEAD = """\
@@ -123,16 +124,14 @@ def _converted(old: _Old) -> tuple[str, list[str]]:
 def _mode(old: _Old, notices: list[str]) -> str:
     mode = old.get("analysis_mode", "metadata.analysis_mode")
     if mode is None:
-        raise old.root.error("must have the key `analysis_mode`, but has not.")
+        raise old.root.error("must have the key `analysis_mode`, but does not.")
     if mode == "static":
         notices.append("analysis_mode static is taken as static_anisotropic")
         return "static_anisotropic"
-    if mode not in (*STATIC, LAMINAR):
+    if mode not in MODES:
         name = "analysis_mode"
         node = old.found.get(name) or old.found[f"metadata.{name}"]
-        raise node.error(
-            f"must be one of static, {', '.join(STATIC)}, {LAMINAR}, but is {mode!r}."
-        )
+        raise node.error(f"must be one of static, {', '.join(MODES)}, but is {mode!r}.")
     return str(mode)
 
 

@@ -89,10 +89,11 @@ def fit_data(
         plan = plan_for(problem) if plan is None else plan
         fit = _search(problem, plan, settings, checkpoints, progress)
         cost = float(fit.result.chi2)
-        costs.append(cost)
-        better = best is None or cost < float(best.result.chi2)
-        if best is None or (math.isfinite(cost) and better):
+        # A failed fit may have the cost NaN, which nothing is less than.
+        lowest = min(filter(math.isfinite, costs), default=math.inf)
+        if best is None or cost < lowest:
             best, solved = fit, problem
+        costs.append(cost)
     assert best is not None
     assert solved is not None
     seconds = perf_counter() - began

@@ -308,7 +308,7 @@ def _json(path: Path) -> dict[str, Any]:
             path, "There must be the result of a fit, but there is none."
         ) from error
     except ValueError as error:
-        raise PhysaxFileError(path, f"It is no JSON: {error}.") from error
+        raise PhysaxFileError(path, f"It is not valid JSON: {error}.") from error
     if not isinstance(content, dict):
         raise PhysaxFileError(path, "It must hold a JSON object.")
     return content

@@ -1,4 +1,4 @@
-"""What a fit of XPCS data is told: the schema of its YAML file."""
+"""The schema of the YAML file of a fit of XPCS data."""
 
 import argparse
 import dataclasses
@@ -8,12 +8,11 @@ from typing import Any, Literal
 
 from .._checks import ArgumentError
 from ..io import YamlNode, construct, read_two_time, read_yaml
-from ..xpcs import AbstractScaling, Constant, Fourier, PerAngle, Shared, TwoTime
+from ..xpcs import MODES, AbstractScaling, Constant, Fourier, PerAngle, Shared, TwoTime
 from ._options import check_seed
 
 
 Range = tuple[float, float]
-STATIC = ("static_isotropic", "static_anisotropic")
 LAMINAR = "laminar_flow"
 SCALINGS = {c.__name__: c for c in (PerAngle, Shared, Fourier, Constant)}
 
@@ -317,10 +316,9 @@ def _kind(node: YamlNode) -> type:
     entries = node.value if isinstance(node.value, dict) else {}
     mode = entries.get("mode")
     if mode is None:
-        raise node.error("must have the key `mode`, but has not.")
-    modes = (*STATIC, LAMINAR)
-    if mode.value not in modes:
-        raise mode.error(f"must be one of {', '.join(modes)}, but is {mode.value!r}.")
+        raise node.error("must have the key `mode`, but does not.")
+    if mode.value not in MODES:
+        raise mode.error(f"must be one of {', '.join(MODES)}, but is {mode.value!r}.")
     return LaminarSettings if mode.value == LAMINAR else StaticSettings
 
 

@@ -50,23 +50,23 @@ class ResultTable:
             except (ValueError, TypeError, KeyError) as error:
                 raise PhysaxFileError(
                     path,
-                    f"Line {number} is no row of results ({error!r}). Remove the file "
-                    "to begin again.",
+                    f"Line {number} is not a row of results ({error!r}). Remove the "
+                    "file to begin again.",
                 ) from error
 
     def done(self, key: str, mark: str) -> bool:
-        """Tells whether a fit of this file with these settings is in the table."""
+        """Whether a fit of this file with these settings is in the table."""
         row = self.rows.get(key)
         return row is not None and row.get("mark") == mark and not row.get("error")
 
     def has(self, key: str) -> bool:
-        """Tells whether there is a row of a fit, successful or not."""
+        """Whether there is a row of a fit, successful or not."""
         return key in self.rows
 
     def add(self, row: dict[str, Any]) -> None:
         """Adds a row and writes the table, whole or not at all."""
         self.rows[row["key"]] = plain(row)
-        # What was wrong with the file as a whole is mended.
+        # What was wrong with the file as a whole is fixed.
         whole = f"{row['file']}::"
         if row["key"] != whole:
             self.rows.pop(whole, None)

@@ -1,5 +1,6 @@
 """What each way to differentiate a run costs, known before anything is compiled."""
 
+from .._byte_text import byte_text
 from .._checks import ArgumentError
 from ..runtime import MemoryLimitError
 from ._adjoint_bytes import adjoint_bytes, recorded_bytes
@@ -43,14 +44,6 @@ def _least_memory(sim: Simulation) -> LinearTape:
     best = round((sim.steps * state_bytes(sim) / one) ** 0.5)
     root = max(round(sim.steps**0.5), 1)
     return LinearTape(every=max(min(max(best, root), sim.steps), 1))
-
-
-def _told(size: int) -> str:
-    """Returns bytes with three digits and a unit."""
-    value, units = float(size), ["B", "KiB", "MiB", "GiB", "TiB"]
-    while value >= 1000 and len(units) > 1:
-        value, units = value / 1024, units[1:]
-    return f"{value:.3g} {units[0]}"
 
 
 def _refused(sim: Simulation) -> dict[type, str]:
@@ -119,7 +112,7 @@ def explain(
                 untimed.append(f"{name} was not timed: {error}")
             else:
                 told = f"{seconds / plain:.2g} ({seconds:.3g} s)"
-        rows.append((name, _told(adjoint_bytes(sim, one)), told, serves))
+        rows.append((name, byte_text(adjoint_bytes(sim, one)), told, serves))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     factor = float(amplification(sim))
     where = "the whole grid" if not sim.medium.regions else "the design regions"

@@ -18,12 +18,7 @@ from jax.sharding import (
 )
 from jaxtyping import Array, ArrayLike, Key, Shaped
 
-from ..runtime import (
-    DeviceInfo,
-    devices,
-    mesh as make_mesh,
-    shardings,
-)
+from ..runtime import mesh as make_mesh, shardings
 from ._block import GraphError
 from ._named import cut_axes, device_named, dtype_name
 from ._operation import operation_named
@@ -97,7 +92,7 @@ class Backend(eqx.Module):
                 operation, for stepping through.
             debug: Whether a compiled graph looks for NaN and infinity in what every
                 node writes, and names the first. Costs one read of each wire.
-            platform: Another name for `device` without a number.
+            platform: Another name for `device`.
 
         Raises:
             PrecisionError: If the dtype is unknown, or needs 64 bits while JAX has them
@@ -352,11 +347,6 @@ class Backend(eqx.Module):
         if self.device is not None:
             options.setdefault("out_shardings", self.placement("results", ()))
         return jax.jit(precise, **options) if self.compiled else precise
-
-    @property
-    def available_devices(self) -> tuple[DeviceInfo, ...]:
-        """The devices that there are."""
-        return devices()
 
     def _placed(self, value: Array, spec: PartitionSpec | None) -> Array:
         placement = self.placement("array", value.shape, spec)

@@ -225,8 +225,8 @@ def _bound(
                 )
             if wire in seen:
                 raise GraphError(
-                    f"`{wire}` must stand in one of `shapes`, `trainable` and "
-                    f"`constants`, but stands in {seen[wire]} and {argument}."
+                    f"`{wire}` must be in only one of `shapes`, `trainable` and "
+                    f"`constants`, but is in {seen[wire]} and {argument}."
                 )
             seen[wire] = argument
     dtype = jnp.dtype(backend.dtype)

@@ -215,8 +215,8 @@ def _cotangents(outputs: dict[str, Any], given: Mapping[str, Any]) -> dict[str, 
         wanted = jax.tree.structure(outputs[wire])
         if jax.tree.structure(gradient) != wanted:
             raise GraphError(
-                f"The gradient by `{wire}` must be a tree as the output, {wanted}, but "
-                f"is {jax.tree.structure(gradient)}."
+                f"The gradient by `{wire}` must have the structure of the output, "
+                f"{wanted}, but has {jax.tree.structure(gradient)}."
             )
     return {
         wire: jax.tree.map(zero, value)

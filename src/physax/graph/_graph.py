@@ -170,7 +170,7 @@ class Graph(AbstractBlock):
             taken = new in self.wiring.wires and new not in wires
             if taken or news.count(new) > 1:
                 raise GraphError(
-                    f"`{old}` must get a name that is free, but {new!r} is taken."
+                    f"`{old}` must get an unused name, but {new!r} is taken."
                 )
         return self._with(renamed(self.wiring, wires))
 

@@ -186,7 +186,7 @@ def layer(
     if "state" in needed or not needed:
         raise GraphError(
             f"`name` must be a layer that maps arrays to an array, but {name!r} keeps "
-            "a state or is no layer. To normalise take 'LayerNorm' or 'GroupNorm'."
+            "a state or is not a layer. To normalise, take 'LayerNorm' or 'GroupNorm'."
         )
     accepted = inspect.signature(made).parameters
     if unknown := sorted(options.keys() - accepted.keys()):

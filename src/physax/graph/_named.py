@@ -4,16 +4,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec
 
-from ..runtime import PrecisionError, mesh as make_mesh, require_x64
+from ..runtime import mesh as make_mesh
+from ..runtime._precision import dtype_name as checked_name
 from ._block import GraphError
 
 
 _DTYPES = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
-_WHOLE = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
-_WIDE = ("float64", "complex128", "int64", "uint64")
+_WHOLE = (
+    "bool",
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+)
 
 
 def dtype_name(dtype: Any, *, whole: bool = False) -> str:
@@ -21,7 +23,7 @@ def dtype_name(dtype: Any, *, whole: bool = False) -> str:
 
     Args:
         dtype: A type, or its name.
-        whole: Whether it may be a type of integers or truth values too.
+        whole: Whether it may be an integer or boolean type too.
 
     Returns:
         The name.
@@ -30,18 +32,7 @@ def dtype_name(dtype: Any, *, whole: bool = False) -> str:
         PrecisionError: If the type is not supported, or needs 64 bits while JAX has
             them off.
     """
-    known = (*_DTYPES, "bool", *_WHOLE) if whole else _DTYPES
-    try:
-        name = dtype if isinstance(dtype, str) else jnp.dtype(dtype).name
-    except TypeError:
-        name = str(dtype)
-    if name not in known:
-        raise PrecisionError(
-            f"`dtype` must be one of {', '.join(known)}, but is {name}."
-        )
-    if name in _WIDE:
-        require_x64("`dtype`")
-    return name
+    return checked_name(dtype, "dtype", (*_DTYPES, *_WHOLE) if whole else _DTYPES)
 
 
 def device_named(name: str) -> jax.Device:
@@ -63,13 +54,13 @@ def device_named(name: str) -> jax.Device:
         found = jax.devices(platform)
     except RuntimeError:
         raise GraphError(
-            f"`device` must be a platform and, after a colon, a number, of those that "
-            f"there are: {shown}; but is {name!r}."
+            f"`device` must be a platform, and a number after a colon, of {shown}, but "
+            f"is {name!r}."
         ) from None
     if not (index or "0").isdigit() or int(index or 0) >= len(found):
         raise GraphError(
             f"`device` must have a number from 0 to {len(found) - 1} after the colon, "
-            f"but is {name!r}. There are: {shown}."
+            f"but is {name!r}. The devices are {shown}."
         )
     return found[int(index or 0)]
 

@@ -71,8 +71,7 @@ class Operation(AbstractBlock):
         if double := sorted({name for name in names if names.count(name) > 1}):
             raise GraphError(
                 f"`{self.label}` must have terminals and results of different names, "
-                f"but {', '.join(double)} stands twice. Name them by `inputs` and "
-                "`outputs`."
+                f"but repeats {', '.join(double)}. Name them by `inputs` and `outputs`."
             )
 
     def build(self, key, *inputs):
@@ -93,7 +92,7 @@ def register_op(name: str) -> Callable[[Callable], Callable]:
         What takes the function and returns it unchanged.
 
     Raises:
-        GraphError: If the name is no identifier, or is taken by another function.
+        GraphError: If the name is not an identifier, or is taken by another function.
     """
     if not name.isidentifier():
         raise GraphError(f"`name` must be a Python identifier, but is {name!r}.")
@@ -129,7 +128,7 @@ def saved_operation(name: str) -> None:
 
 
 def operation_named(name: str) -> Callable:
-    """Returns the function that a name stands for.
+    """Returns the function of a name.
 
     Args:
         name: A registered operation, or else a function of `jax.numpy`, `jax.nn` or
@@ -199,8 +198,8 @@ def op(
     names = tuple(name for name in names if name not in options)
     if source and not names:
         raise GraphError(
-            f"`inputs` must name the terminals of {called!r}, none of whose arguments "
-            "is needed: such as op('clip', inputs=('x',), max=1.0)."
+            f"`inputs` must name the terminals of {called!r}, whose arguments are all "
+            "optional, as in op('clip', inputs=('x',), max=1.0)."
         )
     if options:
         by_name = inputs is None and _take_names(function, names)
@@ -273,8 +272,8 @@ def _arguments(function: Callable, called: str) -> tuple[str, ...]:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         raise GraphError(
-            f"`inputs` must name the terminals of `{called}`, whose arguments Python "
-            "does not tell."
+            f"`inputs` must name the terminals of `{called}`, whose signature Python "
+            "does not know."
         ) from None
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         raise GraphError(

@@ -88,7 +88,7 @@ class Program(eqx.Module):
         )
 
     def randomize_params(self, key: Key[Array, ""]) -> Parameters:
-        """Draws parameters anew.
+        """Draws new parameters.
 
         Args:
             key: Where they come from.
@@ -100,7 +100,7 @@ class Program(eqx.Module):
         return {**self.params, **drawn}
 
     def init(self, key: Key[Array, ""]) -> "Program":
-        """Draws parameters and all other random arrays anew.
+        """Draws new parameters and all other random arrays.
 
         Args:
             key: Where they come from.

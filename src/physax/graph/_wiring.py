@@ -234,15 +234,15 @@ def _unused(label: str, names: Mapping[str, Connection]) -> str:
 
 def _check_name(wiring: Wiring, name: str, block: AbstractBlock) -> None:
     if "." in name:
-        raise GraphError(f"The name of a node must have no '.', but is {name!r}.")
+        raise GraphError(f"The name of a node must not contain '.', but is {name!r}.")
     if name not in wiring.names:
         return
     other = wiring.names[name].block
     if other is not block and not bool(eqx.tree_equal(other, block)):
         raise GraphError(
             "Nodes of one name share their parameters and must have the same block, "
-            f"but `{name}` is a {other.label} already, which is not this "
-            f"{block.label}. Choose another name."
+            f"but `{name}` already names a different block ({other.label}). Choose "
+            "another name."
         )
 
 

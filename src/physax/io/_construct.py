@@ -128,7 +128,7 @@ class _Builder(NamedTuple):
         ]
         if missing:
             listed = ", ".join(f"`{name}`" for name in missing)
-            raise node.error(f"must have the keys {listed}, but has not.")
+            raise node.error(f"must have the keys {listed}, but does not.")
         return given
 
     def _parameter(
@@ -156,7 +156,7 @@ class _Builder(NamedTuple):
         )
 
     def value(self, node: YamlNode, hint: Any) -> Any:
-        """Makes a value of the kind that an annotation wants."""
+        """Makes a value of the kind that an annotation asks for."""
         origin, args = typing.get_origin(hint), typing.get_args(hint)
         if origin is typing.Annotated:
             return self.value(node, args[0])
@@ -297,7 +297,7 @@ def _numbers(node: YamlNode, hint: Any) -> Any:
     try:
         return np.asarray(leaves(node), bool if flags else float)
     except ValueError as error:
-        raise node.error("must have rows of one length.") from error
+        raise node.error("must have rows of equal length.") from error
 
 
 def _fits(made: Callable, target: Any) -> bool:

@@ -69,18 +69,18 @@ def read_csv(path: str | os.PathLike) -> SParameters:
     try:
         text = Path(path).read_bytes().decode()
     except UnicodeDecodeError as error:
-        raise PhysaxFileError(path, f"It is no text: {error}.") from error
+        raise PhysaxFileError(path, f"It is not a text file: {error}.") from error
     try:
         rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     except csv.Error as error:
-        raise PhysaxFileError(path, f"It is no table: {error}.") from error
+        raise PhysaxFileError(path, f"It is not a valid table: {error}.") from error
     if not rows or tuple(rows[0]) != _COLUMNS:
         raise PhysaxFileError(path, f"Line 1 must be {','.join(_COLUMNS)!r}.")
     entries: dict[tuple[float, str, str], complex] = {}
     for number, row in enumerate(rows[1:], 2):
         wavelength, output, source, value = _row(path, number, row)
         if (wavelength, output, source) in entries:
-            raise PhysaxFileError(path, f"Line {number} gives an entry again.")
+            raise PhysaxFileError(path, f"Line {number} repeats an entry.")
         entries[wavelength, output, source] = value
     wavelengths = list(dict.fromkeys(wavelength for wavelength, _, _ in entries))
     outputs = tuple(dict.fromkeys(output for _, output, _ in entries))

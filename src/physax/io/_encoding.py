@@ -178,8 +178,8 @@ def encode(value: Any, arrays: list[np.ndarray], where: str = "results") -> dict
         return {"dict": entries}
     if isinstance(value, CurveFit):
         raise ArgumentError(
-            f"`{where}` is what `curve_fit` returns, of which a pair would be saved. "
-            "Save its `result`, which has the parameters and the covariance."
+            f"`{where}` is what `curve_fit` returns, which would be saved as a plain "
+            "pair. Save its `result`, which has the parameters and the covariance."
         )
     if isinstance(value, list | tuple) and type(value) in (list, tuple):
         entries = [encode(v, arrays, f"{where}[{i}]") for i, v in enumerate(value)]
@@ -192,9 +192,9 @@ def encode(value: Any, arrays: list[np.ndarray], where: str = "results") -> dict
         return {"module": [name, fields]}
     raise ArgumentError(
         f"`{where}` must be one of {', '.join(MODULES)}, an array, a number, a string, "
-        f"or dictionaries, lists and tuples of them, but is a {name}. Of a class of "
-        "your own save the contents by name; of a fit with one its `names`, `values` "
-        "and `covariance`."
+        f"or dictionaries, lists and tuples of them, but is a {name}. From a class "
+        "of your own, save the contents by name; from a fit with one, its `names`, "
+        "`values` and `covariance`."
     )
 
 
@@ -237,7 +237,7 @@ def decode(node: Any, arrays: list[np.ndarray]) -> Any:
 def _decode_value(content, arrays):
     del arrays
     if content is not None and not isinstance(content, bool | int | str):
-        raise EncodingError("A plain value is no string, integer or truth value.")
+        raise EncodingError("A plain value is not a string, an integer or a boolean.")
     return content
 
 
@@ -267,9 +267,9 @@ def _decode_pairs(content: Any, arrays) -> dict[str, Any]:
     found = {}
     for pair in _entries(content):
         if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
-            raise EncodingError("An entry is no pair of a name and a value.")
+            raise EncodingError("An entry is not a pair of a name and a value.")
         if pair[0] in found:
-            raise EncodingError(f"The name {pair[0]!r} stands twice.")
+            raise EncodingError(f"The name {pair[0]!r} occurs twice.")
         found[pair[0]] = decode(pair[1], arrays)
     return found
 

@@ -24,7 +24,7 @@ class MissingPackageError(PhysaxError, ImportError):
 
 
 class GDSLayer(eqx.Module):
-    """What a layer of a layout stands for.
+    """What a layer of a layout represents.
 
     Attributes:
         material: The material inside its polygons.
@@ -60,7 +60,7 @@ def read_gds(
 
     Args:
         path: The file.
-        layers: For each pair (layer, datatype) to read what it stands for. Layers that
+        layers: For each pair (layer, datatype) to read what it represents. Layers that
             come later overwrite earlier ones.
         cell: Name of the cell; may be left out where one cell only is on top.
         centre: Point (x, y) of the layout in metres that becomes the origin.
@@ -73,7 +73,7 @@ def read_gds(
 
     Raises:
         MissingPackageError: If gdstk is not installed.
-        GDSError: If the file is not a sound GDSII file, too large, or lacks the cell
+        GDSError: If the file is not a valid GDSII file, too large, or lacks the cell
             or a layer; or a polygon on these layers has no area or crosses itself.
         FileNotFoundError: If there is no such file.
         ArgumentError: If `layers` is empty or not of `GDSLayer` by pairs.
@@ -123,7 +123,9 @@ def _checked_layers(layers: Any) -> dict[tuple[int, int], GDSLayer]:
             f"{type(layers).__name__}. {example}"
         )
     if not layers:
-        raise ArgumentError("`layers` must name at least one (layer, datatype).")
+        raise ArgumentError(
+            "`layers` must name at least one (layer, datatype), but is empty."
+        )
     found = {}
     for key, layer in layers.items():
         if not isinstance(key, tuple) or len(key) != 2:
@@ -157,12 +159,12 @@ def _joined(outlines: list[np.ndarray], layer: GDSLayer, path: Path) -> Polygon:
         )
     except ArgumentError as error:
         raise GDSError(
-            f"The polygons of a layer in {path} are not sound: {error}"
+            f"The polygons of a layer in {path} are not valid: {error}"
         ) from error
 
 
 def _distinct(points: np.ndarray) -> np.ndarray:
-    """Leaves out vertices that the default precision does not tell from the next."""
+    """Leaves out vertices that equal the next one in the default precision."""
     rounded = points.astype(jnp.result_type(float))
     return points[np.any(rounded != np.roll(rounded, -1, axis=0), axis=1)]
 
@@ -174,9 +176,9 @@ def _library(gdstk, path: Path):
         try:
             library = gdstk.read_gds(path)
         except (OSError, RuntimeError, ValueError) as error:
-            raise GDSError(f"{path} is not a sound GDSII file: {error}.") from error
+            raise GDSError(f"{path} is not a valid GDSII file: {error}.") from error
     if caught:
-        raise GDSError(f"{path} is not a sound GDSII file: {caught[0].message}")
+        raise GDSError(f"{path} is not a valid GDSII file: {caught[0].message}")
     return library
 
 

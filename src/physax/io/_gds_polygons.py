@@ -42,5 +42,5 @@ def check_polygons(
                     f"A polygon on layer ({shape.layer}, {shape.datatype}) in cell "
                     f"{cell.name!r} of {path} {what}: the one from "
                     f"({corners[0]}, {corners[1]}) to ({corners[2]}, {corners[3]}) m. "
-                    "Mend or delete it in the layout."
+                    "Fix or delete it in the layout."
                 )

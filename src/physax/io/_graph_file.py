@@ -60,7 +60,7 @@ def save_graph(
             `register_op`.
         params: Parameters, such as `Program.params`.
         constants: Such as `Program.constants`: what was drawn or given and is not
-            trained. Without them they are drawn anew, from the key of `compile`.
+            trained. Without them they are drawn again, from the key of `compile`.
 
     Raises:
         ArgumentError: If a block can't be saved. The message names the node.
@@ -93,7 +93,9 @@ def load_graph(
     """
     content = load_npz(path)
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        raise PhysaxFileError(path, "It holds no graph: it is not by `save_graph`.")
+        raise PhysaxFileError(
+            path, "It must hold a graph by `save_graph`, but does not."
+        )
     if content.get("schema") != _SCHEMA:
         raise PhysaxFileError(
             path,
@@ -104,7 +106,9 @@ def load_graph(
         made = _made_graph(content["graph"])
         return made, _arrays(content["params"]), _arrays(content["constants"])
     except _UNSOUND as error:
-        raise PhysaxFileError(path, f"It holds no sound graph: {error}") from error
+        raise PhysaxFileError(
+            path, f"It does not hold a valid graph: {error}"
+        ) from error
 
 
 def _graph(graph: Graph, where: str) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def open_hdf5(path: str | os.PathLike) -> Iterator[h5py.File]:
         The open file.
 
     Raises:
-        PhysaxFileError: If the file is no sound HDF5 file, or the block meets damage.
+        PhysaxFileError: If the file is not a valid HDF5 file, or is damaged.
         FileNotFoundError: If there is no such file.
     """
     # A file that cannot be opened says so itself.
@@ -56,7 +56,7 @@ def open_hdf5(path: str | os.PathLike) -> Iterator[h5py.File]:
         raise
     except _UNREADABLE as error:
         raise PhysaxFileError(
-            path, f"It is no sound HDF5 file, or it is truncated: {_text(error)}."
+            path, f"It is not a valid HDF5 file, or is truncated: {_text(error)}."
         ) from error
 
 
@@ -106,7 +106,7 @@ def _walk(file: h5py.File, at: h5py.Group, parts: list[str], name: str, left: in
         if isinstance(link, h5py.SoftLink):
             if left == 0:
                 raise PhysaxFileError(
-                    file.filename, f"`{name}` must not be a circle of links, but is."
+                    file.filename, f"`{name}` must not be a circular link, but is."
                 )
             start = file if link.path.startswith("/") else found
             found = _walk(file, start, _parts(link.path), name, left - 1)

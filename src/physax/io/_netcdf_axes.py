@@ -52,7 +52,7 @@ class Role(NamedTuple):
 
 
 def role_of(name: str, attributes: Mapping[str, Any]) -> Role:
-    """Tells what a coordinate is, by its attributes and, without, by its name.
+    """Says what a coordinate is, by its attributes or else by its name.
 
     Args:
         name: Of the variable.
@@ -119,7 +119,7 @@ def plan_axis(
         role: What it is.
 
     Raises:
-        ArgumentError: If the positions neither increase nor fall.
+        ArgumentError: If the positions are not monotonic.
     """
     stored = np.asarray(values)
     places, order = stored.astype(float), np.arange(stored.size)
@@ -136,7 +136,7 @@ def plan_axis(
     if wrong.size:
         at = int(wrong[0])
         raise ArgumentError(
-            f"Positions along `{name}` must increase or fall, but entries {at} and "
+            f"Positions along `{name}` must be monotonic, but entries {at} and "
             f"{at + 1} are {places[at]:g} and {places[at + 1]:g}."
         )
     unit, scale = _unit(name, attributes, role)

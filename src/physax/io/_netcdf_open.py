@@ -93,7 +93,7 @@ def list_files(paths: Paths) -> list[Path]:
         if glob.has_magic(entry) and not Path(entry).exists():
             fitting = sorted(glob.glob(entry), key=natural_key)
             if not fitting:
-                raise PhysaxFileError(entry, "The pattern must fit to files, but none.")
+                raise PhysaxFileError(entry, "It must match files, but matches none.")
             found += map(Path, fitting)
         elif not Path(entry).exists():
             raise FileNotFoundError(f"There is no file {entry!r}.")
@@ -143,7 +143,7 @@ def _open_xarray(path: Path, *, zarr: bool) -> StoredData:
         reason = str(error).partition(". ")[0].rstrip(".")
         raise PhysaxFileError(
             path,
-            f"It cannot be read: {reason}. If the file is sound, a package may be "
+            f"It cannot be read: {reason}. If the file is valid, a package may be "
             "missing: pip install h5netcdf netCDF4 zarr.",
         ) from error
 
@@ -198,7 +198,7 @@ def _open_hdf5(path: Path, axes, time) -> StoredData:
     try:
         file = h5py.File(path, "r")
     except OSError as error:
-        raise PhysaxFileError(path, f"It is no sound HDF5 file: {error}.") from error
+        raise PhysaxFileError(path, f"It is not a valid HDF5 file: {error}.") from error
     found: dict[str, h5py.Dataset] = {}
 
     def visit(name, item):
@@ -230,7 +230,7 @@ def _open_npz(path: Path, axes, time) -> StoredData:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise PhysaxFileError(path, f"It is no sound npz file: {error}.") from error
+        raise PhysaxFileError(path, f"It is not a valid npz file: {error}.") from error
     arrays = {
         name: array for name, array in arrays.items() if array.dtype.kind in "fiu"
     }

@@ -28,7 +28,8 @@ class Epoch:
         parts = self.date.replace("T", " ").split(" ")[0].lstrip("-").split("-")
         if len(parts) != 3 or not all(part.isdigit() for part in parts):
             raise ArgumentError(
-                f"`date` must be as '1970-01-31T12:00:00', but is {self.date!r}."
+                "`date` must have the form '1970-01-31T12:00:00', but is "
+                f"{self.date!r}."
             )
 
     @property
@@ -71,10 +72,10 @@ def read_stamps(values: np.ndarray, attributes: Mapping[str, Any]) -> Stamps:
             ) from error
         # xarray's own text advises an argument that a reader of files cannot give.
         raise ArgumentError(
-            "Times must be in seconds, minutes, hours or days since a date as "
-            "1970-01-31 12:00:00 of a calendar of the CF conventions, in months only "
-            f"of '360_day', but are in {units!r} of {calendar!r}. Write them anew, "
-            "such as in days."
+            "Times must be in seconds, minutes, hours or days since a date such "
+            "as 1970-01-31 12:00:00 in a calendar of the CF conventions, or in months "
+            f"of '360_day', but are in {units!r} of {calendar!r}. Rewrite them, for "
+            "example in days."
         ) from error
 
 
@@ -131,7 +132,7 @@ def seconds_between(start: Epoch, stop: Epoch | None) -> float:
         return 0.0
     if start.calendar != stop.calendar:
         raise ArgumentError(
-            f"`epoch` must be of the file's calendar, {stop.calendar!r}, but is of "
+            f"`epoch` must be in the file's calendar, {stop.calendar!r}, but is in "
             f"{start.calendar!r}."
         )
     dates = [

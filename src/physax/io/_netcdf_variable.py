@@ -188,8 +188,8 @@ def _nearest(places: np.ndarray, wanted: Any, name: str) -> int:
         if not order[0] - margin[0] <= wanted <= order[-1] + margin[1]:
             raise ArgumentError(
                 f"`select` must be at most half a cell away from {name!r}, which goes "
-                f"from {order[0]:g} to {order[-1]:g}, but is {wanted:g}. Mind its unit "
-                "and its sign."
+                f"from {order[0]:g} to {order[-1]:g}, but is {wanted:g}. Check its "
+                "unit and its sign."
             )
     return int(np.argmin(np.abs(places - wanted)))
 
@@ -289,7 +289,7 @@ def _in_time(parts: Sequence[_Part], name: str):
         label, coordinate = _coordinate(part.data, part.array, part.array.dims[number])
         if coordinate is None:
             raise PhysaxFileError(
-                part.data.path, f"The times {label!r} of {name!r} must be there."
+                part.data.path, f"It must hold the times {label!r} of {name!r}."
             )
         try:
             stamps.append(read_stamps(coordinate.read((...,)), coordinate.attributes))

@@ -102,7 +102,9 @@ def load_npz(path: str | os.PathLike) -> Any:
             with zipfile.ZipFile(file) as archive:
                 header, members = _read(archive, os.fstat(file.fileno()).st_size)
         except _UNREADABLE as error:
-            raise PhysaxFileError(path, f"It is no sound npz file: {error}.") from error
+            raise PhysaxFileError(
+                path, f"It is not a valid npz file: {error}."
+            ) from error
         except EncodingError as error:
             raise PhysaxFileError(path, str(error)) from error
     try:
@@ -145,14 +147,14 @@ def _read(archive: zipfile.ZipFile, size: int) -> tuple[dict, list[bytes]]:
         raise EncodingError("It is damaged, or was not written by `save_npz`.")
     infos = {info.filename: info for info in archive.infolist()}
     if len(infos) != len(archive.infolist()):
-        raise EncodingError("It is damaged: a name stands twice.")
+        raise EncodingError("It is damaged: a name occurs twice.")
     declared = 0
     for info in infos.values():
         declared += info.file_size
         stored = info.compress_type == zipfile.ZIP_STORED
         # Checked before anything is read, so that no lie makes us ask for memory.
         if not stored or info.file_size != info.compress_size or declared > size:
-            raise EncodingError(f"It is damaged: {info.filename!r} has a wrong size.")
+            raise EncodingError(f"It is damaged: {info.filename!r} has the wrong size.")
     header = _header(archive, infos, comment[1].decode())
     names = [f"array_{number}.npy" for number in range(len(header["arrays"]))]
     if infos.keys() != {_HEADER, *names}:

@@ -80,7 +80,7 @@ def read_g2(
         q: The wavevector in 1/angstrom whose curves to read, the nearest one there is;
             all if `None`.
         dt: Time from frame to frame in seconds. Needed where an HDF5 file does not
-            tell, and overrules it where it does.
+            state it, and overrules it where it does.
         sigma: Standard deviation of the values that are read; as in the file if `None`.
         q_tolerance: By which fraction the nearest wavevector may differ from `q`.
 
@@ -160,8 +160,8 @@ def _from_hdf5(file: h5py.File, dt: float | int | None, with_errors: bool) -> _C
     if time is None:
         raise PhysaxFileError(
             file.filename,
-            f"It does not tell the time from frame to frame (`{layout.time}`): give "
-            "`dt` in seconds.",
+            f"It does not state the time between frames (`{layout.time}`): give `dt` "
+            "in seconds.",
         )
     if layout is _APSU:
         q, phi = bin_values(file, np.arange(1, count + 1), layout.g2)

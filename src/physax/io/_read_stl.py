@@ -29,7 +29,7 @@ def read_stl(
 
     Args:
         path: The file.
-        unit: What stands as 1 in the file, in metres: STL names no unit.
+        unit: The length of 1 in the file, in metres: STL has no units.
         centre: Where the middle of the box around the solid goes, (x, y, z) in metres;
             as in the file if not given.
         parts: Into how many parts a cell is divided along each axis, see
@@ -62,7 +62,9 @@ def read_stl(
         try:
             mesh = trimesh.load_mesh(file, file_type="stl", process=True)
         except (ValueError, IndexError, KeyError, TypeError) as error:
-            raise PhysaxFileError(path, f"this is no STL file: {error}.") from error
+            raise PhysaxFileError(
+                path, f"this is not a valid STL file: {error}."
+            ) from error
     triangles = np.asarray(mesh.faces)
     if not 0 < len(triangles) <= max_triangles:
         raise PhysaxFileError(
@@ -79,4 +81,4 @@ def read_stl(
     try:
         return TriangleMesh(vertices, triangles, parts)
     except ArgumentError as error:
-        raise PhysaxFileError(path, f"the surface is not sound: {error}") from error
+        raise PhysaxFileError(path, f"the surface is not valid: {error}") from error

@@ -53,7 +53,7 @@ def read_two_time(
 ) -> TwoTime:
     """Reads two-time correlation maps, and only those that are asked for.
 
-    Finds out by itself which layout a file has. Files often store the triangle above or
+    Recognises the layout of a file. Files often store the triangle above or
     below the diagonal only; a file that stores both is read as it is. Values keep their
     precision, except that JAX makes float64 into float32 unless `jax_enable_x64` is on.
 
@@ -69,12 +69,12 @@ def read_two_time(
             wrap around: `(3.0, -3.0)` crosses pi.
         frames: The first and the last frame to read, counted from 1; all if `None`.
             The times of a part begin at 0 again.
-        dt: Time from frame to frame in seconds. Needed where the file does not tell,
+        dt: Time between frames in seconds. Needed where the file does not state it,
             and overrules it where it does.
         sigma: Standard deviation of one value, for the maps and frames that are read;
             as in the file if `None`, and 0.01 where it has none.
         mask: Which pairs of the frames that are read to use; as in the file if `None`.
-        without: Frames of which no pair is used, counted from 1 as in the file,
+        without: Frames whose pairs are all left out, counted from 1 as in the file,
             whether they are among those that are read or not.
         layout: How the file is stored; found out if `None`.
         q_tolerance: By which fraction the nearest wavevector may differ from `q`.
@@ -119,7 +119,7 @@ def read_two_time(
 def scan_two_time(
     path: str | os.PathLike, layout: AbstractTwoTimeLayout | None = None
 ) -> TwoTimeContents:
-    """Tells what a file of two-time correlations holds, without reading the maps.
+    """Says what a file of two-time correlations holds, without reading the maps.
 
     Args:
         path: An HDF5 or npz file.
@@ -166,7 +166,7 @@ class _Reader(NamedTuple):
 
 def _check_kind(path, layout: AbstractTwoTimeLayout | None, kind: type) -> None:
     if layout is not None and not isinstance(layout, kind):
-        found = "an npz" if kind is NPZLayout else "no npz"
+        found = "an npz" if kind is NPZLayout else "not an npz"
         raise PhysaxFileError(
             path, f"It is {found} file, but `layout` is {layout.name!r}."
         )
@@ -188,7 +188,7 @@ def _hdf5_layout(
     advice = "" if given else " Name them in Python: `layout=DatasetLayout(...)`."
     raise PhysaxFileError(
         file.filename,
-        f"It must hold the datasets of a layout that is known ({looked}), but has "
+        f"It must hold the datasets of a known layout ({looked}), but has "
         f"{listing(file)}.{advice}",
     )
 

@@ -124,14 +124,14 @@ def read_velocity(
         axes: Of HDF5 and npz files, where dimensions have no names, the names of the
             arrays of coordinates in the order of dimensions.
         time: Of such files, the name of the array of times, the first dimension.
-        select: For dimensions that are not wanted, where to take the nearest sample:
+        select: For dimensions that are not used, where to take the nearest sample:
             `{"depth": 10.0}`, in the unit of the file. Refused more than half a cell
             beyond them.
         snapshots: Which instants to read, as `slice(0, 2)`; one makes a steady flow.
         scale: What a number of the file is in m/s; by default its `units` say, and
-            without these it is in m/s, which `unitless` of the result tells.
+            without these it is in m/s, as `unitless` of the result says.
         slip: How particles slide along land, as in `SlipField`; without it the velocity
-            falls to 0 toward land.
+            decreases to 0 toward land.
         radius: Of the sphere, in metres.
         method: The interpolation in space.
         time_method: The interpolation in time.
@@ -214,7 +214,7 @@ def read_scalar(
     """Reads a scalar such as temperature or salinity, in the unit of the file.
 
     Files are understood as by `read_velocity`. Where there are no data, the value is
-    that of the nearest place that has some: `land` tells where.
+    that of the nearest place that has some: `land` says where.
 
     Args:
         paths: A file, a pattern, or several.

@@ -76,12 +76,16 @@ def save_gds(
             check_records(Path(file.name), _MAX_COORDINATE)
         except GDSError as error:
             # The package does not tell when the disk is full.
-            raise PhysaxFileError(path, "It could not be written whole.") from error
+            raise PhysaxFileError(
+                path, "It could not be written completely."
+            ) from error
 
 
 def _check_file(layers, cell: str, unit: float | int, precision: float | int):
     if not layers:
-        raise ArgumentError("`layers` must name at least one (layer, datatype).")
+        raise ArgumentError(
+            "`layers` must name at least one (layer, datatype), but is empty."
+        )
     for key, contours in layers.items():
         if not all(0 <= number <= _MAX_NUMBER for number in key):
             raise ArgumentError(

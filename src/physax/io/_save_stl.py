@@ -39,7 +39,7 @@ def save_stl(
         path: The file, by custom `*.stl`.
         layers: For each layer its polygons, and its lower and upper end along z in
             metres.
-        unit: What stands as 1 in the file, in metres: STL names no unit.
+        unit: The length of 1 in the file, in metres: STL has no units.
 
     Raises:
         MissingPackageError: If shapely is missing or too old.
@@ -96,7 +96,7 @@ def _in_single_precision(contours: Contours, unit: float | int) -> Contours:
         )
     except ArgumentError as error:
         raise ArgumentError(
-            "The polygons of `layers` must stay sound when rounded to float32, but do "
+            "The polygons of `layers` must stay valid when rounded to float32, but do "
             f"not: {error} Move the origin nearer to them, or leave tiny ones out."
         ) from error
 

@@ -144,8 +144,8 @@ def speed_factor(variable: StoredVariable, scale: float | None) -> float:
     factor = _SPEEDS.get("".join(units.split()).lower())
     if factor is None:
         raise ArgumentError(
-            f"The unit of {variable.name!r} must be one of speed, such as m/s, but is "
-            f"{units!r}. Say with `scale` what one is in m/s."
+            f"The unit of {variable.name!r} must be a unit of speed, such as m/s, but "
+            f"is {units!r}. Give its value in m/s as `scale`."
         )
     return factor
 

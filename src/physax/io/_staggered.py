@@ -34,7 +34,7 @@ def staggered_field(
 
     If each lies on the faces of cells around the points of the others, that is a
     `CGridField`, and samples that are missing are closed faces. Otherwise each is
-    interpolated for itself, and missing samples are 0.
+    interpolated on its own, and missing samples are 0.
 
     Args:
         variables: The components.

@@ -42,13 +42,13 @@ def write_touchstone(
     comments.
 
     Args:
-        path: The file; its suffix must tell the number of ports: `.s2p` for two.
+        path: The file; its suffix must give the number of ports: `.s2p` for two.
         sparameters: The S-parameters, of every port as output and as input.
         reference_impedance: Reference resistance in ohm that the file declares. For
             optical ports, whose amplitudes are normalised by power, it means nothing.
 
     Raises:
-        ArgumentError: If these are no S-parameters, inputs are missing, the suffix is
+        ArgumentError: If these are not S-parameters, inputs are missing, the suffix is
             another, the impedance is not positive, or a value is not finite.
         OSError: If the file cannot be written.
     """
@@ -93,7 +93,7 @@ def _check_writable(path, sparameters: SParameters, values: np.ndarray) -> None:
         raise ArgumentError("`sparameters` must have no wavelength twice.")
     if any(set(name) & set("\r\n") or name != name.strip() for name in ports):
         raise ArgumentError(
-            "Names of ports must be without line breaks and spaces around them, but "
+            "Names of ports must have no line breaks and no spaces at their ends, but "
             f"are {ports}."
         )
 
@@ -122,7 +122,7 @@ def read_touchstone(path: str | os.PathLike) -> SParameters:
     `write_touchstone` makes them, else they are "1", "2", ...
 
     Args:
-        path: The file; its suffix tells the number of ports.
+        path: The file; its suffix gives the number of ports.
 
     Returns:
         The S-parameters in the order of the file, in the default precision. The
@@ -130,8 +130,8 @@ def read_touchstone(path: str | os.PathLike) -> SParameters:
         those that were written.
 
     Raises:
-        PhysaxFileError: If the file is no Touchstone file of version 1, is damaged, or
-            holds other than S-parameters.
+        PhysaxFileError: If the file is not a Touchstone file of version 1, is damaged,
+            or holds other than S-parameters.
         FileNotFoundError: If there is no such file.
     """
     suffix = _SUFFIX.fullmatch(Path(path).suffix)
@@ -141,7 +141,7 @@ def read_touchstone(path: str | os.PathLike) -> SParameters:
     try:
         text = Path(path).read_bytes().decode()
     except UnicodeDecodeError as error:
-        raise PhysaxFileError(path, f"It is no text: {error}.") from error
+        raise PhysaxFileError(path, f"It is not a text file: {error}.") from error
     names: dict[int, str] = {}
     options: tuple | None = None
     numbers: list[float] = []
@@ -157,7 +157,9 @@ def read_touchstone(path: str | os.PathLike) -> SParameters:
             options = options or _options(path, k, line)
             continue
         if options is None or words[0].startswith("["):
-            raise PhysaxFileError(path, f"Line {k} is none of version 1: {line!r}.")
+            raise PhysaxFileError(
+                path, f"Line {k} does not belong to version 1: {line!r}."
+            )
         numbers += _numbers(path, k, words)
     if options is None:
         raise PhysaxFileError(path, "It has no option line, which begins with '#'.")
@@ -194,7 +196,7 @@ def _options(path, number: int, line: str) -> tuple:
             _numbers(path, number, [words.pop(0)])
         elif word != "S":
             raise PhysaxFileError(
-                path, f"Line {number} has the option {word!r}, which is not read."
+                path, f"Line {number} has the option {word!r}, which is not supported."
             )
     return unit, form
 
@@ -207,7 +209,7 @@ def _matrices(path, numbers: np.ndarray, count: int, options: tuple):
         raise PhysaxFileError(
             path,
             f"It must have {size} numbers for each frequency, but has {numbers.size} "
-            "in all. Noise parameters are not read.",
+            "in all. Noise parameters are not supported.",
         )
     table = numbers.reshape(-1, size)
     frequencies = table[:, 0] * unit

@@ -1,4 +1,4 @@
-"""Rows of tracks on disk, written while a run goes on."""
+"""Rows of tracks on disk, written during a run."""
 
 import os
 import uuid

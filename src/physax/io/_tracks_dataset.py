@@ -43,7 +43,7 @@ def tracks_dataset(xarray: Any, tracks: Tracks, labels: Labels, *, ragged: bool)
         xarray: The package.
         tracks: The tracks.
         labels: What their numbers mean.
-        ragged: Whether tracks stand one behind the other, or as rows of equal length.
+        ragged: Whether tracks follow one another, or as rows of equal length.
 
     Returns:
         The `xarray.Dataset`.

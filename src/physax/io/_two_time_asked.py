@@ -86,7 +86,7 @@ def _pairs(mask: Any) -> np.ndarray:
         values = np.asarray(None)
     if values.dtype.kind not in "biuf" or not np.all((values == 0) | (values == 1)):
         raise ArgumentError(
-            "`mask` must hold truth values, or 0 and 1, for each pair of frames, but "
+            "`mask` must hold booleans, or 0 and 1, for each pair of frames, but "
             f"has other entries, dtype {values.dtype}. Say which count: `mask == 1`."
         )
     return values.astype(bool)

@@ -182,13 +182,13 @@ def chosen_times(
         Their times.
 
     Raises:
-        PhysaxFileError: If neither the file nor `dt` tells.
+        PhysaxFileError: If neither the file nor `dt` gives them.
     """
     if dt is not None:
         return dt * np.arange(part.stop - part.start)
     if index.times is None:
         raise PhysaxFileError(
-            path, "It does not tell the time from frame to frame: give `dt` in seconds."
+            path, "It does not state the time between frames: give `dt` in seconds."
         )
     times = index.times[part]
     whole = part.stop - part.start == index.times.size

@@ -36,7 +36,7 @@ class Index(NamedTuple):
         places: Of each map.
         frames: How many there are.
         dtype: Of the maps.
-        times: Of the frames in seconds; `None` where the file does not tell.
+        times: Of the frames in seconds; `None` where the file has none.
         baseline: What has to be added to the stored values to make c2.
     """
 

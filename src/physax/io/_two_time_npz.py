@@ -69,7 +69,7 @@ def open_npz(path: str | os.PathLike) -> Iterator[zipfile.ZipFile]:
         The archive.
 
     Raises:
-        PhysaxFileError: If it is no sound npz file, or the block meets damage.
+        PhysaxFileError: If it is not a valid npz file, or is damaged.
         FileNotFoundError: If there is no such file.
     """
     with Path(path).open("rb") as file:
@@ -77,7 +77,7 @@ def open_npz(path: str | os.PathLike) -> Iterator[zipfile.ZipFile]:
             with zipfile.ZipFile(file) as archive:
                 names = archive.namelist()
                 if len(set(names)) != len(names):
-                    raise PhysaxFileError(path, "It is damaged: a name stands twice.")
+                    raise PhysaxFileError(path, "It is damaged: a name occurs twice.")
                 for info in archive.infolist():
                     # Compares the two places in which the name of a member stands: a
                     # damaged name would make an array that may be absent vanish.
@@ -87,7 +87,7 @@ def open_npz(path: str | os.PathLike) -> Iterator[zipfile.ZipFile]:
             raise
         except _UNREADABLE as error:
             raise PhysaxFileError(
-                path, f"It is no sound npz file, or it is truncated: {error}."
+                path, f"It is not a valid npz file, or is truncated: {error}."
             ) from error
 
 
@@ -169,7 +169,7 @@ def array(path, archive: zipfile.ZipFile, name: str, *, ndim: int) -> np.ndarray
             path,
             f"`{name}` must be an array of numbers with {ndim} axes, but is of shape "
             f"{found.shape} and {found.dtype}."
-            + (" An old cache: write it anew." if name in (T1, T2) else ""),
+            + (" An old cache: rewrite it." if name in (T1, T2) else ""),
         )
     with archive.open(f"{name}.npy") as file:
         _exactly(file, found.start)
@@ -258,7 +258,9 @@ def _check_complete(path: str | os.PathLike, archive: zipfile.ZipFile) -> None:
     there = set(archive.namelist())
     for name in names if isinstance(names, list) else ():
         if f"{name}.npy" not in there:
-            raise PhysaxFileError(path, f"It is damaged: the array `{name}` is gone.")
+            raise PhysaxFileError(
+                path, f"It is damaged: the array `{name}` is missing."
+            )
 
 
 def npz_maps(

@@ -60,7 +60,7 @@ def parse_words(
         The numbers, and where the last one ends.
 
     Raises:
-        VTKFaultError: If there are fewer, one is no number of this type, or the text
+        VTKFaultError: If there are fewer, one is not a number of this type, or the text
             ends right after the last, which then may be cut.
     """
     # The shortest number takes one character and another that separates.
@@ -194,7 +194,7 @@ class Base64Source:
         try:
             data = self._left + binascii.a2b_base64(piece, strict_mode=True)
         except (binascii.Error, ValueError) as error:
-            raise VTKFaultError(f"{what} is no sound base64: {error}.") from error
+            raise VTKFaultError(f"{what} is not valid base64: {error}.") from error
         if len(data) < count:
             raise VTKFaultError(
                 f"{what} must have {count} bytes, but its base64 ends after "
@@ -212,7 +212,7 @@ def read_block(
     expected: int | None,
     what: str,
 ) -> bytes | bytearray:
-    """Reads the bytes of one array with the sizes that stand in front.
+    """Reads the bytes of one array with the sizes before them.
 
     Args:
         source: From where.

@@ -41,7 +41,7 @@ def vtk_grid(
     for number, axis in enumerate(given):
         if axis.ndim != 1 or axis.size == 0 or not np.all(np.diff(axis) > 0):
             raise ArgumentError(
-                f"`axes[{number}]` must be numbers that rise, but is {axis}."
+                f"`axes[{number}]` must be increasing numbers, but is {axis}."
             )
     x, y, z = (*given, *(np.zeros(1),) * (3 - rank))
 

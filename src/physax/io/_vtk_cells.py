@@ -150,8 +150,8 @@ def _check_list(
         )
     if offsets[0] != 0 or np.any(np.diff(offsets) < 0) or offsets[-1] != entries.size:
         raise VTKFaultError(
-            f"The offsets of the {what} must rise from 0 to {entries.size}, the length "
-            "of their list, but do not."
+            f"The offsets of the {what} must increase from 0 to {entries.size}, the "
+            "length of their list, but do not."
         )
     if entries.size and (entries.min() < 0 or entries.max() >= points):
         at = int(np.argmax((entries < 0) | (entries >= points)))

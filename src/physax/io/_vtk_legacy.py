@@ -85,7 +85,7 @@ def read_legacy(text: bytes, arrays: Collection[str] | None) -> VTKData:
 
 
 def read_legacy_time(text: bytes) -> float | None:
-    """Reads the time of a legacy file, which stands before its points."""
+    """Reads the time of a legacy file, which comes before its points."""
     legacy = _Legacy(text, ())
     legacy.read(only_time=True)
     return time_of(legacy.parts.field)

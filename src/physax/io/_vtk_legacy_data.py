@@ -169,7 +169,7 @@ def _grid(parts: LegacyParts):
 def _check_offsets(nodes: np.ndarray, offsets: np.ndarray) -> None:
     if offsets.size == 0 or offsets[0] != 0 or offsets[-1] != nodes.size:
         raise VTKFaultError(
-            f"Offsets of cells must rise from 0 to {nodes.size}, but do not."
+            f"Offsets of cells must increase from 0 to {nodes.size}, but do not."
         )
     if np.any(np.diff(offsets) < 0):
-        raise VTKFaultError("Offsets of cells must not fall, but do.")
+        raise VTKFaultError("Offsets of cells must not decrease, but do.")

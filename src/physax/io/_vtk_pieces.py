@@ -46,7 +46,7 @@ def merge(
         whole: The extent of all, `None` of meshes.
 
     Returns:
-        One mesh, in which points that pieces share stand several times; or one grid.
+        One mesh, in which points that pieces share are repeated; or one grid.
 
     Raises:
         VTKFaultError: If they have different arrays, or leave gaps.

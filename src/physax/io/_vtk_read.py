@@ -32,7 +32,7 @@ def read_vtk(path: str | os.PathLike, arrays: Collection[str] | None = None) -> 
     with the file before memory is taken, and numbers of points with the points.
 
     A legacy file has no mark at its end: cut off exactly between two of its arrays, it
-    is a sound file with fewer arrays. Name the `arrays` that must be there.
+    is a valid file with fewer arrays. Name the `arrays` that must be there.
 
     Args:
         path: The file.
@@ -116,7 +116,7 @@ def _sources(
                 f"Its pieces must be files {', '.join(_XML)}, but one is {source!r}."
             )
         if not Path(source).is_file():
-            raise VTKFaultError(f"It names the piece {source!r}, which is not there.")
+            raise VTKFaultError(f"It names the piece {source!r}, which does not exist.")
     if XML_KINDS[name[1:]] in ("unstructured", "polydata"):
         return None, [None] * len(pieces), sources
     extents = [extent_of(piece, "Extent") for piece in pieces]

@@ -11,7 +11,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float, Num
 
-from .._checks import ArgumentError
+from .._checks import whole
 from ._errors import PhysaxFileError
 from ._hdf5 import natural_key
 from ._vtk_cells import VTKFaultError
@@ -116,7 +116,7 @@ def read_vtk_series(
 ) -> VTKSeries:
     """Finds the files of a series and their times; reads each when it is asked for.
 
-    A `.pvd` file tells both; its files must lie in its folder or below. Those of a
+    A `.pvd` file gives both; its files must lie in its folder or below. Those of a
     pattern such as `"run/flow_*.vtu"` are taken in natural order, `flow_2` before
     `flow_10`, and each must bear its time (field data `TimeValue`, or `TIME` in files
     of VisIt), later than the one before; if none does, the times are 0, 1, 2, ...
@@ -132,11 +132,10 @@ def read_vtk_series(
     Raises:
         ArgumentError: If `last` is not positive.
         PhysaxFileError: If no file matches, the `.pvd` file is damaged or names files
-            elsewhere, or the times do not rise.
+            elsewhere, or the times do not increase.
         FileNotFoundError: If there is no such `.pvd` file.
     """
-    if last is not None and last < 1:
-        raise ArgumentError(f"`last` must be at least 1, but is {last}.")
+    last = None if last is None else whole(last, "last")
     name = os.fspath(path_or_pattern)
     if Path(name).suffix.lower() == ".pvd":
         entries = read_pvd(name)
@@ -184,7 +183,7 @@ def _times(files: list[str]) -> list[float]:
     if len(times) != len(files):
         raise PhysaxFileError(
             files[found.index(None)],
-            "It must bear a time (field data `TimeValue`) like other files of the "
+            "It must have a time (field data `TimeValue`) like other files of the "
             "series, but does not.",
         )
     for before, after, file in zip(times, times[1:], files[1:], strict=False):
@@ -198,7 +197,7 @@ def _times(files: list[str]) -> list[float]:
 
 
 def read_pvd(path: str | os.PathLike) -> list[tuple[float, str]]:
-    """Reads a `.pvd` file: times and the names of the files as they stand there.
+    """Reads a `.pvd` file: times and the names of the files as written there.
 
     Raises:
         PhysaxFileError: If it is damaged, or names files elsewhere.

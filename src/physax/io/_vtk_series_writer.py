@@ -1,4 +1,4 @@
-"""Writes series of VTK files while a run goes on."""
+"""Writes series of VTK files during a run."""
 
 import html
 import math
@@ -23,11 +23,11 @@ class VTKSeriesWriter:
     numbered. After each step the `.pvd` file is whole and lists only whole files, also
     if the process is killed, so that a viewer may follow the run.
 
-    With `append=True` a series goes on: a resumed run writes on from its checkpoint,
+    With `append=True` a series continues: a resumed run writes on from its checkpoint,
     and what the old series has at the first time written and after it is dropped.
     Without it, an old series of the same name is replaced at the first step.
 
-    Each step writes the whole list anew: of 10,000 times that is about 1 MB.
+    Each step rewrites the whole list: of 10,000 times that is about 1 MB.
 
     Example:
         >>> with VTKSeriesWriter("run/particles.pvd") as series:  # doctest: +SKIP
@@ -35,12 +35,12 @@ class VTKSeriesWriter:
 
     Args:
         path: The `.pvd` file.
-        append: Whether to go on with a series that exists.
+        append: Whether to continue a series that exists.
         compress: Whether to compress by zlib.
 
     Raises:
         ArgumentError: If the suffix is another.
-        PhysaxFileError: If the series that goes on is damaged.
+        PhysaxFileError: If the series to continue is damaged.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class VTKSeriesWriter:
 
     @property
     def _direction(self) -> float:
-        """Positive if times rise, negative if they fall, 0 while that is not known."""
+        """Positive if times increase, negative if they decrease, 0 if not known yet."""
         times = self.times[:2]
         return times[1] - times[0] if len(times) == 2 else 0.0
 
@@ -84,11 +84,11 @@ class VTKSeriesWriter:
         """Writes the data of the next time.
 
         Args:
-            time: The time; times must all rise or all fall.
+            time: The time; times must be monotonic.
             data: The data; the time is written into it.
 
         Raises:
-            ArgumentError: If the series is closed, or the time does not go on.
+            ArgumentError: If the series is closed, or the time does not continue it.
             OSError: If a file cannot be written.
         """
         time = float(time)

@@ -1,4 +1,4 @@
-"""XML without declarations of types or entities, as far as VTK files need it."""
+"""XML without declarations of types or entities, as VTK files need it."""
 
 import os
 import re
@@ -154,7 +154,7 @@ def parse_tree(
         The root, and the place of the appended data in the file, `None` without any.
 
     Raises:
-        VTKFaultError: If it is no sound XML, or declares entities.
+        VTKFaultError: If it is not valid XML, or declares entities.
     """
     parser = expat.ParserCreate()
     builder = _Builder(parser, early)
@@ -168,7 +168,7 @@ def parse_tree(
     # The last two come of names of encodings that do not exist or do not fit.
     except (expat.ExpatError, LookupError, ValueError) as error:
         raise VTKFaultError(
-            f"It is no sound XML, or it is truncated: {error}."
+            f"It is not valid XML, or is truncated: {error}."
         ) from error
     if builder.root is None:
         raise VTKFaultError("It must hold XML, but is empty.")
@@ -206,6 +206,6 @@ def local_path(path: str | os.PathLike, name: str) -> str:
     if not inside:
         raise VTKFaultError(
             f"It must name files in its own folder or below, but names {name[:200]!r}. "
-            "Move that file there, or read it by itself."
+            "Move that file there, or read it on its own."
         )
     return os.path.join(folder, name)

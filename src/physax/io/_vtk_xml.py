@@ -36,7 +36,7 @@ _LARGEST_INDEX = 1 << 40
 def read_xml(
     file: BufferedReader, size: int, arrays: Collection[str] | None
 ) -> VTKData:
-    """Reads a file that is no parallel one.
+    """Reads a file that is not a parallel one.
 
     Args:
         file: The file.
@@ -213,7 +213,9 @@ def _lists(
     entries, offsets = names
     ends = indices(reader.array(named[offsets], count, f"The array {offsets!r}"))
     if count and (ends[0] < 0 or np.any(np.diff(ends) < 0)):
-        raise VTKFaultError(f"The array {offsets!r} must rise from 0, but does not.")
+        raise VTKFaultError(
+            f"The array {offsets!r} must increase from 0, but does not."
+        )
     number = int(ends[-1]) if count else 0
     nodes = indices(reader.array(named[entries], number, f"The array {entries!r}"))
     return nodes, ends_to_offsets(ends)

@@ -66,7 +66,7 @@ class ArrayReader:
         if self.compressor not in (None, ZLIB, LZMA):
             raise VTKFaultError(
                 f"It must be compressed by {ZLIB} or {LZMA}, or not at all, but is by "
-                f"{self.compressor!r}. Write it anew with one of these."
+                f"{self.compressor!r}. Rewrite it with one of these."
             )
         stored = None if count is None else -(-count // 8) if bits else count
         expected = None if stored is None else stored * dtype.itemsize
@@ -118,7 +118,7 @@ def indices(values: np.ndarray) -> np.ndarray:
     """Returns numbers of points, or offsets, as signed integers.
 
     Raises:
-        VTKFaultError: If they are no integers, or too large.
+        VTKFaultError: If they are not integers, or too large.
     """
     if values.dtype.kind not in "iu" or (
         values.dtype == np.uint64 and values.size and values.max() >= 1 << 63

@@ -63,7 +63,7 @@ def write_tracks(
         flow: What carried the particles: says what coordinates and times mean.
         spherical: Whether positions are longitude and latitude; as in `flow`, else not.
         epoch: The date of time 0; as in `flow`.
-        ragged: Whether to write tracks one behind the other, without padding: smaller
+        ragged: Whether to write tracks one after another, without padding: smaller
             where many end early.
         attributes: Attributes of variables along the tracks, by name, such as
             `{"temperature": {"units": "degree_C"}}`. NetCDF and zarr only.
@@ -71,7 +71,7 @@ def write_tracks(
     Raises:
         ArgumentError: If the suffix is another.
         MissingPackageError: If xarray, or a package behind it, is not installed.
-        PhysaxFileError: If `path` is a folder that is no zarr store.
+        PhysaxFileError: If `path` is a folder that is not a zarr store.
         FileNotFoundError: If there is no folder for it.
         OSError: If the file cannot be written.
     """

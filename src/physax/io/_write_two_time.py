@@ -35,7 +35,7 @@ def write_two_time(
     """Writes two-time correlation maps.
 
     The file appears whole or not at all, and an older one stays until then. Every byte
-    stands under a checksum, so that damage is found when the file is read.
+    is protected by a checksum, so that damage is found when the file is read.
 
     What a layout has no place for lies beside it, where other programs do not look:
     `sigma` and `mask`, and the exact times, in the group `physax` of an HDF5 file.

@@ -50,7 +50,7 @@ def write_vtk(
         data: What to write; see `vtk_grid`, `vtk_points` and `vtk_tracks`.
         compress: Whether to compress by zlib.
         base64: Whether to write text instead of raw bytes, by a third larger: raw bytes
-            are no XML, which programs other than VTK's may expect.
+            are not valid XML, which programs other than VTK's may expect.
 
     Raises:
         ArgumentError: If the suffix is another, an image is not uniform, or arrays are

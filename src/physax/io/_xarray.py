@@ -63,7 +63,7 @@ def _labelled(result) -> _Parts:
     """Returns variables and coordinates: dimensions, values and attributes of each."""
     raise ArgumentError(
         "`result` must be the result of a monitor, `SParameters` or a `Field`, but is "
-        f"a {type(result).__name__}. Of a `Result` convert each of `monitors`."
+        f"a {type(result).__name__}. From a `Result`, convert each of `monitors`."
     )
 
 

@@ -40,10 +40,10 @@ _PLAIN = {
 
 @dataclasses.dataclass(frozen=True)
 class YamlNode:
-    """One value of a YAML file, and where it stands.
+    """One value of a YAML file, and where it is.
 
     Attributes:
-        value: `None`, a truth value, a number, a text, a list of nodes, or a dictionary
+        value: `None`, a boolean, a number, a string, a list of nodes, or a dictionary
             of nodes by their keys.
         file: The file.
         line: Its line, counted from 1.
@@ -130,9 +130,9 @@ def read_yaml(path: str | os.PathLike) -> YamlNode:
         Its node, for `construct`; `plain` makes dictionaries and lists of it.
 
     Raises:
-        PhysaxFileError: If it is a folder, is larger than 1 MB, is no YAML, nests
+        PhysaxFileError: If it is a folder, is larger than 1 MB, is not YAML, nests
             deeper than 20 levels, or has tags, anchors, aliases, several documents, a
-            key twice, a key that is no text, or NaN; names the line.
+            key twice, a key that is not a string, or NaN; names the line.
         FileNotFoundError: If there is no such file.
     """
     if not Path(path).exists():
@@ -146,7 +146,7 @@ def read_yaml(path: str | os.PathLike) -> YamlNode:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise PhysaxFileError(path, f"It is no text in UTF-8: {error}.") from error
+        raise PhysaxFileError(path, f"It is not text in UTF-8: {error}.") from error
     try:
         events = yaml.parse(text, Loader=yaml.SafeLoader)
         return _document(os.fspath(path), events)
@@ -154,9 +154,11 @@ def read_yaml(path: str | os.PathLike) -> YamlNode:
         mark = error.problem_mark or error.context_mark
         line = "" if mark is None else f"line {mark.line + 1}: "
         problem = error.problem or error.context
-        raise PhysaxFileError(path, f"{line}It is no YAML: {problem}.") from error
+        raise PhysaxFileError(
+            path, f"{line}It is not valid YAML: {problem}."
+        ) from error
     except yaml.YAMLError as error:
-        raise PhysaxFileError(path, f"It is no YAML: {error}.") from error
+        raise PhysaxFileError(path, f"It is not valid YAML: {error}.") from error
 
 
 def _document(file: str, events: Iterator[yaml.Event]) -> YamlNode:
@@ -166,7 +168,7 @@ def _document(file: str, events: Iterator[yaml.Event]) -> YamlNode:
             if root is not None:
                 line = event.start_mark.line + 1
                 raise PhysaxFileError(
-                    file, f"line {line}: There must be one document, but is another."
+                    file, f"line {line}: It must hold one document, but holds another."
                 )
             root = _node(file, next(events), events, "", 0)
     # An empty file has no document.

@@ -10,7 +10,7 @@ import numpy as np
 from jax.tree_util import keystr, tree_leaves_with_path
 from jaxtyping import Array, Inexact, PyTree, Shaped
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, whole
 from ._leading import leading_size
 
 
@@ -41,10 +41,7 @@ def accumulate(
             `value_and_grad` returns is not floating point.
     """
     rows = leading_size(batch, "batch", "one and the same number of rows")
-    if microbatches < 1:
-        raise ArgumentError(
-            f"`microbatches` must be at least 1, but is {microbatches}."
-        )
+    microbatches = whole(microbatches, "microbatches")
     if rows % microbatches:
         raise ArgumentError(
             f"`microbatches` must divide the {rows} rows of `batch`, but is "
@@ -71,7 +68,7 @@ def accumulate(
             kind = leaf.dtype if array else type(leaf).__name__
             raise ArgumentError(
                 "`value_and_grad` must return floating point arrays only, but "
-                f"`result{keystr(path)}` is {kind}, of which there is no mean."
+                f"`result{keystr(path)}` is {kind}, which has no mean."
             )
 
     def add(total, i):

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._checks import ArgumentError
+from .._checks import whole
 from ._compile_ahead import compile_ahead, executable
 
 
@@ -27,7 +27,7 @@ class Benchmark(eqx.Module):
         std: Their standard deviation.
         spread: `(max - min) / median`. Above about 0.2 the machine was not quiet.
         flops: Floating point operations of a run as XLA counts them; it counts the
-            body of a loop once. NaN where XLA does not tell.
+            body of a loop once. NaN where XLA does not report them.
         bytes: Bytes a run reads and writes, counted likewise.
         repeats: How many runs were timed.
     """
@@ -66,8 +66,7 @@ def benchmark(
     Raises:
         ArgumentError: If `repeats` is less than 1.
     """
-    if repeats < 1:
-        raise ArgumentError(f"`repeats` must be at least 1, but is {repeats}.")
+    repeats = whole(repeats, "repeats")
     begin = time.perf_counter()
     compiled = compile_ahead(fn, *args, **static)
     compile_s = time.perf_counter() - begin

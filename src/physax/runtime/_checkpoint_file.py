@@ -58,7 +58,7 @@ class Checkpoint(eqx.Module):
 
 
 def encode_header(checkpoint: Checkpoint) -> tuple[bytes, list[np.ndarray]]:
-    """Makes everything that stands before the arrays.
+    """Makes everything before the arrays.
 
     Args:
         checkpoint: What will be written.
@@ -197,7 +197,7 @@ def _read_header(file: BinaryIO, size: int) -> tuple[dict, int]:
     except (ValueError, RecursionError) as error:
         raise _Fault(f"has a header that cannot be read: {error}.") from error
     if not isinstance(header, dict):
-        raise _Fault("has a header that is no object.")
+        raise _Fault("has a header that is not an object.")
     if header.get("schema") != _SCHEMA:
         raise _Fault(
             f"must have the schema {_SCHEMA}, but has {header.get('schema')!r}: "
@@ -212,7 +212,9 @@ def _read_header(file: BinaryIO, size: int) -> tuple[dict, int]:
     }
     for name, kind in kinds.items():
         if type(header.get(name)) is not kind:
-            raise _Fault(f"has a header whose `{name}` is no {kind.__name__}.")
+            raise _Fault(
+                f"has a header whose `{name}` is not of the type {kind.__name__}."
+            )
     if not all(isinstance(text, str) for text in header["fields"].values()):
         raise _Fault("has a header with an unreadable fingerprint.")
     if header["step"] < 0:
@@ -255,7 +257,7 @@ def _entries(
 def _unique(pairs: list[tuple[str, object]]) -> Mapping[str, object]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key occurs twice")
     return found
 
 

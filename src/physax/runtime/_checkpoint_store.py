@@ -1,4 +1,4 @@
-"""A folder of checkpoints, of which one is whole at any instant."""
+"""A folder of checkpoints that holds a whole one at any instant."""
 
 import errno
 import itertools
@@ -12,7 +12,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from .._checks import ArgumentError, warn
+from .._checks import ArgumentError, warn, whole
 from ._checkpoint_file import (
     Checkpoint,
     CheckpointError,
@@ -43,7 +43,7 @@ _MOST_SHOWN = 5
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint could not be written or read, and the run goes on without it."""
+    """A checkpoint could not be written or read; the run continues without it."""
 
 
 class FingerprintError(CheckpointError):
@@ -84,10 +84,9 @@ def save_checkpoint(
         CheckpointError: If the file cannot be written, for example because the disk is
             full. What was there before is unharmed.
     """
-    if not 0 <= step < 10**12:
+    step, keep = whole(step, "step", 0), whole(keep, "keep")
+    if step >= 10**12:
         raise ArgumentError(f"`step` must lie in [0, 1e12), but is {step}.")
-    if keep < 1:
-        raise ArgumentError(f"`keep` must be at least 1, but is {keep}.")
     metadata = dict(metadata or {})
     if "shards" in metadata:
         raise ArgumentError("`metadata` must not have the key 'shards', but has it.")
@@ -205,7 +204,7 @@ def latest_step(folder: str | os.PathLike) -> int | None:
 
 
 def checkpoint_steps(folder: str | os.PathLike) -> tuple[int, ...]:
-    """Lists the steps of which a folder holds checkpoints, in order."""
+    """Lists the steps of the checkpoints in a folder, in order."""
     return tuple(sorted(_steps(Path(folder))))
 
 

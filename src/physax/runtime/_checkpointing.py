@@ -36,7 +36,7 @@ class Checkpointing(eqx.Module):
             where a signal stops the run.
         keep: How many stay.
         fingerprint: What the run computes; a checkpoint of anything else is refused.
-        resume: Whether to go on from the newest whole checkpoint. If not, the folder
+        resume: Whether to continue from the newest whole checkpoint. If not, the folder
             must not have any.
         pack: Takes the state to named arrays, on the host unless they are spread over
             several processes. Give your own to store it in a layout that does not

@@ -1,8 +1,9 @@
-"""The host loop: calls a compiled advance again and again, and minds it in between."""
+"""The host loop: calls a compiled advance, and checks the state in between."""
 
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -10,7 +11,7 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, optional, whole
 from .._status import Status, raise_for
 from ._checkpointing import Checkpointing, restore, store
 from ._initialize import ProcessesError
@@ -35,7 +36,7 @@ class ChunkInfo(NamedTuple):
         stop: The step it has reached.
         seconds: The time it took, compilation included.
         steps_per_second: The rate so far, compilation left out; NaN after one chunk.
-        status: Why the run ends here; None if it goes on.
+        status: Why the run ends here; None if it continues.
     """
 
     start: int
@@ -73,24 +74,18 @@ class DriveResult(eqx.Module):
 class _Plan(eqx.Module):
     """The arguments of `drive`, and what follows from them."""
 
-    start: int
-    stop: int
-    chunk: int | None
+    start: int = eqx.field(converter=lambda n: whole(n, "start", 0))
+    stop: int = eqx.field(converter=lambda n: whole(n, "stop", 0))
+    chunk: int | None = eqx.field(converter=optional(partial(whole, name="chunk")))
     checkpoint: Checkpointing | None
     watch: Callable | None
     converged: Callable | None
-    check_every: int | None
+    check_every: int | None = eqx.field(
+        converter=optional(partial(whole, name="check_every"))
+    )
     on_chunk: Callable | None
 
     def __check_init__(self):
-        for name, value in {
-            "chunk": self.chunk,
-            "check_every": self.check_every,
-        }.items():
-            if value is not None and value < 1:
-                raise ArgumentError(f"`{name}` must be at least 1, but is {value}.")
-        if self.start < 0:
-            raise ArgumentError(f"`start` must be at least 0, but is {self.start}.")
         if not self.start <= self.stop <= _LARGEST_STEP:
             raise ArgumentError(
                 f"`stop` must lie between `start`, {self.start}, and {_LARGEST_STEP}, "
@@ -174,12 +169,12 @@ def drive(
             second's worth.
         checkpoint: Where to keep checkpoints, and to resume from; None for neither.
         progress: Whether and how to show progress.
-        watch: Takes the state to True (or `Status.SUCCESSFUL`) while it is sound. Asked
+        watch: Takes the state to True (or `Status.SUCCESSFUL`) while it is valid. Asked
             before a checkpoint is written, at multiples of `check_every` (or after each
             chunk, if that is None), and at the end. None trusts the state.
         converged: Takes the state to True when the run may end, or to the `Status` to
             end with. Asked at multiples of `check_every`.
-        check_every: Steps between two such questions.
+        check_every: Steps between two such checks.
         on_chunk: Called with step, state and `ChunkInfo` after each chunk. It must not
             keep the state, whose memory the next chunk takes.
         throw: Whether to raise unless the run ended as asked.
@@ -188,7 +183,8 @@ def drive(
         The state and how it was reached.
 
     Raises:
-        ArgumentError: If a number is out of range, or `converged` has no `check_every`.
+        ArgumentError: If a number is not an integer or is out of range, or `converged`
+            has no `check_every`.
         CheckpointError: If checkpoints cannot be written at all, are all damaged, or
             belong to something else.
         ProcessesError: If another of several processes is lost on the way.
@@ -205,6 +201,7 @@ def drive(
         check_every=check_every,
         on_chunk=on_chunk,
     )
+    start, stop = plan.start, plan.stop
     began = time.perf_counter()
     with ExitStack() as stack:
         if checkpoint is not None:
@@ -215,7 +212,7 @@ def drive(
         if checkpoint is not None:
             first, state = restore(checkpoint, state, start, stop)
         report = stack.enter_context(show_progress(progress, first, stop))
-        pace = Pace(chunk)
+        pace = Pace(plan.chunk)
         state, step, status = _loop(
             advance, state, first, plan, interruption, report, pace
         )

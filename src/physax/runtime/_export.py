@@ -19,7 +19,7 @@ import jax.export
 from jax.tree_util import PyTreeDef
 from jaxtyping import Array, ArrayLike, PyTree
 
-from .._checks import ArgumentError, PhysaxError
+from .._checks import ArgumentError, PhysaxError, whole
 
 
 _MAGIC = b"physaxX\x01"
@@ -41,7 +41,7 @@ class Exported(eqx.Module):
 
     Attributes:
         platforms: Where it runs.
-        arguments: Their types, as text; letters stand for sizes that are left open.
+        arguments: Their types, as text; letters are sizes that are left open.
         results: Their types, as text.
         vjp_order: How many times it may be differentiated.
         devices: On how many devices it runs.
@@ -123,10 +123,9 @@ def export(
             raise ArgumentError(
                 f"`platforms` must be of {', '.join(_PLATFORMS)}, but is {names}."
             )
-    if vjp_order < 0:
-        raise ArgumentError(f"`vjp_order` must be at least 0, but is {vjp_order}.")
+    vjp_order = whole(vjp_order, "vjp_order", 0)
     _require_flatbuffers()
-    # A module is no key of `jit`, a function that calls it is.
+    # A module cannot be a key of `jit`, a function that calls it is.
     jitted = jax.jit(lambda *args, **named: function(*args, **named))
     if isinstance(function, jax.stages.Wrapped):
         jitted = function
@@ -210,7 +209,7 @@ def _struct(leaf: Any) -> Any:
 def _opened(name: str, data: bytes) -> tuple[dict, bytes]:
     """The header and what follows it, compared with their digests."""
     if len(data) < _START or data[: len(_MAGIC)] != _MAGIC:
-        raise ExportError(f"{name} must come from `export`, but begin otherwise.")
+        raise ExportError(f"{name} must come from `export`, but begin differently.")
     (length,) = struct.unpack_from("<Q", data, len(_MAGIC))
     text, content = data[_START : _START + length], data[_START + length :]
     if hashlib.sha256(text).digest() != data[_START - 32 : _START]:
@@ -232,7 +231,8 @@ def _opened(name: str, data: bytes) -> tuple[dict, bytes]:
     for field, kind in _HEADER.items():
         if type(header.get(field)) is not kind:
             raise ExportError(
-                f"{name} has a header whose `{field}` is no {kind.__name__}."
+                f"{name} has a header whose `{field}` is not of the type "
+                f"{kind.__name__}."
             )
     if hashlib.sha256(content).hexdigest() != header["sha256"]:
         raise ExportError(

@@ -49,7 +49,7 @@ class Fingerprint(eqx.Module):
             other: Another fingerprint.
 
         Returns:
-            Both texts of each differing field, by its place; `"absent"` stands for a
+            Both texts of each differing field, by its place; `"absent"` for a
             field that only one of them has.
         """
         names = sorted(self.fields.keys() | other.fields.keys())
@@ -79,7 +79,7 @@ def fingerprint(
         The fingerprint.
 
     Raises:
-        ArgumentError: If there is an object whose identity cannot be told in another
+        ArgumentError: If there is an object whose identity cannot be decided in another
             process.
     """
     skip = (*_PLACEMENT, *ignore)
@@ -143,9 +143,9 @@ def _children(x, path: str) -> list[tuple[str, object]]:
     )
     if jax.tree_util.treedef_is_leaf(structure):
         raise ArgumentError(
-            f"`{path}` must be an array, a number, a text, a function, a module or a "
-            f"container of those, but is {type(x).__name__}: whether two of them are "
-            "the same cannot be told in another process."
+            f"`{path}` must be an array, a number, a string, a function, a module or "
+            f"a container of those, but is {type(x).__name__}: whether two of them are "
+            "the same cannot be decided in another process."
         )
     return [(jax.tree_util.keystr(key), child) for key, child in keyed]
 

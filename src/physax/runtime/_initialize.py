@@ -62,10 +62,10 @@ def initialize(
     `PHYSAX_COORDINATOR`, `PHYSAX_PROCESSES` and `PHYSAX_PROCESS` (`physax launch` sets
     them), SLURM (`srun`), and the variables of MPI launchers (`OMPI_COMM_WORLD_SIZE`,
     `PMI_SIZE` and the ranks; `PHYSAX_COORDINATOR` is needed then). Where none of them
-    tells of several processes, this one stays alone.
+    gives several processes, this one stays alone.
 
     A process that dies ends the others within about a minute: JAX's coordination
-    service misses its heartbeat. Start the job again; runs with checkpoints go on.
+    service misses its heartbeat. Start the job again; runs with checkpoints continue.
 
     Args:
         coordinator: Address of process 0, as `"host:port"`.
@@ -156,8 +156,9 @@ def _environment(
 def _check(coordinator: str | None, processes: int, process: int) -> None:
     if coordinator is None:
         raise ArgumentError(
-            f"The environment tells of {processes} processes, but not where process 0 "
-            f"is. Set {COORDINATOR} to its host:port in all of them."
+            f"The environment must give the address of process 0 for {processes} "
+            f"processes, but does not. Set {COORDINATOR} to its host:port in all of "
+            "them."
         )
     host, _, port = coordinator.rpartition(":")
     if not host or not port.isdigit():

@@ -32,7 +32,7 @@ class LiveArrays(eqx.Module):
         groups: Arrays of one shape and dtype on one device, what takes most first.
         bytes: What all arrays of a device take, by the name of the device.
         peak: The most that was ever in use there, programs included; None where the
-            platform does not tell (the CPU).
+            platform does not report it (the CPU).
     """
 
     groups: tuple[ArrayGroup, ...]

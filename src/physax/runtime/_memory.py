@@ -9,7 +9,8 @@ from typing import Any
 import equinox as eqx
 import jax
 
-from .._checks import ArgumentError, PhysaxError
+from .._byte_text import byte_text
+from .._checks import ArgumentError, PhysaxError, whole
 from ._compile_ahead import compile_ahead, executable
 
 
@@ -50,7 +51,7 @@ def memory(fn: Callable, *args: Any, **static: Any) -> MemoryUse:
         The bytes.
 
     Raises:
-        NotImplementedError: If the platform's compiler does not tell.
+        NotImplementedError: If the platform's compiler does not report it.
     """
     stats = executable(compile_ahead(fn, *args, **static)).memory_analysis()
     if stats is None:
@@ -71,7 +72,7 @@ class AvailableMemory(eqx.Module):
     Attributes:
         host: Memory of the computer, within the limit of a container; None if unknown.
         devices: Memory of each device of this process, None where the platform does
-            not tell. The devices of the CPU platform use the host's memory.
+            not report it. Devices of the CPU platform use the host's memory.
     """
 
     host: int | None
@@ -86,7 +87,7 @@ def available_memory() -> AvailableMemory:
     (`SLURM_MEM_PER_NODE`, or `SLURM_MEM_PER_CPU` times `SLURM_CPUS_ON_NODE`).
 
     Raises:
-        ArgumentError: If `PHYSAX_MEMORY_LIMIT` is no size.
+        ArgumentError: If `PHYSAX_MEMORY_LIMIT` is not a size.
     """
 
     def free(device):
@@ -109,11 +110,10 @@ def check_memory(required_bytes: float | int, what: str, *, count: int = 1) -> N
         count: Number of devices over which they are spread evenly.
 
     Raises:
-        ArgumentError: If `count` is not positive.
+        ArgumentError: If `count` is not a positive integer.
         MemoryLimitError: If there is less.
     """
-    if count < 1:
-        raise ArgumentError(f"`count` must be at least 1, but is {count}.")
+    count = whole(count, "count")
     available = available_memory()
     known = [free for free in available.devices[:count] if free is not None]
     if known:
@@ -125,17 +125,9 @@ def check_memory(required_bytes: float | int, what: str, *, count: int = 1) -> N
     if needed > limit:
         raise MemoryLimitError(
             f"{what} must fit into the memory that is free {where}, "
-            f"{_readable(limit)}, but needs {_readable(needed)}. Use a coarser or "
+            f"{byte_text(limit)}, but needs {byte_text(needed)}. Use a coarser or "
             "smaller grid, fewer recorded values, a shorter type, or more devices."
         )
-
-
-def _readable(count: float | int) -> str:
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"
 
 
 def host_memory() -> int | None:
@@ -201,7 +193,7 @@ def memory_limit(environment: Mapping[str, str]) -> int | None:
         The bytes; `None` if there is no limit.
 
     Raises:
-        ArgumentError: If `PHYSAX_MEMORY_LIMIT` is no size.
+        ArgumentError: If `PHYSAX_MEMORY_LIMIT` is not a size.
     """
     given = environment.get("PHYSAX_MEMORY_LIMIT", "").strip()
     if given:

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 from jax.sharding import AxisType, Mesh
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, whole
 
 
 _AXIS_NAMES = ("x", "y", "z")
@@ -23,7 +23,7 @@ class DeviceInfo(eqx.Module):
         index: Its number among the devices of its platform.
         process: The process it belongs to.
         memory: Its memory that JAX may use, in bytes; None where the platform does not
-            tell (the CPU).
+            report it (the CPU).
     """
 
     platform: str = eqx.field(static=True)
@@ -113,7 +113,8 @@ def mesh(*sizes: int, **named: int) -> Mesh:
         The mesh. It may use fewer devices than there are.
 
     Raises:
-        ArgumentError: If a size is not positive, or there are too few devices.
+        ArgumentError: If a size is not a positive integer, or there are too few
+            devices.
     """
     if sizes and named:
         raise ArgumentError(
@@ -127,9 +128,7 @@ def mesh(*sizes: int, **named: int) -> Mesh:
         )
     present = jax.devices()
     shape = named or dict(zip(_AXIS_NAMES, sizes or (len(present),), strict=False))
-    for name, size in shape.items():
-        if size < 1:
-            raise ArgumentError(f"`{name}` must be at least 1, but is {size}.")
+    shape = {name: whole(size, name) for name, size in shape.items()}
     count = math.prod(shape.values())
     if count > len(present):
         raise ArgumentError(

@@ -34,7 +34,7 @@ def pipeline(
     free to spread the rows of the microbatches or the weights of a stage.
 
     Communication: in each turn a device hands one microbatch to the next; at the end
-    one sum over the axis tells all devices the results.
+    one sum over the axis gives all devices the results.
 
     Args:
         stage: Takes the weights of one stage and a microbatch to what the next stage

@@ -10,7 +10,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.tree_util import keystr, tree_flatten_with_path
 from jaxtyping import PyTree
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, whole
 
 
 def round_up(n: int, multiple: int) -> int:
@@ -21,10 +21,10 @@ def round_up(n: int, multiple: int) -> int:
         multiple: What must divide the result, at least 1: the devices along that axis.
 
     Raises:
-        ArgumentError: If `multiple` is less than 1.
+        ArgumentError: If `n` is not an integer of at least 0, or `multiple` not one of
+            at least 1.
     """
-    if multiple < 1:
-        raise ArgumentError(f"`multiple` must be at least 1, but is {multiple}.")
+    n, multiple = whole(n, "n", 0), whole(multiple, "multiple")
     return -(-n // multiple) * multiple
 
 
@@ -34,7 +34,7 @@ def shardings(
     """Finds where each array of a tree shall lie.
 
     Args:
-        tree: Any pytree; `jax.ShapeDtypeStruct`s may stand for arrays.
+        tree: Any pytree; `jax.ShapeDtypeStruct`s may take the place of arrays.
         mesh: The devices.
         rules: Which axes of the mesh divide which axes of an array, by regular
             expression. It is searched in the array's path, such as
@@ -46,9 +46,9 @@ def shardings(
         leaves. It serves as `in_shardings` and `out_shardings` of `jax.jit` too.
 
     Raises:
-        ArgumentError: If a rule is no regular expression, fits no array, names an axis
-            that `mesh` does not have or names one twice, has more entries than an
-            array has axes, or divides a size that is no multiple of the devices.
+        ArgumentError: If a rule is not a regular expression, fits no array, names an
+            axis that `mesh` does not have or names one twice, has more entries than an
+            array has axes, or divides a size that is not a multiple of the devices.
     """
     patterns = {rule: _compiled(rule) for rule in rules}
     for rule, spec in rules.items():
@@ -107,7 +107,7 @@ def propose(tree: PyTree, mesh: Mesh) -> dict[str, PartitionSpec]:
     What is fastest depends on the computation: look at the rules, and change them.
 
     Args:
-        tree: Any pytree; `jax.ShapeDtypeStruct`s may stand for arrays.
+        tree: Any pytree; `jax.ShapeDtypeStruct`s may take the place of arrays.
         mesh: The devices.
 
     Returns:
@@ -144,8 +144,8 @@ def _compiled(rule: str) -> re.Pattern:
         return re.compile(rule)
     except re.error as error:
         raise ArgumentError(
-            f"Each of `rules` must be a regular expression, but {rule!r} is none: "
-            f"{error}."
+            f"Each of `rules` must be a regular expression, but {rule!r} is not "
+            f"one: {error}."
         ) from error
 
 

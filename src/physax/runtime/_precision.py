@@ -1,5 +1,8 @@
 """Which floating point type holds, computes and sums."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,15 +12,47 @@ from jaxtyping import PyTree
 from .._checks import ArgumentError
 
 
-_DTYPES = ("bfloat16", "float16", "float32", "float64")
+_FLOATS = ("bfloat16", "float16", "float32", "float64")
+# Types that JAX makes shorter while its 64-bit types are off, and to what.
+_WIDE = {
+    "float64": "float32",
+    "complex128": "complex64",
+    "int64": "int32",
+    "uint64": "uint32",
+}
 
 
 class PrecisionError(ArgumentError, TypeError):
     """A floating point type is unknown or not available."""
 
 
-def _name(dtype) -> str:
-    return dtype if isinstance(dtype, str) else np.dtype(dtype).name
+def dtype_name(dtype: Any, what: str, known: Sequence[str] = _FLOATS) -> str:
+    """Returns the name of a dtype.
+
+    Args:
+        dtype: A dtype, or its name.
+        what: Name of the argument, for messages.
+        known: The names that are allowed.
+
+    Raises:
+        PrecisionError: If the dtype is not allowed, or has 64 bits while JAX has these
+            off.
+    """
+    try:
+        name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
+    except TypeError:
+        name = str(dtype)
+    if name not in known:
+        raise PrecisionError(
+            f"`{what}` must be one of {', '.join(known)}, but is {name}."
+        )
+    if name in _WIDE:
+        require_x64(f"`{what}`", name)
+    return name
+
+
+def _converter(field: str) -> Callable[[Any], str]:
+    return lambda dtype: dtype_name(dtype, field)
 
 
 class Precision(eqx.Module):
@@ -36,18 +71,17 @@ class Precision(eqx.Module):
         ArgumentError: If `accumulate` is less precise than `compute`.
     """
 
-    storage: str = eqx.field(static=True, converter=_name, default="float32")
-    compute: str = eqx.field(static=True, converter=_name, default="float32")
-    accumulate: str = eqx.field(static=True, converter=_name, default="float32")
+    storage: str = eqx.field(
+        static=True, converter=_converter("storage"), default="float32"
+    )
+    compute: str = eqx.field(
+        static=True, converter=_converter("compute"), default="float32"
+    )
+    accumulate: str = eqx.field(
+        static=True, converter=_converter("accumulate"), default="float32"
+    )
 
     def __check_init__(self):
-        named = {
-            "storage": self.storage,
-            "compute": self.compute,
-            "accumulate": self.accumulate,
-        }
-        for field, name in named.items():
-            _check_name(field, name)
         if jnp.finfo(self.accumulate).eps > jnp.finfo(self.compute).eps:
             raise ArgumentError(
                 f"`accumulate` must be at least as precise as `compute`, "
@@ -92,8 +126,7 @@ def cast_floating(tree: PyTree, dtype: str | np.dtype | type) -> PyTree:
     Raises:
         PrecisionError: If the type is unknown, or is float64 while JAX has it off.
     """
-    name = _name(dtype)
-    _check_name("dtype", name)
+    name = dtype_name(dtype, "dtype")
     complex_name = "complex128" if name == "float64" else "complex64"
 
     def cast(leaf):
@@ -106,29 +139,22 @@ def cast_floating(tree: PyTree, dtype: str | np.dtype | type) -> PyTree:
     return jax.tree.map(cast, tree)
 
 
-def _check_name(what: str, name: str) -> None:
-    if name not in _DTYPES:
-        raise PrecisionError(
-            f"`{what}` must be one of {', '.join(_DTYPES)}, but is {name}."
-        )
-    if name == "float64":
-        require_x64(f"`{what}`")
-
-
-def require_x64(what: str) -> None:
+def require_x64(what: str, dtype: str = "float64") -> None:
     """Refuses double precision while JAX has it off.
 
     JAX itself only warns, and then computes in float32.
 
     Args:
         what: What asks for it; the message begins with this.
+        dtype: Name of the 64-bit type.
 
     Raises:
         PrecisionError: If JAX's 64-bit types are off.
     """
     if not jax.config.read("jax_enable_x64"):
         raise PrecisionError(
-            f"{what} must be at most float32 while JAX's 64-bit types are off, but is "
-            'float64. Switch them on with `jax.config.update("jax_enable_x64", True)` '
-            "at the start of the program, or set JAX_ENABLE_X64=1."
+            f"{what} must be at most {_WIDE[dtype]} while JAX's 64-bit types are off, "
+            f"but is {dtype}. Switch them on with "
+            '`jax.config.update("jax_enable_x64", True)` at the start of the program, '
+            "or set JAX_ENABLE_X64=1."
         )

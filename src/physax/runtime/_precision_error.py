@@ -45,7 +45,7 @@ def precision_error(
         policies: What to compare.
 
     Returns:
-        A row for each policy, in their order. Infinity stands for an error where the
+        A row for each policy, in their order. Infinity is the error where the
         reference is 0.
 
     Raises:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import equinox as eqx
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, whole
 from ._xplane import Operation, TraceFormatError, read_programs, read_runs
 
 
@@ -47,7 +47,7 @@ class ProfileSummary(eqx.Module):
         seconds: Time in compiled operations, on all devices and threads together.
         operations: The operations, the longest first.
         scopes: The names given by `jax.named_scope`, the longest first. The time in a
-            scope counts for those around it too; `"(no scope)"` stands for the rest.
+            scope counts for those around it too; `"(no scope)"` has the rest.
     """
 
     seconds: float
@@ -82,8 +82,7 @@ def profile_summary(folder: str | Path, *, top: int = 10) -> ProfileSummary:
         ArgumentError: If there is no trace, or one that cannot be read, or nothing
             compiled ran in it, or `top` is less than 1.
     """
-    if top < 1:
-        raise ArgumentError(f"`top` must be at least 1, but is {top}.")
+    top = whole(top, "top")
     seconds: dict[tuple[str, str], float] = defaultdict(float)
     counts: dict[tuple[str, str], int] = defaultdict(int)
     programs: dict[str, dict[str, Operation]] = {}

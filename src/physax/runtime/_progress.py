@@ -20,7 +20,7 @@ class Progress(eqx.Module):
 
     Attributes:
         label: What runs.
-        unit: In what the rate is given besides steps: `"Mcell-steps"`; empty for none.
+        unit: The second unit of the rate, after steps: `"Mcell-steps"`; empty for none.
         per_step: How many of that unit one step makes.
         line_every: Seconds between two plain lines.
     """

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import jax.monitoring
 
-from .._checks import ArgumentError, PhysaxError
+from .._checks import PhysaxError, whole
 
 
 # Fires once for each program handed to XLA, also where the persistent cache has it.
@@ -88,8 +88,7 @@ def no_recompile(allow: int = 0) -> Iterator[CompileCount]:
         RecompileError: At the end of the block, if it compiled more. The message names
             the functions, and for those under `watched` the arguments that changed.
     """
-    if allow < 0:
-        raise ArgumentError(f"`allow` must be at least 0, but is {allow}.")
+    allow = whole(allow, "allow", 0)
     with count_compiles() as count:
         yield count
     if len(count) > allow:

@@ -11,7 +11,8 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
-from .._checks import ArgumentError
+from .._byte_text import byte_text
+from .._checks import ArgumentError, optional, whole
 
 
 _COUNTS = tuple(2**n for n in range(11))
@@ -31,7 +32,9 @@ class Link(eqx.Module):
 
     latency: float = eqx.field(converter=float)
     rate: float = eqx.field(converter=float)
-    reach: int | None = None
+    reach: int | None = eqx.field(
+        converter=optional(lambda n: whole(n, "reach", 2)), default=None
+    )
 
     def __check_init__(self):
         _check_positive("rate", self.rate)
@@ -39,8 +42,6 @@ class Link(eqx.Module):
             raise ArgumentError(
                 f"`latency` must be at least 0 s, but is {self.latency:g}."
             )
-        if self.reach is not None and self.reach < 2:
-            raise ArgumentError(f"`reach` must be at least 2, but is {self.reach}.")
 
 
 class Machine(eqx.Module):
@@ -150,20 +151,12 @@ class Scaling(eqx.Module):
 def _line(row: ScalingRow) -> str:
     cost = row.cost
     mesh = "x".join(map(str, cost.blocks))
-    held, sent = _told(cost.held_bytes), _told(cost.halo_bytes)
+    held, sent = byte_text(cost.held_bytes), byte_text(cost.halo_bytes)
     return (
         f"{cost.devices:>7}  {mesh:>10} {cost.cells:>13,.0f} {held:>9} "
         f"{sent:>9} {cost.messages:>8} {1e3 * row.seconds:>9.3g} "
         f"{100 * row.exchange / row.seconds:>6.0f}% {100 * row.efficiency:>9.1f}%"
     )
-
-
-def _told(size: float | int) -> str:
-    """Returns bytes with three digits and a decimal unit, as links are rated."""
-    units = ["B", "kB", "MB", "GB", "TB"]
-    while size >= 999.5 and len(units) > 1:
-        size, units = size / 1e3, units[1:]
-    return f"{size:.3g} {units[0]}"
 
 
 def step_seconds(cost: StepCost, machine: Machine) -> tuple[float, float]:
@@ -219,12 +212,11 @@ def predict_scaling(
         The times.
 
     Raises:
-        ArgumentError: If a number of devices is less than 1, or no link reaches all.
+        ArgumentError: If a number of devices is not a positive integer, or no link
+            reaches all.
     """
     devices = _COUNTS if devices is None else devices
-    for count in devices:
-        if count < 1:
-            raise ArgumentError(f"`devices` must be at least 1, but has {count}.")
+    devices = [whole(n, f"devices[{i}]") for i, n in enumerate(devices)]
     alone = cost(1)
     best = alone.cells / sum(step_seconds(alone, machine))
     rows = []
@@ -250,16 +242,18 @@ def measure_link(
 
     Args:
         mesh: The devices, two at least along its first axis.
-        small: Bytes of a message that tells the latency.
-        large: Bytes of one that tells the rate.
-        repeats: How many runs of each, of which the fastest counts.
+        small: Bytes of a message that gives the latency.
+        large: Bytes of one that gives the rate.
+        repeats: How many runs of each; the fastest counts.
 
     Returns:
         The link, as a straight line through both times.
 
     Raises:
-        ArgumentError: If the mesh is too small, or `large` not above `small`.
+        ArgumentError: If the mesh is too small, `large` is not above `small`, or
+            `repeats` is not a positive integer.
     """
+    repeats = whole(repeats, "repeats")
     name = mesh.axis_names[0]
     count = mesh.shape[name]
     if count < 2:

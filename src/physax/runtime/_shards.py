@@ -36,7 +36,7 @@ class Place(NamedTuple):
 
 
 def is_spread(array: jax.Array) -> bool:
-    """Tells whether no process has the whole of an array."""
+    """Whether no process has the whole of an array."""
     return not (array.is_fully_addressable or array.is_fully_replicated)
 
 
@@ -124,8 +124,8 @@ def _refuse_others(
     extra = sorted(set(stored) - set(places))
     if extra:
         raise CheckpointError(
-            f"The checkpoint `{folder}` must hold the arrays of this state, but has "
-            f"{extra} besides."
+            f"The checkpoint `{folder}` must hold the arrays of this state, but "
+            f"also has {extra}."
         )
     for name, there in stored.items():
         wanted = places[name].struct.dtype.name, list(places[name].shape)

@@ -26,7 +26,7 @@ def pack_state(state: Any, whole: Any = None) -> dict[str, np.ndarray | Spread]:
         padding included.
 
     Raises:
-        ArgumentError: If a leaf is no array.
+        ArgumentError: If a leaf is not an array.
     """
     leaves, _ = tree_flatten_with_path(state)
     shapes = [np.shape(x) for x in jax.tree.leaves(state if whole is None else whole)]
@@ -69,7 +69,7 @@ def unpack_state(arrays: Mapping[str, Any], like: Any, whole: Any = None) -> Any
         extra = sorted(set(arrays) - set(names))
         raise CheckpointError(
             "The checkpoint must hold the arrays of this state, but lacks "
-            f"{missing} and has {extra} besides."
+            f"{missing} and also has {extra}."
         )
     shapes = [leaf.shape for leaf in jax.tree.leaves(like if whole is None else whole)]
     placed = [
@@ -122,7 +122,7 @@ def _place(
     else:
         more = zip(wanted, data.shape, strict=True)
         array = np.pad(array, [(0, larger - smaller) for smaller, larger in more])
-    # An array that had no fixed place must not get one, or the next call compiles anew.
+    # An array without a fixed place must not get one, or the next call compiles again.
     where = data.sharding if getattr(data, "committed", True) else None
     if where is not None and not where.is_fully_addressable:
         placed = jax.make_array_from_callback(data.shape, where, array.__getitem__)

@@ -18,7 +18,7 @@ def agree(stop: bool, length: int) -> tuple[bool, int]:
         length: Steps of the next chunk by its clock.
 
     Returns:
-        Whether any process was asked to finish, and the length that process 0 wants.
+        Whether any process was asked to finish, and the length that process 0 asks for.
     """
     if jax.process_count() == 1:
         return stop, length
@@ -27,7 +27,7 @@ def agree(stop: bool, length: int) -> tuple[bool, int]:
 
 
 def anywhere(flag: bool) -> bool:
-    """Tells whether a flag is set in any of the processes, all of which must ask."""
+    """Whether a flag is set in any of the processes, all of which must ask."""
     return agree(flag, 0)[0]
 
 

@@ -1,4 +1,4 @@
-"""Tells whether a state is still sound."""
+"""Whether a state is still valid."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ def _finite(leaves: list[Array]) -> Array:
 
 
 def all_finite(state: Any) -> Bool[Array, ""]:
-    """Tells whether no floating point value of a state is NaN or infinite.
+    """Whether no floating point value of a state is NaN or infinite.
 
     Args:
         state: Any pytree; what is not floating point does not count.
@@ -30,7 +30,7 @@ def all_finite(state: Any) -> Bool[Array, ""]:
 
 
 def locate_fault(state: Any) -> str:
-    """Says where the first value of a state that is not finite stands.
+    """Says where the first value of a state that is not finite is.
 
     Args:
         state: Any pytree.
@@ -56,7 +56,7 @@ def bounded(measure: Callable, limit: float | int) -> Callable:
 
     Args:
         measure: Takes the state to a scalar, such as its energy.
-        limit: The largest value that is sound. It is a number, not a multiple of what
+        limit: The largest value that is valid. It is a number, not a multiple of what
             came before: a resumed run must judge like an uninterrupted one.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Tells which argument made a function compile again."""
+"""Says which argument made a function compile again."""
 
 import functools
 import inspect
@@ -61,14 +61,14 @@ def watched(function: Callable) -> Callable:
     Whenever a call compiles something, its arguments are compared with those of the
     earlier calls that did: shapes, dtypes, weak types, devices, static values and
     structure. `no_recompile` quotes what is found, and `count_compiles` collects it
-    in `reasons`. A call that compiles nothing is not looked at.
+    in `reasons`. A call that compiles nothing is not examined.
 
     Args:
         function: The function, jitted by `jax.jit` or `eqx.filter_jit`, or one that
             calls such functions.
 
     Returns:
-        A function of the same arguments. Keep it: one made anew has seen nothing. What
+        A function of the same arguments. Keep it: a new one has seen nothing. What
         other threads compile during a call counts as its own.
     """
     name = getattr(function, "__name__", type(function).__name__)

@@ -33,9 +33,9 @@ def writer_lock(folder: str | os.PathLike) -> Iterator[Path]:
 
     The lock is a file, made in one step, that names process and computer. It is taken
     over from a process that has died on this computer; one that died on another
-    computer cannot be told from one that lives, and its lock must be removed by hand.
-    What dead writers left half-written is removed. Of processes that compute together,
-    all of which must call it, process 0 holds the lock for all.
+    computer cannot be distinguished from a running one, and its lock must be removed
+    by hand. What dead writers left half-written is removed. Where several processes
+    compute together, all must call it, and process 0 holds the lock for all.
 
     Args:
         folder: The folder; made with the mode 0700 if it is not there.
@@ -94,7 +94,7 @@ def _make_and_take(lock: Path) -> None:
 
 
 def holds_lock(folder: Path) -> bool:
-    """Tells whether this process holds the lock of a folder."""
+    """Whether this process holds the lock of a folder."""
     try:
         holder = _read(folder / _LOCK)
     except OSError:
@@ -199,7 +199,7 @@ def _is_dead(holder: dict) -> bool:
 
 
 def _started(pid: int) -> str | None:
-    """Tells when a process started, as the kernel counts; None where it does not."""
+    """Says when a process started, as the kernel counts; None where it does not."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         # The name, in parentheses, may contain spaces. Field 22 is the start.

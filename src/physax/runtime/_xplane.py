@@ -24,7 +24,7 @@ class Operation(eqx.Module):
 
 
 class TraceFormatError(Exception):
-    """The bytes are no message."""
+    """The bytes are not a message."""
 
 
 # Numbers of fields, with the message that they belong to.
@@ -54,7 +54,7 @@ def read_programs(trace: bytes) -> dict[str, dict[str, Operation]]:
         For each program, by name and number as in `"jit_f(4)"`, its operations by name.
 
     Raises:
-        TraceFormatError: If the bytes are no message.
+        TraceFormatError: If the bytes are not a message.
     """
     programs = {}
     for plane in _messages(memoryview(trace), _SPACE_PLANES):
@@ -79,7 +79,7 @@ def read_runs(trace: bytes) -> Iterator[tuple[str, str, float]]:
         Program and operation, by the names that `read_programs` has, and seconds.
 
     Raises:
-        TraceFormatError: If the bytes are no message.
+        TraceFormatError: If the bytes are not a message.
     """
     for plane in _messages(memoryview(trace), _SPACE_PLANES):
         names = {}
