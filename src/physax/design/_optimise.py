@@ -84,8 +84,7 @@ class DesignError(RunError):
     """
 
     def __init__(self, message: str, result: DesignResult):
-        super().__init__(message, result.status)
-        self.result = result
+        super().__init__(message, result.status, result)
 
 
 class StepInfo(NamedTuple):
