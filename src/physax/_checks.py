@@ -324,6 +324,28 @@ def check_picker(fixed: Any) -> None:
         )
 
 
+def one_key(key: Any, name: str = "key") -> None:
+    """Raises unless an argument is one typed key of random numbers.
+
+    Args:
+        key: What was given.
+        name: What the caller calls it.
+
+    Raises:
+        ArgumentError: If it is not a key, or an array of several.
+    """
+    example = "`jax.random.key(0)`"
+    if not isinstance(key, jax.Array) or not jnp.issubdtype(
+        key.dtype, jax.dtypes.prng_key
+    ):
+        what = f"an array of {key.dtype}" if isinstance(key, jax.Array) else repr(key)
+        raise ArgumentError(f"`{name}` must be a key, as {example}, but is {what}.")
+    if key.shape:
+        raise ArgumentError(
+            f"`{name}` must be one key, as {example}, but has shape {key.shape}."
+        )
+
+
 def by_name(given: Any, name: str, kind: type) -> dict[str, Any]:
     """Returns modules of one kind by their names, refusing lists and other kinds.
 

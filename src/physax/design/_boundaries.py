@@ -1,13 +1,15 @@
 """What a filter finds beyond the edge of a design."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, numeric
+from .._checks import ArgumentError, finite, forgotten, whole
+from ._argument_checks import as_density, as_sequence
 
 
 class AbstractBoundary(eqx.Module):
@@ -29,11 +31,15 @@ class Fill(AbstractBoundary):
         value: The density.
     """
 
-    value: Float[Array, ""] = eqx.field(converter=numeric("value"), default=0.0)
+    value: Float[Array, ""] = eqx.field(converter=finite("value"), default=0.0)
 
 
 class Renormalise(AbstractBoundary):
     """Nothing: the mean is taken over the cells of the design alone."""
+
+
+def _cell(low: Any) -> tuple[int, ...]:
+    return tuple(whole(entry, "low", 0) for entry in as_sequence(low, "low", "(0, 0)"))
 
 
 class Surround(eqx.Module):
@@ -46,11 +52,13 @@ class Surround(eqx.Module):
         low: The cell of `values` at which the design begins, along each axis.
 
     Raises:
-        ArgumentError: If `low` has not one entry for each axis.
+        ArgumentError: If `low` does not have one integer of at least 0 for each axis.
     """
 
-    values: Float[Array, "*cells"] = eqx.field(converter=numeric("values"))
-    low: tuple[int, ...] = eqx.field(static=True)
+    values: Float[Array, "*cells"] = eqx.field(
+        converter=lambda x: as_density(x, "values")
+    )
+    low: tuple[int, ...] = eqx.field(static=True, converter=_cell)
 
     def __check_init__(self):
         if len(self.low) != self.values.ndim:
@@ -61,6 +69,26 @@ class Surround(eqx.Module):
 
 
 Boundary = AbstractBoundary | Surround | Sequence[AbstractBoundary]
+
+
+def as_boundary(boundary: Any) -> Boundary:
+    """Returns what a filter finds beyond the edges.
+
+    Args:
+        boundary: What was given.
+
+    Raises:
+        ArgumentError: If it is neither a boundary nor a sequence of them.
+    """
+    if isinstance(boundary, Surround):
+        return boundary
+    for one in boundary if isinstance(boundary, list | tuple) else (boundary,):
+        if not isinstance(one, AbstractBoundary):
+            raise ArgumentError(
+                "`boundary` must be a boundary such as `Replicate()`, or one for each "
+                f"axis, but is {boundary!r}.{forgotten(one)}"
+            )
+    return boundary
 
 
 def along_axes(

@@ -5,7 +5,7 @@ import numpy as np
 import scipy.ndimage
 from jaxtyping import ArrayLike
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, refuse_traced
 
 
 class Connectivity(eqx.Module):
@@ -45,6 +45,7 @@ def connectivity(
     Raises:
         ArgumentError: If an array is not of booleans, or a mask of another shape.
     """
+    refuse_traced(binary, "binary", "Call it outside: it counts on the host.")
     device = np.asarray(binary)
     if device.dtype != bool:
         raise ArgumentError(

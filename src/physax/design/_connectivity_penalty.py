@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import between
+from .._checks import ArgumentError, between, single
+from ._argument_checks import as_density, number
 from ._connectivity import as_mask
 
 
@@ -41,12 +42,17 @@ def island_penalty(
         The measure.
 
     Raises:
-        ArgumentError: If `insulation` is out of its range or the mask does not fit.
+        ArgumentError: If a number is out of its range or the mask does not fit.
     """
+    density = as_density(density)
     least = between("insulation", 0.0, 1.0)(insulation).astype(density.dtype)
+    least = single(least, "insulation")
     held = jnp.asarray(as_mask(anchors, "anchors", density.shape))
     if tolerance is None:
         tolerance = 1e-10 if density.dtype == jnp.float64 else 1e-5
+    tolerance = number(tolerance, "tolerance")
+    if not tolerance > 0:
+        raise ArgumentError(f"`tolerance` must be positive, but is {tolerance:g}.")
     # Rounding must not make a density that is slightly negative conduct less than none.
     solid = jnp.clip(density, 0, 1)
     cells = least + (1 - least) * solid**3
@@ -79,7 +85,7 @@ def hole_penalty(
         ArgumentError: As for `island_penalty`.
     """
     return island_penalty(
-        1 - density, outlets, insulation=insulation, tolerance=tolerance
+        1 - as_density(density), outlets, insulation=insulation, tolerance=tolerance
     )
 
 

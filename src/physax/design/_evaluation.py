@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, kind_of
 
 
 class Evaluation(NamedTuple):
@@ -58,7 +58,7 @@ class Problem(eqx.Module):
     def aims(self, vector: Float[Array, " n"], strength: Float[Array, ""]):
         """Returns the objectives as a vector, and what came besides."""
         out = self.objective(self.tree(vector), strength)
-        value, aux = out if self.has_aux else (out, None)
+        value, aux = _as_pair(out) if self.has_aux else (out, None)
         return self.sign * _as_vector(value, "objective", vector), aux
 
     def limits(self, vector: Float[Array, " n"], strength: Float[Array, ""]) -> Array:
@@ -67,6 +67,15 @@ class Problem(eqx.Module):
             return jnp.zeros((0,), vector.dtype)
         value = self.constraints(self.tree(vector), strength)
         return _as_vector(value, "constraints", vector)
+
+
+def _as_pair(out) -> tuple:
+    if not isinstance(out, list | tuple) or len(out) != 2:
+        raise ArgumentError(
+            "`objective` must return a pair with `has_aux=True`, but returned "
+            f"{kind_of(out)}"
+        )
+    return tuple(out)
 
 
 def _as_vector(value, name: str, vector: Array) -> Array:

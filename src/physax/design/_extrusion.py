@@ -2,14 +2,15 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError
+from ._argument_checks import as_density, as_sequence, check_function, number
 from ._filters import each_axis, known_length, known_spacing
 
 
@@ -37,12 +38,11 @@ def offset_outline(
     Raises:
         ArgumentError: If `distance` is not finite or known, or `spacing` not positive.
     """
+    density = _flat(density)
     widths = each_axis(known_spacing(spacing), 2)
-    if isinstance(distance, jax.core.Tracer) or not math.isfinite(float(distance)):
-        raise ArgumentError(
-            f"`distance` must be a finite number, known before compiling, but is "
-            f"{distance}."
-        )
+    distance = number(distance, "distance")
+    if not math.isfinite(distance):
+        raise ArgumentError(f"`distance` must be a finite number, but is {distance}.")
     if distance == 0:
         return density
     sign = math.copysign(1.0, distance)
@@ -54,6 +54,15 @@ def offset_outline(
         return (values + first - step * _upwind(first, widths)) / 2
 
     return sign * jax.lax.fori_loop(0, count, advance, sign * density)
+
+
+def _flat(density: Any) -> Array:
+    density = as_density(density)
+    if density.ndim != 2:
+        raise ArgumentError(
+            f"`density` must be two-dimensional, but has shape {density.shape}."
+        )
+    return density
 
 
 def _upwind(values: Array, widths: Sequence[float]) -> Array:
@@ -124,9 +133,11 @@ def extrude(
         ArgumentError: If a height is not positive, or angle or reference are out of
             their range.
     """
-    layers = np.array([known_length(height, "heights") for height in heights])
-    if layers.size == 0:
-        raise ArgumentError("`heights` must have at least one layer, but has none.")
+    density = _flat(density)
+    each = as_sequence(heights, "heights", "(220e-9,)")
+    layers = np.array([known_length(height, "heights") for height in each])
+    angle, reference = number(angle, "angle"), number(reference, "reference")
+    check_function(project, "project", optional=True)
     if not abs(angle) <= math.pi / 3:
         raise ArgumentError(
             f"`angle` must be at most pi / 3 either way, but is {angle:g}."

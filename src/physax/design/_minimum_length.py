@@ -9,7 +9,7 @@ import numpy as np
 import scipy.ndimage
 from jaxtyping import ArrayLike
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, refuse_traced, true_or_false
 from ._filters import known_length
 
 
@@ -149,12 +149,15 @@ def _cells(length, spacing) -> int:
 
 
 def _as_device(binary, periodic) -> np.ndarray:
+    refuse_traced(binary, "binary", "Call it outside: it works on the host.")
     device = np.asarray(binary)
     if np.shape(periodic) != (2,):
         raise ArgumentError(
             "`periodic` must be a pair of booleans, one for each axis, but is "
             f"{periodic!r}."
         )
+    for each in periodic:
+        true_or_false(each, "periodic")
     if device.dtype != bool or device.ndim != 2 or min(device.shape) < 2:
         raise ArgumentError(
             "`binary` must be a two-dimensional array of booleans, at least 2 cells "

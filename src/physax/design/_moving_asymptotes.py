@@ -1,18 +1,24 @@
 """The method of moving asymptotes: many parameters, few constraints."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from .._checks import ArgumentError, at_least, between
+from .._checks import at_least, between, single, whole
 from ._asymptote_subproblem import Approximation, Subproblem, separable_minimum
 
 
 # What leaving an inequality costs, where all gradients have a mean modulus of 1: more
 # than any multiplier, so that none is left unless there is no other way.
 _ELASTIC = 1000.0
+
+
+def _share(name: str) -> Callable[[Any], Array]:
+    convert = between(name, 0.0, 1.0)
+    return lambda x: single(convert(x), name)
 
 
 class MovingAsymptotes(eqx.Module):
@@ -41,23 +47,15 @@ class MovingAsymptotes(eqx.Module):
         ArgumentError: If a number is out of its range.
     """
 
-    move: Float[Array, ""] = eqx.field(converter=between("move", 0.0, 1.0), default=0.5)
-    initial: Float[Array, ""] = eqx.field(
-        converter=between("initial", 0.0, 1.0), default=0.5
-    )
-    closer: Float[Array, ""] = eqx.field(
-        converter=between("closer", 0.0, 1.0), default=0.7
-    )
+    move: Float[Array, ""] = eqx.field(converter=_share("move"), default=0.5)
+    initial: Float[Array, ""] = eqx.field(converter=_share("initial"), default=0.5)
+    closer: Float[Array, ""] = eqx.field(converter=_share("closer"), default=0.7)
     farther: Float[Array, ""] = eqx.field(
-        converter=at_least("farther", 1.0), default=1.2
+        converter=lambda x: single(at_least("farther", 1.0)(x), "farther"), default=1.2
     )
-    conservative: int = eqx.field(static=True, default=0)
-
-    def __check_init__(self):
-        if self.conservative < 0:
-            raise ArgumentError(
-                f"`conservative` must be at least 0, but is {self.conservative}."
-            )
+    conservative: int = eqx.field(
+        static=True, default=0, converter=lambda x: whole(x, "conservative", 0)
+    )
 
 
 class Asymptotes(eqx.Module):

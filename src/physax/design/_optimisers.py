@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -26,6 +27,24 @@ from ._moving_asymptotes import (
 
 Optimiser = optax.GradientTransformation | MovingAsymptotes
 Bounds = tuple[Array, Array]
+
+
+def as_optimiser(x: Any) -> Optimiser:
+    """Returns an optimiser, refusing other kinds.
+
+    Args:
+        x: What was given.
+
+    Raises:
+        ArgumentError: If it is not an optimiser.
+    """
+    if isinstance(x, optax.GradientTransformation | MovingAsymptotes):
+        return x
+    call = " Did you forget to call it?" if callable(x) else ""
+    raise ArgumentError(
+        "`optimiser` must be a transformation of optax, such as `optax.adam(0.02)`, or "
+        f"`MovingAsymptotes()`, but is {x!r}.{call}"
+    )
 
 
 def begin(optimiser: Optimiser, vector: Float[Array, " n"], unravel: Callable):

@@ -6,7 +6,15 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, as_array, at_least, between
+from .._checks import (
+    ArgumentError,
+    as_array,
+    at_least,
+    between,
+    single,
+    true_or_false,
+)
+from ._argument_checks import as_density
 
 
 Projection = Callable[..., Array]
@@ -39,6 +47,7 @@ def tanh_projection(
     Raises:
         ArgumentError: If `beta` or `eta` is out of its range.
     """
+    density = as_density(density)
     beta, eta = _strength(density, beta, eta)
     return _tanh(density, beta, eta)
 
@@ -105,8 +114,11 @@ def subpixel_projection(
     Raises:
         ArgumentError: If `beta`, `eta` or `radius` is out of its range.
     """
+    density = as_density(density)
+    curvature = true_or_false(curvature, "curvature")
+    periodic = true_or_false(periodic, "periodic")
     beta, eta = _strength(density, beta, eta)
-    reach = at_least("radius", 0.0)(radius).astype(density.dtype)
+    reach = single(at_least("radius", 0.0)(radius), "radius").astype(density.dtype)
     steepness = _steepness(density, reach, curvature, periodic)
     crossed = jnp.abs(eta - density) < reach * steepness
     # Where there is no interface the steepness may be 0: made safe before dividing.

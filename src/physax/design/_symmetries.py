@@ -1,13 +1,14 @@
 """Symmetries of a design: the same after a mirror, a rotation or a transposition."""
 
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance, whole
+from ._argument_checks import as_density, as_sequence
 
 
 class _Move(NamedTuple):
@@ -51,6 +52,13 @@ def _check_axes(axes: tuple[int, ...], ndim: int) -> None:
         )
 
 
+def _pair(axes: Any) -> tuple[int, ...]:
+    each = as_sequence(axes, "axes", "(0, 1)")
+    if len(each) != 2:
+        raise ArgumentError(f"`axes` must be two axes, but is {axes!r}.")
+    return tuple(whole(axis, "axes", 0) for axis in each)
+
+
 class Mirror(AbstractSymmetry):
     """A mirror through the middle.
 
@@ -58,7 +66,7 @@ class Mirror(AbstractSymmetry):
         axis: The axis that is turned about.
     """
 
-    axis: int = eqx.field(static=True)
+    axis: int = eqx.field(static=True, converter=lambda x: whole(x, "axis", 0))
 
     def move(self, ndim: int) -> _Move:
         _check_axes((self.axis,), ndim)
@@ -77,8 +85,10 @@ class Rotation(AbstractSymmetry):
         ArgumentError: If `order` is neither 2 nor 4.
     """
 
-    order: int = eqx.field(static=True, default=2)
-    axes: tuple[int, int] = eqx.field(static=True, default=(0, 1))
+    order: int = eqx.field(
+        static=True, default=2, converter=lambda x: whole(x, "order")
+    )
+    axes: tuple[int, ...] = eqx.field(static=True, default=(0, 1), converter=_pair)
 
     def __check_init__(self):
         if self.order not in (2, 4):
@@ -103,7 +113,7 @@ class Transposition(AbstractSymmetry):
         axes: The two axes.
     """
 
-    axes: tuple[int, int] = eqx.field(static=True, default=(0, 1))
+    axes: tuple[int, ...] = eqx.field(static=True, default=(0, 1), converter=_pair)
 
     def move(self, ndim: int) -> _Move:
         _check_axes(self.axes, ndim)
@@ -132,6 +142,9 @@ def symmetrise(
         ArgumentError: If an axis is missing, if axes of different lengths would be
             exchanged, or if the symmetries together turn three axes in a circle.
     """
+    density = as_density(density)
+    for symmetry in symmetries:
+        instance(symmetry, "symmetries", AbstractSymmetry)
     moves = [symmetry.move(density.ndim) for symmetry in symmetries]
     for move in moves:
         lengths = tuple(density.shape[axis] for axis in move.source)
