@@ -277,23 +277,23 @@ def true_or_false(x: Any, name: str) -> bool:
     return bool(x)
 
 
-def instance(value: Any, name: str, kind: type, remedy: str = "") -> Any:
+def instance(
+    value: Any, name: str, kind: type | tuple[type, ...], remedy: str = ""
+) -> Any:
     """Returns `value`, refusing other kinds with what to write instead."""
     if not isinstance(value, kind):
-        wanted = kind.__name__.rpartition(".")[2]
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        *most, last = [one.__name__.rpartition(".")[2] for one in kinds]
+        choice = f"{'`, `'.join(most)}` or `{last}" if most else last
         raise ArgumentError(
-            f"`{name}` must be {_article(wanted)} `{wanted}`, but is {kind_of(value)} "
+            f"`{name}` must be {_article(choice)} `{choice}`, but is {kind_of(value)} "
             f"{remedy}".rstrip()
         )
     return value
 
 
 def kind_of(x: Any) -> str:
-    """Says what something is, as the end of a sentence.
-
-    Args:
-        x: What was given.
-    """
+    """Says what something is, as the end of a sentence."""
     if x is None:
         return "None."
     if isinstance(x, type):
@@ -303,11 +303,7 @@ def kind_of(x: Any) -> str:
 
 
 def forgotten(x: Any) -> str:
-    """Asks about a class where an object is wanted.
-
-    Args:
-        x: What was given.
-    """
+    """Asks about a class where an object is wanted."""
     return " Did you forget to call it?" if isinstance(x, type) else ""
 
 
@@ -325,15 +321,7 @@ def check_picker(fixed: Any) -> None:
 
 
 def one_key(key: Any, name: str = "key") -> None:
-    """Raises unless an argument is one typed key of random numbers.
-
-    Args:
-        key: What was given.
-        name: What the caller calls it.
-
-    Raises:
-        ArgumentError: If it is not a key, or an array of several.
-    """
+    """Raises unless an argument is one typed key of random numbers."""
     example = "`jax.random.key(0)`"
     if not isinstance(key, jax.Array) or not jnp.issubdtype(
         key.dtype, jax.dtypes.prng_key

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
-from .._checks import ArgumentError, traced
+from .._checks import ArgumentError, optional, traced, whole
 from .._loop import divisor_near, iterate
 from ._fields import AbstractField
 from ._gridded import GriddedField
@@ -66,11 +66,12 @@ class Checkpointed(AbstractAdjoint):
             is one at each recorded time.
     """
 
-    every: int | None = eqx.field(static=True, default=None)
+    every: int | None = eqx.field(
+        static=True, default=None, converter=optional(lambda x: whole(x, "every"))
+    )
 
     def check(self, problem):
-        if self.every is not None and self.every < 1:
-            raise ArgumentError(f"`every` must be at least 1, but is {self.every}.")
+        del problem
 
     def run(self, problem, seeds, release, numbers):
         return _run(problem, seeds, release, numbers, self.every)
@@ -112,7 +113,9 @@ class FieldAdjoint(AbstractAdjoint):
             whose shares are added at once: more take more memory, about 500 bytes each.
     """
 
-    points: int = eqx.field(static=True, default=200_000)
+    points: int = eqx.field(
+        static=True, default=200_000, converter=lambda x: whole(x, "points")
+    )
 
     def check(self, problem):
         if not isinstance(problem.solver, AbstractRungeKutta):
@@ -132,8 +135,6 @@ class FieldAdjoint(AbstractAdjoint):
                 "`adjoint` must be `Checkpointed()` for particles with variables, or a "
                 "velocity of their own, that meet walls, but is `FieldAdjoint()`."
             )
-        if self.points < 1:
-            raise ArgumentError(f"`points` must be at least 1, but is {self.points}.")
 
     def run(self, problem, seeds, release, numbers):
         return _shared((problem, seeds, release), numbers, self.points)

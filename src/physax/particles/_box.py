@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array, between, numeric, traced
+from .._checks import ArgumentError, between, instance, numeric, real, single, traced
 from ._boundaries import AbstractBoundary, Passage, Turn, end
 from ._inlets import AbstractPlacement, Uniform
 from ._state import Particles, bounded, code, select
@@ -42,7 +42,10 @@ class Reflect(AbstractFace):
 
     ends: ClassVar[ParticleStatus | None] = None
     restitution: Float[Array, ""] = eqx.field(
-        converter=between("restitution", 0.0, 1.0 + 1e-6), default=1.0
+        converter=lambda x: single(
+            between("restitution", 0.0, 1.0 + 1e-6)(x), "restitution"
+        ),
+        default=1.0,
     )
 
 
@@ -85,7 +88,10 @@ class Inlet(AbstractFace):
     """
 
     ends: ClassVar[ParticleStatus | None] = ParticleStatus.EXITED
-    placement: AbstractPlacement = Uniform()
+    placement: AbstractPlacement = eqx.field(
+        converter=lambda x: instance(x, "placement", AbstractPlacement),
+        default=Uniform(),
+    )
 
 
 FACES = (Periodic, Reflect, Hold, Absorb, Stick, Outlet, Inlet)
@@ -134,7 +140,7 @@ class Box(AbstractBoundary):
     sides: tuple[tuple[AbstractFace, AbstractFace], ...]
 
     def __init__(self, low: Any, high: Any, faces: Any):
-        self.low, self.high = as_array(low, "low"), as_array(high, "high")
+        self.low, self.high = real(low, "low"), real(high, "high")
         sides = _pairs(faces)
         if isinstance(sides, AbstractFace):
             sides = ((sides, sides),) * self.low.size

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import as_array, refuse_traced
+from .._checks import as_array, instance, refuse_traced, true_or_false
 from .._gather import gather
 from ..grid import AbstractInterpolation, AbstractOutside, Linear
 from ._fields import AbstractField, Look
@@ -81,6 +81,8 @@ class CellField(AbstractField):
             ArgumentError: If the shape of the values fits to neither, the times do not
                 increase, or the mesh is traced.
         """
+        instance(mesh, "mesh", Mesh)
+        constant = true_or_false(constant, "constant")
         self.mesh = mesh
         self.instants = make_instants(
             times,
@@ -88,7 +90,7 @@ class CellField(AbstractField):
             time_method=time_method,
             time_outside=time_outside,
         )
-        given = as_array(unmasked(values))
+        given = as_array(unmasked(values), "values")
         check_values(given, self.instants, mesh.elements, "elements")
         leading = len(self.instants.leading)
         self.values = given if constant else _at_corners(mesh, given, leading)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, kind_of
 from ..grid import AXES
 from ._bins import (
     as_edges,
@@ -94,6 +94,11 @@ def cloud_in_cell(
     ndim = places.shape[1]
     axes = as_edges(edges, ndim)
     mass = as_weights(weights, places)
+    if not isinstance(periodic, Collection) or isinstance(periodic, dict):
+        raise ArgumentError(
+            "`periodic` must hold names of axes, such as `{'x'}`, but is "
+            f"{kind_of(periodic)}"
+        )
     unknown = sorted(set(periodic) - set(AXES[:ndim]))
     if unknown:
         raise ArgumentError(

@@ -122,6 +122,24 @@ def as_field(velocity: Any, name: str = "velocity") -> AbstractField:
     return Everywhere(velocity, name)
 
 
+def as_function(x: Any, name: str, form: str) -> Callable[..., Any]:
+    """Returns a function.
+
+    Args:
+        x: What was given.
+        name: What the caller calls it.
+        form: How it is called.
+
+    Raises:
+        ArgumentError: If it is not a function.
+    """
+    if not callable(x) or isinstance(x, type):
+        raise ArgumentError(
+            f"`{name}` must be a function, `{form}`, but is {x!r}.{forgotten(x)}"
+        )
+    return x
+
+
 def _as_fields(parts: Any) -> tuple[AbstractField, ...]:
     """Returns several velocities as fields."""
     if not isinstance(parts, Sequence):
@@ -238,7 +256,9 @@ class Masked(AbstractField):
     """
 
     field: AbstractField = eqx.field(converter=lambda field: as_field(field, "field"))
-    factor: Callable[..., Any]
+    factor: Callable[..., Any] = eqx.field(
+        converter=lambda x: as_function(x, "factor", "m(t, x)")
+    )
 
     def start(self, x):
         return self.field.start(x)

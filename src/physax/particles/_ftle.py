@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, real
 from .._products import einsum, matmul
 from ._boundaries import AbstractBoundary
 from ._box import Box, Inlet, Periodic
 from ._fields import Look
 from ._motions import AbstractMotion, Entry, as_motion
+from ._numbers import check_listed
 from ._seed_checks import check_seeds
 from ._track import track
 
@@ -198,7 +199,12 @@ def cauchy_green(
     Args:
         gradient: F, gradients of a flow map.
     """
-    gradient = as_array(gradient, "gradient")
+    gradient = real(gradient, "gradient")
+    if gradient.ndim < 2 or gradient.shape[-1] != gradient.shape[-2]:
+        raise ArgumentError(
+            "`gradient` must have square matrices along its last two axes, but has "
+            f"shape {gradient.shape}."
+        )
     return matmul(jnp.swapaxes(gradient, -1, -2), gradient)
 
 
@@ -220,7 +226,7 @@ def ftle(
         duration: T, in seconds, of either sign.
     """
     squares = _largest(cauchy_green(gradient))
-    return jnp.log(squares) / (2 * jnp.abs(as_array(duration, "duration")))
+    return jnp.log(squares) / (2 * jnp.abs(real(duration, "duration")))
 
 
 @jax.custom_jvp
@@ -257,8 +263,9 @@ def flow_map_gradient_on_grid(
     Raises:
         ArgumentError: If the axes do not fit to the positions.
     """
-    positions = as_array(positions, "positions")
-    axes = [as_array(axis, "axes") for axis in axes]
+    positions = real(positions, "positions")
+    check_listed(axes, "axes", "(x, y)")
+    axes = [real(axis, "axes") for axis in axes]
     sizes = tuple(axis.size for axis in axes)
     if positions.shape != (*sizes, len(axes)):
         raise ArgumentError(

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, real, refuse_text, whole
 from .._products import matmul
 from ._bins import as_edges, as_points, as_weights, cell_of, in_place, shape_of
+from ._numbers import check_numbers
 from ._seed_checks import Place, as_box
 
 
@@ -45,11 +46,14 @@ def mixing_entropy(
         ArgumentError: If shapes do not agree, edges do not increase, or there are less
             than 2 kinds.
     """
-    if count < 2:
-        raise ArgumentError(f"`count` must be at least 2 kinds, but is {count}.")
+    count = whole(count, "count", 2)
     places = as_points(points)
     axes = as_edges(edges, places.shape[1])
+    refuse_text(kinds, "kinds")
+    check_numbers(kinds, "kinds")
     kind = jnp.asarray(kinds)
+    if not jnp.issubdtype(kind.dtype, jnp.integer):
+        raise ArgumentError(f"`kinds` must hold integers, but has dtype {kind.dtype}.")
     if kind.shape != places.shape[:1]:
         raise ArgumentError(
             f"`kinds` must be one number for each of {places.shape[0]} particles, but "
@@ -166,8 +170,7 @@ def mix_norm(
         ArgumentError: If shapes do not agree, `high` is not above `low`, or `modes` is
             below 1.
     """
-    if modes < 1:
-        raise ArgumentError(f"`modes` must be at least 1, but is {modes}.")
+    modes = whole(modes, "modes")
     places = as_points(points)
     ndim = places.shape[1]
     low, high = as_box(low, high)
@@ -229,7 +232,7 @@ def _fourier_sums(
 
 
 def _carried(values: Num[ArrayLike, "..."], places: Array) -> Float[Array, " _"]:
-    array = as_array(values, "values")
+    array = real(values, "values")
     if array.shape != places.shape[:1]:
         raise ArgumentError(
             f"`values` must be one number for each of {places.shape[0]} particles, but "

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import ArgumentError, as_array, numeric, positive
+from .._checks import ArgumentError, forgotten, optional, positive, real, single
 from ._fields import AbstractField, Look, as_field, check_components
 from ._forces import as_forces, span_of_forces, total_force
 
@@ -102,7 +102,9 @@ class Overdamped(AbstractMotion):
     second_order: ClassVar[bool] = False
     velocity: AbstractField = eqx.field(converter=as_field)
     forces: tuple[Force, ...] = eqx.field(converter=as_forces)
-    mobility: Float[Array, ""] = eqx.field(converter=lambda x: positive(x, "mobility"))
+    mobility: Float[Array, ""] = eqx.field(
+        converter=lambda x: single(positive(x, "mobility"), "mobility")
+    )
 
     def enter(self, t, x):
         del t
@@ -130,14 +132,17 @@ class Newtonian(AbstractMotion):
 
     second_order: ClassVar[bool] = True
     forces: tuple[Force, ...] = eqx.field(converter=as_forces)
-    mass: Float[Array, ""] = eqx.field(converter=lambda x: positive(x, "mass"))
+    mass: Float[Array, ""] = eqx.field(
+        converter=lambda x: single(positive(x, "mass"), "mass")
+    )
     velocity: Any = None
 
     def __check_init__(self):
-        if self.velocity is not None and not callable(self.velocity):
+        made = callable(self.velocity) and not isinstance(self.velocity, type)
+        if self.velocity is not None and not made:
             raise ArgumentError(
                 "`velocity` must be a function of time and place, `v(t, x)`, but is "
-                f"{self.velocity!r}."
+                f"{self.velocity!r}.{forgotten(self.velocity)}"
             )
 
     def enter(self, t, x):
@@ -183,16 +188,17 @@ class MaxeyRiley(AbstractMotion):
     second_order: ClassVar[bool] = True
     velocity: AbstractField = eqx.field(converter=as_field)
     response_time: Float[Array, ""] = eqx.field(
-        converter=lambda x: positive(x, "response_time")
+        converter=lambda x: single(positive(x, "response_time"), "response_time")
     )
     density_ratio: Float[Array, ""] = eqx.field(
-        converter=lambda x: positive(x, "density_ratio"), default=jnp.inf
+        converter=lambda x: single(positive(x, "density_ratio"), "density_ratio"),
+        default=jnp.inf,
     )
     gravity: Float[Array, " ndim"] | None = eqx.field(
-        converter=lambda g: None if g is None else as_array(g, "gravity"), default=None
+        converter=optional(lambda x: real(x, "gravity")), default=None
     )
     relative_velocity: Float[Array, "..."] = eqx.field(
-        converter=numeric("relative_velocity"), default=0.0
+        converter=lambda x: real(x, "relative_velocity"), default=0.0
     )
 
     def enter(self, t, x):
@@ -232,10 +238,12 @@ class Variable(eqx.Module):
     """
 
     rate: Any
-    initial: Float[Array, ""] = eqx.field(converter=numeric("initial"), default=0.0)
+    initial: Float[Array, ""] = eqx.field(
+        converter=lambda x: real(x, "initial"), default=0.0
+    )
 
     def __check_init__(self):
-        if not callable(self.rate):
+        if not callable(self.rate) or isinstance(self.rate, type):
             raise ArgumentError(
                 "`rate` must be a function `rate(t, x, value)`, but is "
                 f"{self.rate!r}. A constant one is `lambda t, x, value: 1.0`."

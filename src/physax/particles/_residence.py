@@ -5,9 +5,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, whole
 from ._regions import AbstractRegion, Region, as_region
-from ._tracks import Tracks
+from ._tracks import Tracks, check_tracks
 
 
 @eqx.filter_jit
@@ -24,6 +24,7 @@ def ages(tracks: Tracks) -> Float[Array, "times particles"]:
         The ages in seconds, NaN before the release and after the end. Their
         distribution is `histogram_density(ages[row, :, None], [edges])`.
     """
+    check_tracks(tracks)
     age = _forward(tracks) * (tracks.times[:, None] - tracks.since)
     return jnp.where((age >= 0) & tracks.moving(), age, jnp.nan)
 
@@ -41,6 +42,8 @@ def lifetimes(tracks: Tracks, face: int | None = None) -> Float[Array, " particl
     Returns:
         The times in seconds, NaN for particles that have not ended, or elsewhere.
     """
+    check_tracks(tracks)
+    face = None if face is None else whole(face, "face", 0)
     life = _forward(tracks) * (tracks.ended - tracks.since)
     return life if face is None else jnp.where(tracks.face == face, life, jnp.nan)
 
@@ -113,6 +116,7 @@ def inside_region(tracks: Tracks, region: Region) -> Bool[Array, "times particle
     Raises:
         ArgumentError: If `region` is neither.
     """
+    check_tracks(tracks)
     contains = jax.vmap(jax.vmap(as_region(region).contains))
     return contains(tracks.positions) & tracks.moving()
 
@@ -131,6 +135,7 @@ def _legs(tracks: Tracks, region: AbstractRegion) -> tuple[Array, ...]:
         and leaves the region, from 0 to 1. A leg without duration ends when it begins,
         one that was not lived ends before.
     """
+    check_tracks(tracks)
     if tracks.times.shape[0] < 2:
         raise ArgumentError(
             "`tracks` must hold at least 2 recorded times, but hold "

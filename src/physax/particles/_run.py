@@ -12,7 +12,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from .._checks import ArgumentError, instance, kind_of, true_or_false, whole
+from .._checks import ArgumentError, true_or_false, whole
 from .._loop import iterate
 from .._status import Status, raise_for
 from ..runtime import (
@@ -26,7 +26,6 @@ from ..runtime import (
     pack_state,
     unpack_state,
 )
-from ._diffrax import Diffrax
 from ._fields import AbstractField
 from ._march import Problem, advance, enter
 from ._motions import (
@@ -36,7 +35,7 @@ from ._motions import (
     check_width,
 )
 from ._recorder import Recorder, RunState, Sink, check_rows
-from ._run_checks import check_mesh
+from ._run_checks import check_kinds, check_mesh, check_run
 from ._schedule import Schedule
 from ._track import longer, prepare, refuse_outside, to_tracks, width_of
 from ._tracks import Tracks
@@ -129,7 +128,8 @@ def run(
         field, seeds, times, variables=variables, span=span, **given
     )
     chunk = None if chunk is None else whole(chunk, "chunk")
-    _check(problem, sink, checkpoint, on_chunk)
+    check_kinds(sink, checkpoint, on_chunk, progress)
+    check_run(problem, sink, checkpoint)
     spans = _plan(windows, problem)
     if windows is not None:
         problem = _with_window(problem, windows.field(spans[0].start))
@@ -211,31 +211,6 @@ def _ends(schedule: Schedule, step: int) -> Float[Array, "2"]:
     if step < schedule.steps:
         last = schedule.step(jnp.int32(step))[0]
     return jnp.stack([schedule.times[0], last])
-
-
-def _check(problem: Problem, sink: Any, checkpoint: Any, on_chunk: Any) -> None:
-    for given, name in ((sink, "sink"), (on_chunk, "on_chunk")):
-        if given is not None and not callable(given):
-            raise ArgumentError(
-                f"`{name}` must be a function or None, but is {kind_of(given)}"
-            )
-    if checkpoint is not None:
-        remedy = "Write `Checkpointing(folder)`."
-        instance(checkpoint, "checkpoint", Checkpointing, remedy)
-    if isinstance(problem.solver, Diffrax):
-        raise ArgumentError(
-            "`solver` must be of a fixed step in `run`, as `RK4()`, but is "
-            "`Diffrax(...)`. Take `track`."
-        )
-    if problem.schedule.rows is not None:
-        raise ArgumentError(
-            "`times` must be equally far apart in `run`, in steps of `dt`, but are not."
-        )
-    if checkpoint is not None and sink is None:
-        raise ArgumentError(
-            "`sink` must be given with `checkpoint`, as `io.TrackFile(...)`: rows kept "
-            "in memory do not survive."
-        )
 
 
 def _keep(kept: np.ndarray, row: int, particle: int, values: np.ndarray) -> None:

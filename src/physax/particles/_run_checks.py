@@ -3,18 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax
 import jax.core
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array, forgotten, traced
+from .._checks import ArgumentError, as_array, forgotten, instance, kind_of, traced
+from ..runtime import Checkpointing, Progress
 from ._adjoints import AbstractAdjoint, Checkpointed
 from ._boundaries import AbstractBoundary
 from ._box import AbstractFace
 from ._diffrax import Diffrax
+from ._march import Problem
 from ._motions import Variable
 from ._numbers import check_numbers
 from ._schedule import Schedule
@@ -35,30 +35,6 @@ def check_mesh(mesh: Any) -> None:
         raise ArgumentError(
             "`mesh` must be a mesh of devices, as `physax.runtime.mesh(4)`, but is "
             f"{mesh!r}."
-        )
-
-
-def check_key(key: Any) -> None:
-    """Refuses what is no key of random numbers.
-
-    Args:
-        key: A key, or `None`.
-
-    Raises:
-        ArgumentError: If it is neither, or there are several.
-    """
-    if key is None:
-        return
-    if not isinstance(key, jax.Array) or not jnp.issubdtype(
-        key.dtype, jax.dtypes.prng_key
-    ):
-        what = f"an array of {key.dtype}" if isinstance(key, jax.Array) else repr(key)
-        raise ArgumentError(
-            f"`key` must be a key, as `jax.random.key(0)`, but is {what}."
-        )
-    if key.shape:
-        raise ArgumentError(
-            f"`key` must be one key, as `jax.random.key(0)`, but has shape {key.shape}."
         )
 
 
@@ -238,4 +214,59 @@ def _check_begin(release: np.ndarray, schedule: Schedule) -> None:
         raise ArgumentError(
             f"`release` must not come before the first of `times`, {times[0]:g} s, but "
             f"entry {wrong[0]} is {release[wrong[0]]:g}. Begin `times` there."
+        )
+
+
+def check_kinds(sink: Any, checkpoint: Any, on_chunk: Any, progress: Any) -> None:
+    """Raises if an argument of `run` is of the wrong kind.
+
+    Args:
+        sink: A function or `None`.
+        checkpoint: A `Checkpointing` or `None`.
+        on_chunk: A function or `None`.
+        progress: A boolean or a `Progress`.
+
+    Raises:
+        ArgumentError: If one is something else.
+    """
+    for given, name in ((sink, "sink"), (on_chunk, "on_chunk")):
+        if given is not None and not callable(given):
+            raise ArgumentError(
+                f"`{name}` must be a function or None, but is {kind_of(given)}"
+            )
+    if not isinstance(progress, Progress | bool):
+        raise ArgumentError(
+            "`progress` must be True, False or a `Progress`, but is "
+            f"{kind_of(progress)}"
+        )
+    if checkpoint is not None:
+        remedy = "Write `Checkpointing(folder)`."
+        instance(checkpoint, "checkpoint", Checkpointing, remedy)
+
+
+def check_run(problem: Problem, sink: Any, checkpoint: Any) -> None:
+    """Raises if `run` cannot do what is asked.
+
+    Args:
+        problem: The problem.
+        sink: The sink, `None` for none.
+        checkpoint: The checkpoints, `None` for none.
+
+    Raises:
+        ArgumentError: If the solver has steps of its own, the recorded times are not
+            evenly spaced, or there is a checkpoint without a sink.
+    """
+    if isinstance(problem.solver, Diffrax):
+        raise ArgumentError(
+            "`solver` must be of a fixed step in `run`, as `RK4()`, but is "
+            "`Diffrax(...)`. Take `track`."
+        )
+    if problem.schedule.rows is not None:
+        raise ArgumentError(
+            "`times` must be equally far apart in `run`, in steps of `dt`, but are not."
+        )
+    if checkpoint is not None and sink is None:
+        raise ArgumentError(
+            "`sink` must be given with `checkpoint`, as `io.TrackFile(...)`: rows kept "
+            "in memory do not survive."
         )

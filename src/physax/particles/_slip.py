@@ -7,18 +7,18 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
-from .._checks import ArgumentError, as_array, check
+from .._checks import ArgumentError, as_array, check, real, single
 from .._products import matmul
 from ..grid import Clamp, Linear
 from ._axis import Stencil
 from ._fields import AbstractField, Look
 from ._gridded import GriddedField
 from ._instants import Leave, check_outside
-from ._numbers import unmasked
+from ._numbers import check_mask, unmasked
 
 
 def _slip(x: ArrayLike) -> Array:
-    x = as_array(x)
+    x = single(real(x, "slip"), "slip")
     return check(x, (x >= 0) & (x <= 1), "`slip` must lie in [0, 1]")
 
 
@@ -75,11 +75,17 @@ class SlipField(AbstractField):
         """
         check_outside(outside, kinds=(Leave, Clamp))
         check_outside(time_outside, "time_outside", kinds=(Leave, Clamp))
-        array = as_array(unmasked(values))
+        array = as_array(unmasked(values), "values")
+        if not array.ndim:
+            raise ArgumentError(
+                "`values` must have an axis for each of `axes` and one of components, "
+                "but is one number."
+            )
         leading = 0 if times is None else 1
         if dry is None:
             lost = ~jnp.isfinite(array)
             dry = jnp.any(lost, axis=(*range(leading), -1))
+        check_mask(dry, "dry")
         dry = jnp.asarray(dry)
         if dry.shape != array.shape[leading:-1]:
             raise ArgumentError(

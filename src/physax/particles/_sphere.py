@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, as_array, between, positive
+from .._checks import ArgumentError, between, positive, real, single
 from ._fields import AbstractField, Look, as_field
 
 
@@ -47,10 +47,11 @@ class OnSphere(AbstractField):
 
     velocity: AbstractField = eqx.field(converter=as_field)
     radius: Float[Array, ""] = eqx.field(
-        converter=lambda x: positive(x, "radius"), default=EARTH_RADIUS
+        converter=lambda x: single(positive(x, "radius"), "radius"),
+        default=EARTH_RADIUS,
     )
     pole: Float[Array, ""] = eqx.field(
-        converter=between("pole", 0.0, 90.0), default=0.01
+        converter=lambda x: single(between("pole", 0.0, 90.0)(x), "pole"), default=0.01
     )
 
     def start(self, x):
@@ -118,10 +119,10 @@ def unfolded(x: Float[Array, "..."]) -> tuple[Array, Array]:
     Raises:
         ArgumentError: If there are not 2 or 3 coordinates.
     """
-    if x.shape[-1] not in (2, 3):
+    if x.shape[-1:] not in ((2,), (3,)):
         raise ArgumentError(
             "Positions must be longitude and latitude, or these and a height, but have "
-            f"{x.shape[-1]} coordinates."
+            f"{x.shape[-1] if x.ndim else 0} coordinates."
         )
     longitude, latitude = x[..., 0], x[..., 1]
     beyond = jnp.abs(latitude) > 90
@@ -152,9 +153,9 @@ def wrap_globe(
     Raises:
         ArgumentError: If there are not 2 or 3 coordinates.
     """
-    x = as_array(positions, "positions")
+    x = real(positions, "positions")
     place, _ = unfolded(x)
-    offset = place[..., 0] - west
+    offset = place[..., 0] - single(real(west, "west"), "west").astype(x.dtype)
     # Places that need no wrap keep their digits.
     turns = jnp.floor(offset / 360)
     longitude = place[..., 0] - 360 * turns

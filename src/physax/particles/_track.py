@@ -10,7 +10,7 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, ArrayLike, Bool, Float, Key, Num
 
-from .._checks import ArgumentError, traced
+from .._checks import ArgumentError, one_key, traced, whole
 from ..runtime import check_memory
 from ._adjoints import AbstractAdjoint
 from ._boundaries import AbstractBoundary
@@ -24,12 +24,11 @@ from ._run_checks import (
     as_release,
     as_solver,
     as_walls,
-    check_key,
     check_mesh,
     check_span,
     check_variables,
 )
-from ._schedule import as_count, plan_steps
+from ._schedule import plan_steps
 from ._seed_checks import check_seeds
 from ._solvers import AbstractRungeKutta
 from ._sphere import check_latitudes, sphere_of
@@ -132,7 +131,7 @@ def track(
         particles, records, good = _solve(problem, seeds, mesh, adaptive)
         raise_if_unfinished(good, problem.solver)
     else:
-        size = _BATCH if batch is None else as_count(batch, "batch")
+        size = _BATCH if batch is None else whole(batch, "batch")
         particles, records = _march(problem, adjoint, seeds, release, mesh, size)
     _refuse_seeds_outside(problem, particles, seeds, release)
     return to_tracks(problem, particles, records, variables)
@@ -237,8 +236,9 @@ def prepare(
     solver = as_solver(solver, diffusivity)
     if diffusivity is not None:
         diffusivity = as_diffusivity(diffusivity, seeds.shape[1], sphere)
-    check_key(key)
-    if key is None and (diffusivity is not None or any(w.is_random() for w in walls)):
+    if key is not None:
+        one_key(key)
+    elif diffusivity is not None or any(w.is_random() for w in walls):
         what = "a `diffusivity`" if diffusivity is not None else "a random inlet"
         raise ArgumentError(
             f"`key` must be given with {what}, as `jax.random.key(0)`, but is None."

@@ -1,9 +1,12 @@
 """What a run of particles leaves."""
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from .._checks import instance
 from ._status import ParticleStatus
 
 
@@ -67,3 +70,15 @@ class Tracks(eqx.Module):
             status.name.lower(): int(jnp.sum(self.status == status))
             for status in ParticleStatus
         }
+
+
+def check_tracks(tracks: Any) -> None:
+    """Raises unless an argument is the tracks of particles.
+
+    Args:
+        tracks: What was given.
+
+    Raises:
+        ArgumentError: If it is something else, such as the result of `run`.
+    """
+    instance(tracks, "tracks", Tracks, "From a result of `run`, pass `result.tracks`.")

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, forgotten
+from .._checks import ArgumentError, forgotten, kind_of, whole
 from ._axis import Axis
 from ._fields import AbstractField
 from ._numbers import unmasked
@@ -96,6 +96,12 @@ class Windows:
                 "`make` must be a function of values and times, as `lambda values, "
                 f"times: GriddedField(values, axes, times)`, but is {make!r}."
             )
+        if not isinstance(series, Series) or isinstance(series, type):
+            raise ArgumentError(
+                "`series` must have `times` and return snapshots when called with "
+                f"their numbers, as `io.SnapshotSeries`, but is {kind_of(series)}"
+            )
+        size, margin = whole(size, "size"), whole(margin, "margin", 0)
         self.series, self.make, self.size, self.margin = series, make, size, margin
         self.times = np.asarray(series.times, float)
         if size < 2 + 2 * margin:
