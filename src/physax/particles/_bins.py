@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import jax
 import jax.core
@@ -13,9 +14,7 @@ from .._checks import ArgumentError, check, real
 from ._numbers import check_listed
 
 
-def as_edges(
-    edges: Sequence[Num[ArrayLike, " _"]], ndim: int | None = None
-) -> tuple[Float[Array, " _"], ...]:
+def as_edges(edges: Any, ndim: int | None = None) -> tuple[Float[Array, " _"], ...]:
     """Returns the edges of cells along each axis.
 
     Args:

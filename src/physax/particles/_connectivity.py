@@ -1,6 +1,7 @@
 """Which regions send particles to which others."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -74,7 +75,7 @@ def connectivity_matrix(
 
 
 def _members(
-    regions: Sequence[Region] | Labels, places: Float[Array, "particles ndim"], name
+    regions: Any, places: Float[Array, "particles ndim"], name: str
 ) -> Bool[Array, "particles regions"]:
     """Returns which particles are in which regions."""
     if isinstance(regions, (jax.Array, np.ndarray)):

@@ -175,7 +175,7 @@ class StokesDrag(AbstractForce):
         return self.velocity.span()
 
 
-def _as_complex(x: Num[ArrayLike, ""], name: str) -> Complex[Array, ""]:
+def _as_complex(x: Any, name: str) -> Complex[Array, ""]:
     x = single(as_array(x, name), name)
     with at_once(x):
         return x.astype(jnp.result_type(x, jnp.complex64))

@@ -139,7 +139,7 @@ class Instants(eqx.Module):
 def make_instants(
     times: ArrayLike | Sequence | Axis | None,
     *,
-    time_period: float | None = None,
+    time_period: Any = None,
     time_method: Any = _LINEAR,
     time_outside: Any = None,
 ) -> Instants:

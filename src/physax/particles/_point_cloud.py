@@ -1,5 +1,7 @@
 """Fields given at scattered points."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.core
@@ -157,7 +159,7 @@ def _weights(squares: Float[Array, " neighbours"]) -> Float[Array, " neighbours"
     return jnp.where(alone, only, weights / jnp.sum(weights))
 
 
-def _checked(points: ArrayLike) -> np.ndarray:
+def _checked(points: Any) -> np.ndarray:
     """Returns the points in float64."""
     refuse_traced(points, "points", "Make the field outside and pass it in.")
     host = host_numbers(points, "points")

@@ -71,6 +71,7 @@ def residence_time(tracks: Tracks, region: Region) -> Float[Array, " particles"]
     Raises:
         ArgumentError: If `region` is neither, or there are less than two rows.
     """
+    check_tracks(tracks)
     begin, end, enter, leave = _legs(tracks, as_region(region))
     lived = jnp.maximum(end - begin, 0)
     return jnp.sum(lived * jnp.maximum(leave - enter, 0), 0)
@@ -94,6 +95,7 @@ def first_passage(tracks: Tracks, region: Region) -> Float[Array, " particles"]:
     Raises:
         ArgumentError: If `region` is neither, or there are less than two rows.
     """
+    check_tracks(tracks)
     begin, end, enter, leave = _legs(tracks, as_region(region))
     came = (enter <= leave) & (end >= begin)
     leg = jnp.argmax(came, 0)[None]
@@ -135,7 +137,6 @@ def _legs(tracks: Tracks, region: AbstractRegion) -> tuple[Array, ...]:
         and leaves the region, from 0 to 1. A leg without duration ends when it begins,
         one that was not lived ends before.
     """
-    check_tracks(tracks)
     if tracks.times.shape[0] < 2:
         raise ArgumentError(
             "`tracks` must hold at least 2 recorded times, but hold "

@@ -1,6 +1,7 @@
 """Whether seeds, and what they are made of, can be used."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.core
@@ -75,16 +76,14 @@ def check_seeds(
     return in_default_precision(seeds)
 
 
-def in_default_precision(
-    x: ArrayLike | Sequence, name: str = "value"
-) -> Float[Array, "..."]:
+def in_default_precision(x: Any, name: str = "value") -> Float[Array, "..."]:
     """Returns real numbers in the precision that new arrays have."""
     x = real(x, name)
     with at_once(x):
         return x.astype(jnp.result_type(float))
 
 
-def as_place(x: Place, name: str, ndim: int | None = None) -> Float[Array, " ndim"]:
+def as_place(x: Any, name: str, ndim: int | None = None) -> Float[Array, " ndim"]:
     """Returns one finite number for each axis.
 
     Args:
@@ -104,7 +103,7 @@ def as_place(x: Place, name: str, ndim: int | None = None) -> Float[Array, " ndi
 
 
 def as_box(
-    low: Place, high: Place, thin: Sequence[bool] | None = None
+    low: Any, high: Any, thin: Sequence[bool] | None = None
 ) -> tuple[Float[Array, " ndim"], Float[Array, " ndim"]]:
     """Returns the corners of a box.
 

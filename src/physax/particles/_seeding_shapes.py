@@ -1,6 +1,7 @@
 """Where particles start: circles, spheres, polygons and surfaces."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.core
@@ -267,7 +268,7 @@ def _in_triangles(
     return a + u[:, :1] * (b - a) + u[:, 1:] * (c - a)
 
 
-def _radius(radius: Num[ArrayLike, ""]) -> Float[Array, ""]:
+def _radius(radius: Any) -> Float[Array, ""]:
     radius = in_default_precision(single(positive(radius, "radius"), "radius"))
     with at_once(radius):
         return check(radius, jnp.isfinite(radius), "`radius` must be finite")

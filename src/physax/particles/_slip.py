@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -17,7 +18,7 @@ from ._instants import Leave, check_outside
 from ._numbers import check_mask, unmasked
 
 
-def _slip(x: ArrayLike) -> Array:
+def _slip(x: Any) -> Array:
     x = single(real(x, "slip"), "slip")
     return check(x, (x >= 0) & (x <= 1), "`slip` must lie in [0, 1]")
 
