@@ -92,7 +92,7 @@ def test_upright_walls_repeat_the_design():
         (lambda: extrude(disc(5.0), [1.0, 0.0]), "`heights` must be positive"),
         (
             lambda: extrude(disc(5.0), [1.0], angle=1.5),
-            "`angle` must be at most pi / 3",
+            r"`angle` must lie in \[-pi / 3, pi / 3\], but is",
         ),
         (
             lambda: extrude(disc(5.0), [1.0], reference=2.0),

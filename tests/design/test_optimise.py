@@ -341,7 +341,7 @@ def test_what_an_optimiser_cannot_do_is_refused():
         quietly(square, jnp.ones(3), constraints=lambda x, b: x - 2, steps=2)
     with pytest.raises(PhysaxError, match="`objective` must return one number with"):
         quietly(lambda x, beta: x**2, jnp.ones(3), steps=2)
-    with pytest.raises(PhysaxError, match="returned a tuple of 2. Say `has_aux=True`"):
+    with pytest.raises(PhysaxError, match="returned a tuple of 2. Pass `has_aux=True`"):
         quietly(lambda x, beta: (jnp.sum(x**2), x[0]), jnp.ones(3), steps=2)
     with pytest.raises(PhysaxError, match="`bounds` must be given with"):
         quietly(square, jnp.ones(3), optimiser=MovingAsymptotes(), steps=2)

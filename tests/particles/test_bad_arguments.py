@@ -230,7 +230,7 @@ FIELDS = [
         PointCloud,
         [CORNERS, CORNERS],
         {"neighbours": 1.5},
-        f"`neighbours` {count('1.5')}",
+        "`neighbours` must be an integer of at least 0, but is 1.5",
     ),
     (
         PointCloud,

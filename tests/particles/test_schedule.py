@@ -105,7 +105,7 @@ BAD = [
         [0.0, 1.0, 3.0],
         None,
         4,
-        "`steps` is 4 in all, which needs equal distances of `times`, .* 1 to 2 s",
+        "`times` must be evenly spaced with `steps`, here 4 in all, .* 1 to 2 s",
     ),
 ]
 

@@ -40,7 +40,7 @@ FACE = np.array([[0, 1, 2]])
         (lambda: check_seeds(np.zeros((0, 2))), "must hold at least one particle"),
         (
             lambda: check_seeds([[0.0, 1.0], [np.nan, 1.0]]),
-            r"must be finite, but particle 1 is at \[nan, 1.0\], and so are 1",
+            r"must be finite, but particle 1 is at \[nan, 1.0\], one of 1 that are not",
         ),
         (
             lambda: seed_grid((0,), (1,), (0,)),
@@ -95,7 +95,7 @@ FACE = np.array([[0, 1, 2]])
         ),
         (
             lambda: seed_surface(KEY, CORNERS, np.zeros((0, 3), int), 2),
-            "`triangles` must not be empty",
+            "`triangles` must have at least one row, but is empty",
         ),
         (
             lambda: seed_surface(KEY, CORNERS * 0, FACE, 2),

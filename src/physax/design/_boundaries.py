@@ -13,11 +13,11 @@ from ._argument_checks import as_density, as_sequence
 
 
 class AbstractBoundary(eqx.Module):
-    """What stands beyond the edge of a design along one axis."""
+    """What lies beyond the edge of a design along one axis."""
 
 
 class Replicate(AbstractBoundary):
-    """The cell at the edge goes on."""
+    """The cell at the edge continues."""
 
 
 class Wrap(AbstractBoundary):
@@ -45,7 +45,7 @@ def _cell(low: Any) -> tuple[int, ...]:
 class Surround(eqx.Module):
     """A known density around the design, such as the waveguides that end there.
 
-    Stands for all axes at once. Beyond its own edge it is replicated.
+    Covers all axes at once. Beyond its own edge it is replicated.
 
     Attributes:
         values: Densities of a larger piece; those where the design is do not matter.
@@ -166,8 +166,8 @@ def pad(
 
     Args:
         density: The density.
-        boundaries: What is there, for each axis. `Wrap` adds nothing: a transform of
-            Fourier wraps by itself.
+        boundaries: What is there, for each axis. `Wrap` adds nothing: a Fourier
+            transform wraps on its own.
         reach: Cells to add on either side of each axis.
 
     Returns:

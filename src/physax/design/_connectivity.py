@@ -1,4 +1,4 @@
-"""Finds parts of a device that hang on nothing, and holes that nothing leads into."""
+"""Finds parts of a device that are attached to nothing, and enclosed holes."""
 
 import equinox as eqx
 import numpy as np
@@ -9,7 +9,7 @@ from .._checks import ArgumentError, refuse_traced
 
 
 class Connectivity(eqx.Module):
-    """What of a device is not connected.
+    """The parts and voids of a device that are not connected.
 
     Attributes:
         islands: How many solid parts touch no anchor.

@@ -1,4 +1,4 @@
-"""A differentiable measure of what is not connected: heat that cannot leave."""
+"""A differentiable measure of unconnected parts: heat that cannot escape."""
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +21,8 @@ def island_penalty(
 
     Solid cells are heated and conduct, void ones conduct $\kappa$ times less, and heat
     leaves at the anchors: $-\nabla \cdot (k(\rho) \nabla T) = \rho$ with
-    $k = \kappa + (1 - \kappa) \rho^3$. What hangs on an anchor stays cool, islands get
-    hot. The result is $\langle \rho T \rangle$ with lengths in units of the longest
+    $k = \kappa + (1 - \kappa) \rho^3$. Parts attached to an anchor stay cool, islands
+    get hot. The result is $\langle \rho T \rangle$ with lengths in units of the longest
     side of the design: 0.035 for a solid square; an island of half its width has about
     $0.01 / \kappa$. Solved by conjugate gradients, so one more solution
     gives the gradient. Reference: Liu, Li, Chen and Tong, *Virtual temperature method*,
@@ -33,8 +33,8 @@ def island_penalty(
     Args:
         density: The density, projected or nearly so.
         anchors: Cells to which solid is attached; by default all at the border.
-        insulation: $\kappa$, in (0, 1). The smaller, the hotter are islands and the
-            longer the solution takes.
+        insulation: $\kappa$, in (0, 1). Smaller values make islands hotter and the
+            solution slower.
         tolerance: Residual at which the solution is accepted, relative to the heating;
             by default 1e-5 in float32 and 1e-10 in float64.
 

@@ -43,7 +43,7 @@ def _checked(points: ArrayLike | Sequence, name: str, sign: int) -> Loop:
         crossing = ", and cross themselves" if len(meetings([loop])) else ""
         raise ArgumentError(
             f"`{name}` must have an area, but its {len(loop)} points have none"
-            f"{crossing}. Leave this polygon out, or mend it."
+            f"{crossing}. Leave this polygon out, or repair it."
         )
     return loop if area * sign > 0 else loop[::-1]
 
@@ -67,7 +67,7 @@ def _checked_parts(parts: Any) -> tuple["SolidPart", ...]:
 class SolidPart(eqx.Module):
     """A solid part of a flat design: an outline, and the holes in it.
 
-    Either way around is taken; the outline is stored counterclockwise and holes
+    Either orientation is accepted; the outline is stored counterclockwise and holes
     clockwise, so that the solid is on the left of every edge.
 
     Attributes:

@@ -48,7 +48,7 @@ def grey_start(
     noise: float = 0.0,
     key: PRNGKeyArray | None = None,
 ) -> PixelDensity:
-    """Makes a uniform start, with noise if asked.
+    """Makes a uniform start, with optional noise.
 
     Args:
         shape: Cells along each axis.
@@ -60,7 +60,7 @@ def grey_start(
         The parameters.
 
     Raises:
-        ArgumentError: If densities may leave [0, 1], or noise is asked without a key.
+        ArgumentError: If densities may leave [0, 1], or `noise` is given without `key`.
     """
     shape = as_shape(shape)
     value, noise = number(value, "value"), number(noise, "noise")
@@ -80,13 +80,13 @@ def grey_start(
 
 
 class NeuralDensity(AbstractDensity):
-    r"""A density that a network paints: coordinates in, density out.
+    r"""A density given by a network that takes coordinates.
 
     The position of a cell, from -1 to 1 along each axis, and its harmonics
     $\sin(\pi k x), \cos(\pi k x)$ up to $k = $ `harmonics` go through a multilayer
     perceptron and a logistic function. Few harmonics make smooth designs; the number of
-    parameters does not grow with that of cells, and the same network can be asked on a
-    finer grid (`at`). Reference: Chandrasekhar and Suresh, *TOuNN: topology
+    parameters does not grow with that of cells, and the same network can be evaluated
+    on a finer grid (`at`). Reference: Chandrasekhar and Suresh, *TOuNN: topology
     optimization using neural networks*, Structural and Multidisciplinary Optimization
     63, 1135 (2021).
 

@@ -1,4 +1,4 @@
-"""What an optimisation returns, raises, and tells after each step."""
+"""What an optimisation returns, raises, and reports after each step."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from ._design_state import History
 
 
 class DesignResult(eqx.Module):
-    """What an optimisation leaves.
+    """The result of an optimisation.
 
     Attributes:
         parameters: The parameters of the last step, whose objective is the last of the
@@ -42,7 +42,7 @@ class DesignResult(eqx.Module):
 
 
 class DesignError(RunError):
-    """An optimisation ended before its time.
+    """An optimisation ended early.
 
     Attributes:
         result: What it has reached: the last good design is in it.
@@ -61,7 +61,7 @@ class StepInfo(NamedTuple):
         objective: Their objective.
         constraints: Their constraints.
         strength: The strength of the projection.
-        aux: What the objective returned besides.
+        aux: What the objective returned in addition.
     """
 
     step: int

@@ -23,7 +23,7 @@ class History(eqx.Module):
         objective: The objective at the parameters of each step; the largest, if there
             are several.
         strength: The strength of the projection.
-        constraints: All constraints; what is positive was not met.
+        constraints: All constraints; positive ones were not met.
     """
 
     objective: Float[Array, " steps"]

@@ -1,4 +1,4 @@
-"""When an optimisation has nothing more to gain."""
+"""Ends an optimisation that no longer improves."""
 
 import equinox as eqx
 import numpy as np
@@ -11,7 +11,7 @@ from ._argument_checks import number
 class EarlyStop(eqx.Module):
     """Ends an optimisation whose objective no longer gets better.
 
-    Asked only at the last strength of the schedule.
+    Applies only at the last strength of the schedule.
 
     Attributes:
         patience: Over how many steps to look back.

@@ -1,4 +1,4 @@
-"""A flat design made a layer with height, its walls upright or leaning."""
+"""A flat design extruded to a layer, with upright or slanted walls."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -110,16 +110,16 @@ def extrude(
     reference: float | int = 0.5,
     project: Callable[[Array], Array] | None = None,
 ) -> Float[Array, "nx ny nz"]:
-    """Stacks a flat design to layers, each with its outline where the wall is.
+    """Extrudes a flat design into layers, each with the outline at its height.
 
     With an angle a, the outline at height z is that of the mask moved inward by
     `(z - z_reference) tan(a)`; where walls meet, a ridge or a gap ends.
 
     Args:
-        density: The flat density: smooth, as the filter leaves it, if walls lean.
+        density: The flat density; for slanted walls smooth, as the filter leaves it.
         heights: Height of each layer of cells in metres, from the bottom.
-        angle: How far the walls lean inward, from the upright, in radians; negative for
-            walls that overhang. Not beyond 60 degrees.
+        angle: Angle of the walls from the vertical, in radians, positive inward and
+            negative for overhanging walls; at most 60 degrees.
         spacing: Width of a cell in metres, along x and y.
         reference: At which height the outline is that of the mask, as a fraction of the
             whole: 0 at the bottom, 1 at the top.
@@ -139,9 +139,7 @@ def extrude(
     angle, reference = number(angle, "angle"), number(reference, "reference")
     check_function(project, "project", optional=True)
     if not abs(angle) <= math.pi / 3:
-        raise ArgumentError(
-            f"`angle` must be at most pi / 3 either way, but is {angle:g}."
-        )
+        raise ArgumentError(f"`angle` must lie in [-pi / 3, pi / 3], but is {angle:g}.")
     if not 0 <= reference <= 1:
         raise ArgumentError(f"`reference` must lie in [0, 1], but is {reference:g}.")
     finish = project if project is not None else (lambda rho: rho)

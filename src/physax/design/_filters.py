@@ -68,9 +68,9 @@ def each_axis(spacing: tuple[float, ...], ndim: int) -> tuple[float, ...]:
 class AbstractFilter(eqx.Module):
     """A weighted mean over the neighbourhood of each cell, with weights that sum to 1.
 
-    Call it with a density on cells in one to three dimensions. A uniform density stays
-    what it is (`Fill` apart, whose surroundings count too), and no value leaves the
-    range of those averaged, to the last bit.
+    Call it with a density on cells in one to three dimensions. A uniform density is
+    unchanged (except with `Fill`, whose surroundings count too), and no value leaves
+    the range of those averaged, to the last bit.
     """
 
     @abstractmethod
@@ -88,7 +88,7 @@ class AbstractFilter(eqx.Module):
             The weighted means, in the same cells.
 
         Raises:
-            ArgumentError: If boundary or spacing do not go with the number of axes.
+            ArgumentError: If boundary or spacing do not match the number of axes.
         """
 
 
@@ -127,7 +127,7 @@ def _counted(boundaries):
 
 
 def _convolve(longer, weights: np.ndarray, boundaries, shape: tuple[int, ...]):
-    """Convolves what was padded, by transforms of Fourier.
+    """Convolves what was padded, by Fourier transforms.
 
     On a CPU they take a quarter of the time of `lax.conv` with 5 x 5 weights, and a
     hundredth in three dimensions or for the gradient with wide weights.
@@ -150,7 +150,7 @@ def _convolve(longer, weights: np.ndarray, boundaries, shape: tuple[int, ...]):
 
 
 def _fast_length(n: int) -> int:
-    """The next length of which a transform is fast."""
+    """The next length whose transform is fast."""
     found = scipy.fft.next_fast_len(n, real=True)
     return n if found is None else int(found)
 

@@ -23,7 +23,7 @@ class FixedRegions(eqx.Module):
     """Cells that are always solid, and cells that are always void.
 
     Call it with a density. Before the filter it fixes what the filter sees; after the
-    projection it fixes the device. Usually both are wanted.
+    projection it fixes the device. Usually you need both.
 
     Attributes:
         solid: Where the density is 1; None for nowhere.
@@ -60,7 +60,7 @@ class FixedRegions(eqx.Module):
             The density with 1 and 0 there.
 
         Raises:
-            ArgumentError: If a mask has not the shape of the density.
+            ArgumentError: If a mask does not have the shape of the density.
         """
         density = as_density(density)
         for name, mask, value in (("solid", self.solid, 1), ("void", self.void, 0)):

@@ -1,4 +1,4 @@
-"""From a density to material: what a cell of density 0.3 is made of."""
+"""From a density to the material of each cell."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Inexact

@@ -91,7 +91,7 @@ def length_constraints(
     """Returns least width and least gap as constraints for `optimise`.
 
     Both are `measure / limit - 1`, which must not be positive. Use them once the design
-    is nearly binary: a grey start breaks both.
+    is nearly binary: a grey start violates both.
 
     Args:
         density: The filtered density.

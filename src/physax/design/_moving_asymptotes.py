@@ -24,8 +24,8 @@ def _share(name: str) -> Callable[[Any], Array]:
 class MovingAsymptotes(eqx.Module):
     r"""Replaces objective and constraints in each step by convex, separable ones.
 
-    These have asymptotes on both sides of each parameter, which come nearer where the
-    parameter swings and move away where it keeps its direction. Handles inequality
+    These have asymptotes on both sides of each parameter, which move closer where the
+    parameter oscillates and away where it keeps its direction. Handles inequality
     constraints, and the largest of several objectives (minimax).
 
     References: Svanberg, *The method of moving asymptotes*, International Journal for
@@ -36,7 +36,7 @@ class MovingAsymptotes(eqx.Module):
     Attributes:
         move: The share of its range that a parameter may move in one step, in (0, 1).
         initial: First distance of the asymptotes, as a share of the range.
-        closer: Factor of the distance where a parameter swings, in (0, 1).
+        closer: Factor of the distance where a parameter oscillates, in (0, 1).
         farther: Factor where it keeps its direction, at least 1.
         conservative: How often a step may be taken back and made shorter because the
             approximations were too low there. 0 is the method of 1987; with 10 each
@@ -224,7 +224,7 @@ def _minimise(rows: Approximation, objectives: int, alpha, beta) -> Array:
 def too_low(
     values: Float[Array, " rows"], proposal: Proposal
 ) -> tuple[Bool[Array, " rows"], Float[Array, " rows"]]:
-    """Compares a proposal with the truth.
+    """Compares a proposal with the actual values.
 
     Args:
         values: Objectives and constraints at the proposed parameters.

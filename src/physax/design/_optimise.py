@@ -183,7 +183,10 @@ def _limits(bounds, parameters: PyTree, vector: Array) -> Bounds | None:
         )
     low, high = (jnp.broadcast_to(b.astype(vector.dtype), vector.shape) for b in bounds)
     if not bool(jnp.all(low < high)):
-        raise ArgumentError("`bounds` must be a lower and a higher one, but are not.")
+        raise ArgumentError(
+            "`bounds` must be a lower and a higher one, but the lower is not below the "
+            "higher."
+        )
     outside = (vector < low) | (vector > high)
     if bool(jnp.any(outside)):
         worst = float(vector[jnp.argmax(outside)])
@@ -250,7 +253,7 @@ def optimise(
         bounds: Least and largest value of the parameters; by default those of the
             density.
         maximise: Whether the objective is maximised instead.
-        has_aux: Whether the objective returns a pair, of which the second goes to
+        has_aux: Whether the objective returns a pair whose second entry goes to
             `on_step`.
         stop: When to end early.
         tolerance: Up to where a constraint counts as met.
@@ -259,7 +262,7 @@ def optimise(
             in.
         progress: Whether and how to show progress.
         on_step: Called with a `StepInfo` after each step.
-        throw: Whether to raise if the run did not come to its end.
+        throw: Whether to raise if the run did not finish.
 
     Returns:
         The design and how it was reached.

@@ -57,7 +57,7 @@ def begin(optimiser: Optimiser, vector: Float[Array, " n"], unravel: Callable):
 def check_optimiser(
     optimiser: Optimiser, bounds: Bounds | None, objectives: int, constraints: int
 ) -> None:
-    """Refuses what an optimiser cannot do.
+    """Raises if an optimiser cannot do what is asked.
 
     Args:
         optimiser: The optimiser.

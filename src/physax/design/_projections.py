@@ -7,10 +7,9 @@ from jax import lax
 from jaxtyping import Array, ArrayLike, Float, Num
 
 from .._checks import (
-    ArgumentError,
-    as_array,
     at_least,
     between,
+    real,
     single,
     true_or_false,
 )
@@ -102,7 +101,7 @@ def subpixel_projection(
         density: Smooth values in [0, 1].
         beta: The strength $\beta$, from 0 to infinity.
         eta: The threshold $\eta$, in (0, 1).
-        radius: $R$ in cells; half a cell and a little more reaches over all of it.
+        radius: $R$ in cells; slightly more than half a cell covers all of it.
         curvature: Whether $|\nabla \tilde\rho|^2$ is $|\nabla \tilde\rho|^2 + R^2
             |\nabla\nabla \tilde\rho|^2$ instead, which keeps the gradient bounded where
             an island is born or two parts meet (arXiv 2601.10737, 2026).
@@ -155,12 +154,7 @@ def straight_through(
     Raises:
         ArgumentError: If `density` is not real or `threshold` not in (0, 1).
     """
-    density = as_array(density, "density")
-    if not jnp.issubdtype(density.dtype, jnp.floating):
-        raise ArgumentError(
-            f"`density` must be of real numbers, but is of {density.dtype}. Round "
-            "what has no derivative by a comparison."
-        )
+    density = real(density, "density")
     threshold = between("threshold", 0.0, 1.0)(threshold).astype(density.dtype)
     binary = (density > threshold).astype(density.dtype)
     # A threshold that was refused under `jit` is NaN, and must show.

@@ -1,4 +1,4 @@
-"""Designs as they come out when too much or too little is etched."""
+"""Designs that are over- or under-etched."""
 
 import math
 from typing import NamedTuple
@@ -74,7 +74,7 @@ def erosion_threshold(length: float | int, radius: float | int) -> float:
     $$\eta_e = \tfrac14 (l/R)^2 + \tfrac12 \;(l \le R), \quad
     -\tfrac14 (l/R)^2 + l/R \;(R \le l \le 2R), \quad 1 \;(l \ge 2R)$$
 
-    By symmetry spacings have $\eta_d = 1 - \eta_e$. The theory is of one dimension.
+    By symmetry spacings have $\eta_d = 1 - \eta_e$. The theory is one-dimensional.
     Reference: Qian and Sigmund, *Topological design of electromechanical actuators with
     robustness toward over- and under-etching*, Computer Methods in Applied Mechanics
     and Engineering 253, 237 (2013).

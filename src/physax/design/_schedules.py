@@ -69,7 +69,7 @@ class Stages(AbstractSchedule):
     """One strength after the other, such as 8, 16, 32, infinity.
 
     Attributes:
-        values: The strengths; the last one stays.
+        values: The strengths; the last one is kept.
         every: Steps for which each one holds.
 
     Raises:

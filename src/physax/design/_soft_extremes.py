@@ -1,4 +1,4 @@
-"""Smooth stand-ins for the worst of several figures."""
+"""Smooth approximations to the largest and the smallest of several values."""
 
 from typing import Any
 

@@ -63,7 +63,7 @@ class Mirror(AbstractSymmetry):
     """A mirror through the middle.
 
     Attributes:
-        axis: The axis that is turned about.
+        axis: The axis that is reversed.
     """
 
     axis: int = eqx.field(static=True, converter=lambda x: whole(x, "axis", 0))
@@ -140,7 +140,7 @@ def symmetrise(
 
     Raises:
         ArgumentError: If an axis is missing, if axes of different lengths would be
-            exchanged, or if the symmetries together turn three axes in a circle.
+            exchanged, or if together the symmetries permute three axes cyclically.
     """
     density = as_density(density)
     for symmetry in symmetries:
@@ -150,8 +150,8 @@ def symmetrise(
         lengths = tuple(density.shape[axis] for axis in move.source)
         if lengths != density.shape:
             raise ArgumentError(
-                "`density` must have as many cells along each axis that the symmetry "
-                f"exchanges, but has shape {density.shape}."
+                "`density` must have the same number of cells along axes that a "
+                f"symmetry exchanges, but has shape {density.shape}."
             )
     whole = _generated(moves, density.ndim)
     done = {_still(density.ndim)}
@@ -180,6 +180,6 @@ def _next(whole: set[_Move], done: set[_Move]) -> _Move:
         if same and move.after(move) in done:
             return move
     raise ArgumentError(
-        "`symmetries` must not turn three axes in a circle, but those given do so "
-        "together. Leave one of the transpositions or rotations out."
+        "`symmetries` must not permute three axes cyclically, but together these do. "
+        "Leave one of the transpositions or rotations out."
     )

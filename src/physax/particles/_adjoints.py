@@ -27,7 +27,7 @@ class AbstractAdjoint(eqx.Module):
 
     @abstractmethod
     def check(self, problem: Problem) -> None:
-        """Refuses problems that it cannot serve.
+        """Raises if it cannot handle a problem.
 
         Args:
             problem: The problem.
@@ -57,8 +57,8 @@ class AbstractAdjoint(eqx.Module):
 class Checkpointed(AbstractAdjoint):
     """JAX's own derivatives, forward and reverse, of everything there is.
 
-    Steps are made again from states kept every so many steps. Cheapest for seeds, walls
-    and fields of few parameters; for the samples of a large `GriddedField` see
+    Steps are recomputed from states kept at intervals. Cheapest for seeds, walls and
+    fields of few parameters; for the samples of a large `GriddedField` see
     `FieldAdjoint`.
 
     Attributes:
@@ -100,13 +100,13 @@ def _replayed(schedule: Schedule) -> int:
 
 
 class FieldAdjoint(AbstractAdjoint):
-    """Reverse derivatives with respect to all samples of a field, for little more.
+    """Reverse derivatives with respect to all samples of a field, at little cost.
 
     In reverse, a loop adds an array as large as the field at every read. Here the loop
-    only finds what the derivative of each stage is worth, and where it was asked; the
+    only finds the cotangent of each stage and the place where the field was read; the
     samples get their share block by block. For fixed steps without diffusion; it has no
-    forward mode. Derivatives are those by what the velocity is made of, not by what a
-    function in it encloses.
+    forward mode. Derivatives are with respect to the arrays of the velocity itself, not
+    those that a function in it encloses.
 
     Attributes:
         points: Places at which the field is read, stages of steps times particles,

@@ -1,4 +1,4 @@
-"""What a field was where the particles were: temperature, salinity, along tracks."""
+"""The value of a field along tracks, such as temperature or salinity."""
 
 from typing import Any
 

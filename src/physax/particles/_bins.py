@@ -121,7 +121,7 @@ def as_weights(
     """Returns the mass of each particle: 0 where its place is not finite.
 
     Args:
-        weights: At least 0; without them all are alike and add to 1.
+        weights: At least 0; by default all are equal and sum to 1.
         points: Where the particles are.
 
     Raises:

@@ -79,9 +79,9 @@ class Outlet(AbstractFace):
 class Inlet(AbstractFace):
     """Where particles that left through an outlet, or back through here, come in again.
 
-    They begin anew: age and variables are reset, and `entries` counts. They wait on the
-    face for the end of the step in which they left; their age counts from there. A
-    track's derivative with respect to what was before ends here.
+    They start again: age and variables are reset, and `entries` counts. They wait on
+    the face for the end of the step in which they left; their age counts from there.
+    The derivative of a track with respect to anything before ends here.
 
     Attributes:
         placement: Where on the face: `Uniform()`, `FluxWeighted(...)`, `Pattern(...)`.
@@ -130,9 +130,9 @@ class Box(AbstractBoundary):
         faces: One face for all, or for each axis one face or a pair (low, high).
 
     Raises:
-        ArgumentError: If a corner is not below the other, the faces are not as many as
+        ArgumentError: If `low` is not below `high`, there are not as many faces as
             axes, only one of two opposite faces is periodic, there are two inlets, or a
-            placement does not fit to its face.
+            placement does not fit its face.
     """
 
     low: Float[Array, " ndim"] = eqx.field(converter=numeric("low"))
@@ -154,8 +154,8 @@ class Box(AbstractBoundary):
             )
         if len(self.sides) != self.low.size:
             raise ArgumentError(
-                f"`faces` must be one or as many as axes, {self.low.size}, but are "
-                f"{len(self.sides)}."
+                f"`faces` must be one, or one for each of {self.low.size} axes, but "
+                f"are {len(self.sides)}."
             )
         for axis, (low, high) in enumerate(self.sides):
             if isinstance(low, Periodic) != isinstance(high, Periodic):
@@ -165,7 +165,9 @@ class Box(AbstractBoundary):
                 )
         inlets = sum(isinstance(face, Inlet) for pair in self.sides for face in pair)
         if inlets > 1:
-            raise ArgumentError(f"`faces` may hold one `Inlet`, but hold {inlets}.")
+            raise ArgumentError(
+                f"`faces` must hold at most one `Inlet`, but hold {inlets}."
+            )
         if self.inlet is not None:
             number, inlet = self.inlet
             inlet.placement.check(number // 2, self.low.size)
@@ -193,8 +195,8 @@ class Box(AbstractBoundary):
     def check(self, positions):
         if positions.shape[1] != self.low.size:
             raise ArgumentError(
-                f"The box has {self.low.size} axes, but `seeds` have "
-                f"{positions.shape[1]}."
+                f"`seeds` must have {self.low.size} coordinates, as the box has axes, "
+                f"but have {positions.shape[1]}."
             )
         given = (self.low, self.high, positions)
         if traced(given):

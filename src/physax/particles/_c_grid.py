@@ -112,7 +112,9 @@ class CGridField(AbstractField):
 
     def __check_init__(self):
         if not 1 <= len(self.edges) <= 3:
-            raise ArgumentError(f"`edges` must be 1 to 3, but are {len(self.edges)}.")
+            raise ArgumentError(
+                f"`edges` must have 1 to 3 entries, but have {len(self.edges)}."
+            )
         for number, samples in enumerate(self.components):
             wanted = (
                 *self.instants.leading,

@@ -78,7 +78,7 @@ class CellField(AbstractField):
                 `GriddedField`.
 
         Raises:
-            ArgumentError: If the shape of the values fits to neither, the times do not
+            ArgumentError: If the shape of the values fits neither, the times do not
                 increase, or the mesh is traced.
         """
         instance(mesh, "mesh", Mesh)
@@ -152,7 +152,7 @@ def _stencil(mesh: Mesh) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns which elements have a say at the corners of each, and their weights.
 
     Weights for corners, not for slopes along coordinates: of those for a flat element
-    that lies askew, single precision keeps too little.
+    at an angle to the axes, single precision keeps too little.
     """
     n, count = mesh.ndim, mesh.elements
     owner = np.asarray(mesh.owner)

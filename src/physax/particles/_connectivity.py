@@ -40,7 +40,7 @@ def connectivity_matrix(
         sources: Regions, or functions of one place that are negative inside; or the
             number of the region of each particle, from 0, and negative for none.
         targets: The same for the last places.
-        weights: Importance of each particle, at least 0; all alike without it.
+        weights: Importance of each particle, at least 0; all equal by default.
         count: What may have become of a particle that is in a target.
 
     Returns:

@@ -265,7 +265,7 @@ def _fates(problem: Problem, rows, times):
 
 
 def check(engine: Diffrax, problem: Problem) -> None:
-    """Refuses what diffrax cannot do here.
+    """Raises if diffrax cannot solve a problem.
 
     Args:
         engine: The engine.
@@ -300,7 +300,7 @@ def raise_if_unfinished(good: Bool[Array, ""], engine: Diffrax) -> None:
     if isinstance(good, jax.core.Tracer) or bool(good):
         return
     raise RunError(
-        f"diffrax did not get to the last time within `max_steps`, {engine.max_steps}. "
-        "Raise it or the tolerances, or take an implicit solver.",
+        f"diffrax did not reach the last time within `max_steps`, {engine.max_steps}. "
+        "Increase it or the tolerances, or use an implicit solver.",
         Status.MAX_STEPS,
     )

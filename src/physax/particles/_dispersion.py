@@ -140,7 +140,7 @@ def unwrap_periodic(tracks: Tracks, periods: ArrayLike | Sequence[ArrayLike]) ->
             for each axis.
 
     Returns:
-        The tracks, with positions that go on beyond the ends.
+        The tracks, with positions that continue beyond the ends.
 
     Raises:
         ArgumentError: If the periods are not one for each axis, or one is not

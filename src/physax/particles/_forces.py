@@ -66,7 +66,7 @@ def as_forces(forces: Any) -> tuple[Any, ...]:
         forces: Forces, or callables `F(t, x, v)`.
 
     Raises:
-        ArgumentError: If they are no sequence, or one is neither.
+        ArgumentError: If they are not a sequence, or one is neither.
     """
     if not isinstance(forces, Sequence):
         raise ArgumentError(

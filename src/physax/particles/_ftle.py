@@ -1,4 +1,4 @@
-"""How flows deform: gradients of flow maps, and exponents of Lyapunov over a time."""
+"""How flows deform: gradients of flow maps, finite-time Lyapunov exponents."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -60,7 +60,7 @@ class Tangent(AbstractMotion):
 
 
 class _Around(AbstractBoundary):
-    """A wall that asks only the first coordinates.
+    """A wall that uses only the first coordinates.
 
     Attributes:
         wall: The wall.
@@ -192,7 +192,7 @@ def flow_map_gradient(
 def cauchy_green(
     gradient: Float[ArrayLike, "*places ndim ndim"],
 ) -> Float[Array, "*places ndim ndim"]:
-    """Returns the right tensor of Cauchy and Green, the transpose of F times F.
+    """Returns the right Cauchy-Green tensor, the transpose of F times F.
 
     Its eigenvalues are the squares of how far neighbours move apart.
 
@@ -212,7 +212,7 @@ def ftle(
     gradient: Float[ArrayLike, "*places ndim ndim"],
     duration: Float[ArrayLike, "*#places"],
 ) -> Float[Array, "*places"]:
-    r"""Returns exponents of Lyapunov over a finite time, in 1/s.
+    r"""Returns finite-time Lyapunov exponents, in 1/s.
 
     $\ln \sigma_{max}(F) / |T|$: the rate at which the neighbour that is carried away
     fastest departs. Where two singular values are the same, as of a flow that does not
@@ -261,7 +261,7 @@ def flow_map_gradient_on_grid(
         axes: For each axis the positions of the nodes, at least three, increasing.
 
     Raises:
-        ArgumentError: If the axes do not fit to the positions.
+        ArgumentError: If the axes do not fit the positions.
     """
     positions = real(positions, "positions")
     check_listed(axes, "axes", "(x, y)")
@@ -305,7 +305,7 @@ def ftle_on_grid(
     axes: Sequence[Float[ArrayLike, " _"]],
     duration: Float[ArrayLike, ""],
 ) -> Float[Array, "*nodes"]:
-    """Returns exponents of Lyapunov from seeds on a grid, by differences.
+    """Returns finite-time Lyapunov exponents from seeds on a grid, by differences.
 
     Args:
         positions: As for `flow_map_gradient_on_grid`.

@@ -60,7 +60,7 @@ class GriddedField(AbstractField):
 
     Raises:
         ArgumentError: If an axis does not increase, the shape of the values does not
-            fit to the axes, or an argument is of another kind.
+            fit the axes, or an argument is of the wrong kind.
     """
 
     values: Num[Array, "..."] = eqx.field(converter=numeric("values"))
@@ -107,7 +107,9 @@ class GriddedField(AbstractField):
         instants = self.instants.leading
         leading = (*instants, *nodes)
         if not 1 <= len(nodes) <= 3:
-            raise ArgumentError(f"`axes` must be 1 to 3, but are {len(nodes)}.")
+            raise ArgumentError(
+                f"`axes` must have 1 to 3 entries, but have {len(nodes)}."
+            )
         if self.values.shape[: len(leading)] != leading:
             what = "times and nodes" if instants else "nodes"
             raise ArgumentError(

@@ -42,7 +42,7 @@ class AbstractPlacement(eqx.Module):
 
     @abstractmethod
     def check(self, axis: int, ndim: int) -> None:
-        """Refuses a face to which it does not fit.
+        """Raises if it does not fit a face.
 
         Args:
             axis: The axis normal to the face.
@@ -70,13 +70,13 @@ def _edges(axes: Any) -> tuple[Array, ...]:
 
 
 class FluxWeighted(AbstractPlacement):
-    """Where fluid comes in, with a probability in proportion to how much.
+    """Where fluid comes in, with a probability proportional to the inflow.
 
     Attributes:
         axes: Edges of the cells of the face along each axis of the box but the one
             normal to it.
         inflow: Velocity inward through each cell, which is weighted with its size;
-            negative where fluid goes out, which counts as none.
+            negative where fluid goes out, which counts as 0.
         normal: The axis normal to the face, counted from 0.
 
     Raises:
@@ -174,7 +174,7 @@ class FluxWeighted(AbstractPlacement):
 
 
 class Pattern(AbstractPlacement):
-    """At fixed places of which each particle has its own, so that patterns persist.
+    """At a fixed place for each particle, so that patterns persist.
 
     Particle i comes in at place i modulo their number.
 

@@ -154,16 +154,14 @@ def make_instants(
 
     Raises:
         ArgumentError: If the times do not increase, a steady field has a period, or an
-            argument is of another kind.
+            argument is of the wrong kind.
     """
     check_method(time_method, "time_method")
     check_outside(time_outside, "time_outside")
     if time_period is not None:
         time_period = known_number(time_period, "time_period")
     if times is None and time_period is not None:
-        raise ArgumentError(
-            f"`times` must be given with `time_period`, which is {time_period:g}."
-        )
+        raise ArgumentError("`times` must be given with `time_period`, but is None.")
     axis = None if times is None else make_axis(times, "times", period=time_period)
     return Instants(axis, time_method, time_outside)
 
@@ -171,7 +169,7 @@ def make_instants(
 def check_values(
     values: Num[Array, "..."], instants: Instants, count: int, what: str
 ) -> None:
-    """Refuses values whose leading axes are not the times and the places.
+    """Raises unless the leading axes of values are the times and the places.
 
     Args:
         values: The values.
@@ -192,7 +190,7 @@ def check_values(
 
 
 def check_place(x: Float[Array, "..."], ndim: int) -> None:
-    """Refuses a place of another number of dimensions.
+    """Raises if a place has another number of dimensions.
 
     Args:
         x: The place.

@@ -129,7 +129,7 @@ class Mesh(eqx.Module):
             orient: Whether to turn the grid if it is left-handed.
 
         Raises:
-            ArgumentError: If the shape is none of these, or for reasons of `Mesh`.
+            ArgumentError: If the shape is not one of these, or as for `Mesh`.
         """
         shape = np.shape(coordinates)
         ndim = len(shape) - 1
@@ -261,7 +261,7 @@ def _checked_elements(elements: Any, points: np.ndarray) -> dict[str, Any]:
         if kind not in known:
             raise ArgumentError(
                 f"`elements` of points with {points.shape[1]} coordinates must be of "
-                f"the kinds {', '.join(known)}, but there are {kind!r}."
+                f"the kinds {', '.join(known)}, but include {kind!r}."
             )
         if kind == POLYHEDRON:
             blocks[kind] = _as_polyhedra(block)

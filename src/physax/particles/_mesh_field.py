@@ -69,7 +69,7 @@ class MeshField(AbstractField):
                 `GriddedField`.
 
         Raises:
-            ArgumentError: If the shape of the values fits to neither, or the times do
+            ArgumentError: If the shape of the values fits neither, or the times do
                 not increase.
         """
         instance(mesh, "mesh", Mesh)

@@ -43,7 +43,7 @@ def mixing_entropy(
         The relative entropy, from 0 to 1; NaN where there is only one kind.
 
     Raises:
-        ArgumentError: If shapes do not agree, edges do not increase, or there are less
+        ArgumentError: If shapes do not agree, edges do not increase, or there are fewer
             than 2 kinds.
     """
     count = whole(count, "count", 2)
@@ -145,10 +145,11 @@ def mix_norm(
 
     $\Phi^2 = \sum_{|k_i| \le M} (1 + 4 \pi^2 |k|^2)^{-1/2} |c_k|^2$ with
     $c_k = \sum_j m_j (c_j - \bar c)\, e^{-2 \pi i\, k \cdot (x_j - x_0) / L}$, $L$ the
-    lengths of the box. Fine stripes count less than coarse ones, so it falls as a fluid
-    is stirred, even without diffusion, and reaches 0 where it is mixed. No bins, and
-    smooth: a good aim for optimising a flow. Chance alone gives $\Phi^2$ of about the
-    variance of the values times the sum of the factors over the number of particles.
+    lengths of the box. Fine stripes count less than coarse ones, so it decreases as a
+    fluid is stirred, even without diffusion, and reaches 0 where it is mixed. No bins,
+    and smooth: a good objective for optimising a flow. Chance alone gives $\Phi^2$ of
+    about the variance of the values times the sum of the factors over the number of
+    particles.
     Differentiable in the points, the values and the weights.
 
     Reference: Mathew, Mezić and Petzold, *A multiscale measure for mixing*, Physica D

@@ -1,4 +1,4 @@
-"""How particles answer to fields and forces: what is integrated, and its derivative."""
+"""How particles respond to fields and forces: equations of motion."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -168,9 +168,9 @@ class MaxeyRiley(AbstractMotion):
     - \frac{v - u}{\tau} + \Bigl(1 - \frac{1}{\beta}\Bigr) g$$
 
     with $\beta = \rho_p / \rho_f$ and Stokes' response time $\tau = 2 a^2 \rho_p / (9
-    \mu)$. Without the history force, the corrections of Faxen and lift; valid for
-    Reynolds numbers of the particle below 1. Where $\tau$ is far shorter than what is
-    to be seen the equation is stiff: take an implicit solver of diffrax.
+    \mu)$. Without the history force, the Faxen corrections and lift; valid for particle
+    Reynolds numbers below 1. Where $\tau$ is far shorter than the times of interest the
+    equation is stiff: use an implicit solver of diffrax.
 
     Reference: Maxey and Riley, *Equation of motion for a small rigid sphere in a
     nonuniform flow*, Physics of Fluids 26, 883 (1983), with the material derivative of
@@ -298,7 +298,7 @@ def as_motion(velocity: Any) -> AbstractMotion:
         velocity: A motion, a field, or a callable `u(t, x)`.
 
     Raises:
-        ArgumentError: If it is none of them.
+        ArgumentError: If it is not one of them.
     """
     return velocity if isinstance(velocity, AbstractMotion) else Carried(velocity)
 
@@ -316,7 +316,7 @@ def coordinates(motion: AbstractMotion, width: int) -> int:
 
 
 def check_width(motion: AbstractMotion, t: Array, x: Array) -> None:
-    """Refuses motions whose derivative is not as what they integrate.
+    """Raises unless the derivative of a motion matches what it integrates.
 
     Args:
         motion: The motion.
@@ -336,7 +336,7 @@ def check_width(motion: AbstractMotion, t: Array, x: Array) -> None:
     if jnp.issubdtype(slope.dtype, jnp.complexfloating):
         raise ArgumentError(
             f"`velocity` must return real numbers, but returns {slope.dtype}. Take "
-            "what is meant of it, such as `.real`."
+            "the part you need, such as `.real`."
         )
     if y.shape != slope.shape:
         raise ArgumentError(

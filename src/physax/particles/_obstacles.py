@@ -1,4 +1,4 @@
-"""Bodies in the way of particles, given by the signed distance to their surface."""
+"""Obstacles to particles, given by the signed distance to their surface."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

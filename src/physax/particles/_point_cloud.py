@@ -36,7 +36,7 @@ class PointCloud(AbstractField):
     gradient with respect to the place. With more it is their mean with the weights
     $1 / d^2$ of their distances, which is the value itself at a point, and which jumps
     where the set of neighbours changes. Points have no outside: unless `reach` says how
-    far they count, the field goes on for ever, and no particle leaves the data.
+    far they count, the field extends to infinity, and no particle leaves the data.
 
     Reference: Shepard, *A two-dimensional interpolation function for irregularly-spaced
     data*, Proceedings of the 23rd ACM National Conference (1968).
@@ -89,7 +89,7 @@ class PointCloud(AbstractField):
             ArgumentError: If the points are not finite, there are fewer than
                 neighbours, or the shape of the values does not fit.
         """
-        host, neighbours = _checked(points), whole(neighbours, "neighbours")
+        host, neighbours = _checked(points), whole(neighbours, "neighbours", 0)
         if not 1 <= neighbours <= min(_MOST_NEIGHBOURS, len(host)):
             raise ArgumentError(
                 f"`neighbours` must be 1 to {_MOST_NEIGHBOURS} and no more than the "

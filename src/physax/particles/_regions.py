@@ -48,8 +48,8 @@ class AbstractRegion(eqx.Module):
 class LevelRegion(AbstractRegion):
     """Where a function is negative or zero, such as a signed distance.
 
-    Along a path the function is taken as linear between the ends. A function that only
-    tells whether it is inside then enters halfway between two places.
+    Along a path the function is taken as linear between the ends. With a function that
+    only returns whether a place is inside, a path enters halfway between two places.
 
     Attributes:
         function: A function of one place that returns a number, negative inside, or

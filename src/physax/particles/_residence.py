@@ -69,7 +69,7 @@ def residence_time(tracks: Tracks, region: Region) -> Float[Array, " particles"]
         The times in seconds, 0 for particles that were never there.
 
     Raises:
-        ArgumentError: If `region` is neither, or there are less than two rows.
+        ArgumentError: If `region` is neither, or there are fewer than two rows.
     """
     check_tracks(tracks)
     begin, end, enter, leave = _legs(tracks, as_region(region))
@@ -93,7 +93,7 @@ def first_passage(tracks: Tracks, region: Region) -> Float[Array, " particles"]:
         came there.
 
     Raises:
-        ArgumentError: If `region` is neither, or there are less than two rows.
+        ArgumentError: If `region` is neither, or there are fewer than two rows.
     """
     check_tracks(tracks)
     begin, end, enter, leave = _legs(tracks, as_region(region))

@@ -1,4 +1,4 @@
-"""Follows particles from the host: long runs, written while they go on."""
+"""Follows particles from the host: long runs, written as they proceed."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +47,7 @@ _BUFFER = 64 * 2**20
 
 
 class RunResult(eqx.Module):
-    """What a driven run leaves.
+    """The result of a driven run.
 
     Attributes:
         tracks: The tracks; with a `sink` of the first time and the last one reached
@@ -89,14 +89,14 @@ def run(
             the rows: positions, then the particles' own velocities, if they have any,
             then the variables. Rows may come again after a restart, as they were. By
             default rows are kept in memory. An `io.TrackFile` must have the shape of
-            the run; it rounds to its own dtype, float32 unless it is told another.
+            the run; it rounds to its own dtype, float32 by default.
         checkpoint: Where and how often to write checkpoints. Without a sink the rows
             recorded before a restart are lost to the tracks, so one is needed; a file
             that does not hold them any more is refused. A checkpoint of another problem
             is refused, too: all numbers, static values and the code of functions with
             what they enclose count, but not module globals that functions read, nor
-            snapshots of `Windows` behind the first ones, as far as their times, and
-            their files if the series has `paths`, are the same.
+            snapshots of `Windows` after the first ones while their times, and their
+            files if the series has `paths`, are the same.
         progress: Whether and how to show progress.
         chunk: Steps between two looks at the clock and the sink; by default as many as
             fill a buffer of rows, and about half a second.
@@ -112,7 +112,7 @@ def run(
 
     Raises:
         ArgumentError: As for `track`; or if there is a checkpoint without a sink, or
-            the sink is a file that does not fit to the run or to the checkpoint.
+            the sink is a file that does not fit the run or the checkpoint.
         MemoryLimitError: If recorded rows are to be kept and do not fit into memory.
         RunError: With `throw`, if a signal ended the run. Its `result` is the
             `RunResult` up to there.

@@ -1,4 +1,4 @@
-"""Whether the arguments of a run are of the right kind and fit to each other."""
+"""Whether the arguments of a run are of the right kind and fit each other."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ from ._stochastic import AbstractStochastic, Milstein
 
 
 def check_mesh(mesh: Any) -> None:
-    """Refuses what is no mesh of devices.
+    """Raises unless an argument is a mesh of devices.
 
     Args:
         mesh: A mesh, or `None`.
@@ -48,7 +48,7 @@ def as_walls(
         seeds: Where the particles begin.
 
     Raises:
-        ArgumentError: If one is no wall, or no particle may begin at a seed.
+        ArgumentError: If one is not a wall, or no particle may begin at a seed.
     """
     several = isinstance(boundary, Sequence)
     walls = tuple(boundary) if several else () if boundary is None else (boundary,)
@@ -93,13 +93,13 @@ def as_solver(solver: Any, diffusivity: Any) -> Any:
         diffusivity: What was given, `None` for none.
 
     Raises:
-        ArgumentError: If it is none, or does not fit to the diffusivity.
+        ArgumentError: If it is not a solver, or does not fit the diffusivity.
     """
     if solver is None:
         return RK4() if diffusivity is None else Milstein()
     if not isinstance(solver, (AbstractRungeKutta, AbstractStochastic, Diffrax)):
         raise ArgumentError(
-            "`solver` must be `RK4()`, `Milstein()`, `Diffrax(...)` or alike, but is "
+            "`solver` must be `RK4()`, `Milstein()`, `Diffrax(...)` or another, but is "
             f"{solver!r}.{forgotten(solver)}"
         )
     if isinstance(solver, AbstractStochastic) and diffusivity is None:
@@ -115,13 +115,13 @@ def as_solver(solver: Any, diffusivity: Any) -> Any:
 
 
 def check_variables(variables: Any) -> None:
-    """Refuses what are no variables by name.
+    """Raises unless an argument is variables by name.
 
     Args:
         variables: The variables, or `None`.
 
     Raises:
-        ArgumentError: If one is no `Variable`, or does not begin with one number.
+        ArgumentError: If one is not a `Variable`, or does not begin with one number.
     """
     if variables is None:
         return
@@ -144,7 +144,7 @@ def check_variables(variables: Any) -> None:
 
 
 def check_span(span: tuple[Any, Any], schedule: Schedule) -> None:
-    """Refuses times without data where both are known.
+    """Raises if times lie outside the data, where both are known.
 
     Args:
         span: The first and the last time of the data.
@@ -203,7 +203,7 @@ def as_release(
 
 
 def _check_begin(release: np.ndarray, schedule: Schedule) -> None:
-    """Refuses releases before the first time, where that is known."""
+    """Raises if a release is before the first time, where that is known."""
     if isinstance(schedule.times, jax.core.Tracer):
         return
     times = np.asarray(schedule.times)
@@ -213,7 +213,7 @@ def _check_begin(release: np.ndarray, schedule: Schedule) -> None:
     if wrong.size:
         raise ArgumentError(
             f"`release` must not come before the first of `times`, {times[0]:g} s, but "
-            f"entry {wrong[0]} is {release[wrong[0]]:g}. Begin `times` there."
+            f"entry {wrong[0]} is {release[wrong[0]]:g}. Start `times` there."
         )
 
 
@@ -259,14 +259,14 @@ def check_run(problem: Problem, sink: Any, checkpoint: Any) -> None:
     if isinstance(problem.solver, Diffrax):
         raise ArgumentError(
             "`solver` must be of a fixed step in `run`, as `RK4()`, but is "
-            "`Diffrax(...)`. Take `track`."
+            "`Diffrax(...)`. Use `track`."
         )
     if problem.schedule.rows is not None:
         raise ArgumentError(
-            "`times` must be equally far apart in `run`, in steps of `dt`, but are not."
+            "`times` must be evenly spaced in `run`, in steps of `dt`, but are not."
         )
     if checkpoint is not None and sink is None:
         raise ArgumentError(
-            "`sink` must be given with `checkpoint`, as `io.TrackFile(...)`: rows kept "
-            "in memory do not survive."
+            "`sink` must be given with `checkpoint`, as `io.TrackFile(...)`, but is "
+            "None: rows in memory would be lost."
         )

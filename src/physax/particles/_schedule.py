@@ -109,8 +109,8 @@ def plan_steps(
         uneven = np.ptp(gaps) > 1e-5 * np.abs(gaps[0]) + _rounding(array, host)
         if steps is not None and uneven:
             raise ArgumentError(
-                f"`steps` is {steps} in all, which needs equal distances of `times`, "
-                f"but these are {gaps.min():g} to {gaps.max():g} s. Give `dt` instead."
+                f"`times` must be evenly spaced with `steps`, here {steps} in all, but "
+                f"are {gaps.min():g} to {gaps.max():g} s apart. Give `dt` instead."
             )
     return Schedule(array, array[:-1], widths, stride, stride)
 
@@ -121,7 +121,7 @@ def _rounding(array: Array, host: np.ndarray) -> float:
 
 
 def _check_resolved(array: Array, host: np.ndarray, width: float) -> None:
-    """Refuses steps that get lost in the rounding of the times."""
+    """Raises if steps are lost in the rounding of the times."""
     least = 8 * float(jnp.finfo(array.dtype).eps) * float(np.abs(host).max())
     if 0 < width < least:
         raise ArgumentError(

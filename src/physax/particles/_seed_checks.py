@@ -71,7 +71,8 @@ def check_seeds(
         if rows.size:
             raise ArgumentError(
                 f"`seeds` must be finite, but particle {rows[0]} is at "
-                f"{np.asarray(seeds)[rows[0]].tolist()}, and so are {rows.size} in all."
+                f"{np.asarray(seeds)[rows[0]].tolist()}, one of {rows.size} that are "
+                "not."
             )
     return in_default_precision(seeds)
 

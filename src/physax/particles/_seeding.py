@@ -35,7 +35,7 @@ def seed_grid(
     Args:
         low: The low corner, one number for each axis.
         high: The high corner.
-        shape: Number of particles along each axis. A single one stands in the middle,
+        shape: Number of particles along each axis. A single one lies in the middle,
             and there the box may have no extent.
 
     Returns:
@@ -73,7 +73,7 @@ def seed_line(start: Place, stop: Place, count: int) -> Float[Array, "particles 
     Args:
         start: Where the line begins.
         stop: Where it ends.
-        count: Number of particles. A single one stands in the middle.
+        count: Number of particles. A single one lies in the middle.
 
     Returns:
         The positions.

@@ -43,15 +43,15 @@ def seed_circle(
         centre: The centre, two numbers or three.
         radius: The radius.
         count: Number of particles.
-        normal: Direction of the circle's axis, of any length; z unless given. In two
-            dimensions there is none.
+        normal: Direction of the circle's axis, of any length; z by default. Leave it
+            out in two dimensions.
 
     Returns:
-        The positions, anticlockwise seen against the normal.
+        The positions, anticlockwise as seen against the normal.
 
     Raises:
-        ArgumentError: If the radius is not positive, the centre has not two or three
-            coordinates, the normal is zero, or `count` is below 1.
+        ArgumentError: If the radius is not positive, the centre does not have two or
+            three coordinates, the normal is zero, or `count` is below 1.
     """
     count = whole(count, "count")
     centre, radius = as_place(centre, "centre"), _radius(radius)
@@ -76,15 +76,15 @@ def seed_disk(
         centre: The centre, two numbers or three.
         radius: The radius.
         count: Number of particles.
-        normal: Direction of the disk's axis, of any length; z unless given. In two
-            dimensions there is none.
+        normal: Direction of the disk's axis, of any length; z by default. Leave it
+            out in two dimensions.
 
     Returns:
         The positions.
 
     Raises:
-        ArgumentError: If the radius is not positive, the centre has not two or three
-            coordinates, the normal is zero, or `count` is below 1.
+        ArgumentError: If the radius is not positive, the centre does not have two or
+            three coordinates, the normal is zero, or `count` is below 1.
     """
     count = whole(count, "count")
     one_key(key)
@@ -160,7 +160,7 @@ def seed_polygon(
         The positions.
 
     Raises:
-        ArgumentError: If there are less than three corners, one is not finite, sides
+        ArgumentError: If there are fewer than three corners, one is not finite, sides
             cross, the area is 0, or `count` is below 1.
     """
     count = whole(count, "count")
@@ -217,7 +217,7 @@ def seed_surface(
             f"`points` must have 2 or 3 coordinates, but has shape {points.shape}."
         )
     if not np.size(triangles):
-        raise ArgumentError("`triangles` must not be empty, but is.")
+        raise ArgumentError("`triangles` must have at least one row, but is empty.")
     if not isinstance(triangles, jax.core.Tracer):
         host = np.asarray(triangles)
         if host.dtype.kind not in "iu" or host.ndim != 2 or host.shape[1] != 3:

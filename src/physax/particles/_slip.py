@@ -26,12 +26,12 @@ def _slip(x: Any) -> Array:
 class SlipField(AbstractField):
     r"""A velocity on a grid of which some nodes are land, linear between nodes.
 
-    On land the velocity is 0. Across a coast, the component normal to it falls linearly
-    to 0 on the land node, so that no particle crosses the line between two land nodes.
-    A component along it is there `slip` times that of the node at sea in front: with 1
-    it does not change toward the coast (free slip), with 0 it falls to 0 (no slip),
-    between it does in part. In the way of particles, that decides if they run along a
-    coast or come to rest before it.
+    On land the velocity is 0. Across a coast, the component normal to it decreases
+    linearly to 0 on the land node, so that no particle crosses the line between two
+    land nodes. A component along the coast is, on the land node, `slip` times that of
+    the adjacent node at sea: with 1 it does not change toward the coast (free slip),
+    with 0 it decreases to 0 (no slip). This decides whether particles run along a coast
+    or come to rest before it.
 
     Component $k$ is along axis $k$. A land node takes, for a component along axis $k$,
     the value of its neighbour in the same cell along another axis, if that is at sea.

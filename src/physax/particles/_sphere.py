@@ -27,16 +27,16 @@ class OnSphere(AbstractField):
       \dot\phi = \frac{180}{\pi} \frac{v}{a}, \qquad \dot z = w.$$
 
     A particle that crosses a pole goes on, on the meridian opposite: its latitude then
-    is above 90 degrees, or below -90, and stands for the same place as (longitude +
+    is above 90 degrees, or below -90, and denotes the same place as (longitude +
     180, 180 - latitude), which `wrap_globe` returns. Longitudes are not wrapped while
     particles move. Closer to a pole than `pole`, the cosine is that at this distance:
-    nothing is divided by 0. Near a pole a longitude changes much in one step. What
-    passes a pole at some distance needs steps that lead much less far than that.
+    nothing is divided by 0. Near a pole a longitude changes much in one step. Particles
+    that pass a pole at some distance need steps much shorter than that distance.
 
     A `diffusivity` given to `track` is in m^2/s then too, eastward, northward, and
     along $z$: noise and drift are those of diffusion on the sphere, so particles that
-    are spread evenly over its area stay so. Within about the way of one step from a
-    pole that is a matter of the length of the steps.
+    are spread evenly over its area stay so. Within about one step's length of a pole
+    that depends on the size of the steps.
 
     Attributes:
         velocity: The velocity in m/s, a field over positions in degrees or a callable
@@ -88,7 +88,7 @@ def sphere_of(motion: Any) -> OnSphere | None:
 
 
 def check_latitudes(seeds: Float[Array, "particles ndim"]) -> None:
-    """Refuses seeds on a sphere that are beyond a pole, where they are known.
+    """Raises if seeds on a sphere are beyond a pole, where they are known.
 
     Args:
         seeds: Longitude and latitude, in degrees.

@@ -76,14 +76,14 @@ def track(
             from each recorded time to the next, or under `Diffrax` as many as the
             tolerances ask for.
         solver: `RK4()` by default, `Milstein()` with `diffusivity`; or `Diffrax(...)`.
-        boundary: A wall or several. What they do to a particle they do in the order in
-            which it meets them on the straight way of a step, at most 8 of several in
-            one step; what is left of its way then is lost.
+        boundary: A wall or several. They act on a particle in the order in which it
+            meets them on the straight path of a step, at most 8 of several in one step;
+            the rest of the path is then lost.
         diffusivity: A number, one for each axis, or a callable `K(t, x)`, in m^2/s,
             also where the velocity is `OnSphere`; not negative.
-        key: What random numbers come from, needed by diffusion and random inlets. The
+        key: The source of random numbers, needed by diffusion and random inlets. The
             same key gives the same tracks, on any number of devices; a second call that
-            goes on from the first needs another, or repeats its noise.
+            continues the first needs another, or repeats its noise.
         release: When each particle begins, in seconds; at the first time by default.
         variables: What to integrate along the tracks.
         adjoint: How derivatives are taken in reverse: `Checkpointed()` by default,
@@ -144,7 +144,7 @@ def _left_at_once(particles: Particles) -> Bool[Array, ""]:
 
 
 def _refuse_seeds_outside(problem, particles: Particles, seeds, release) -> None:
-    """Refuses seeds that lay outside the data, after a run."""
+    """Raises if seeds lay outside the data, after a run."""
     known = not traced((particles.status, seeds))
     # Particles that left in their first step ended when they began, too.
     if known and _left_at_once(particles):
@@ -154,7 +154,7 @@ def _refuse_seeds_outside(problem, particles: Particles, seeds, release) -> None
 
 
 def refuse_outside(begin: Particles, seeds: Array) -> None:
-    """Refuses seeds that lie outside the data.
+    """Raises if seeds lie outside the data.
 
     Args:
         begin: States of particles before the first step.

@@ -1,4 +1,4 @@
-"""What a run of particles leaves."""
+"""The tracks of particles."""
 
 from typing import Any
 
@@ -22,8 +22,8 @@ class Tracks(eqx.Module):
             particles); else `None`.
         variables: What was integrated along the tracks, by name.
         status: `ParticleStatus` codes at the last time.
-        ended: When each particle ended, NaN while it goes on: the time of the hit for
-            those that met a wall.
+        ended: When each particle ended, NaN before that: the time of the hit for those
+            that met a wall.
         face: The boundary where it ended or last came in again, -1 for none: faces of a
             box are numbered low x, high x, low y, ...; obstacles follow.
         since: When the particle was released or last came in again; its age is the time

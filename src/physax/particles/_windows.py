@@ -66,8 +66,8 @@ class Windows:
 
     While particles move through one window a thread reads the next. What two windows
     that follow each other share is read once. A checkpoint remembers the times, and
-    size and date of the files if the series has `paths`; of a series without them it
-    does not notice other numbers behind the first window.
+    size and date of the files if the series has `paths`; without them, changes after
+    the first window go unnoticed.
 
     Attributes:
         series: What reads the snapshots, such as `io.SnapshotSeries`.
@@ -127,7 +127,7 @@ class Windows:
         self.reads = 0
 
     def identity(self) -> dict[str, Any]:
-        """Returns what tells the series from others, without reading it."""
+        """Returns what distinguishes the series from others, without reading it."""
         paths = self.series.paths if isinstance(self.series, Files) else ()
         files = [os.stat(path) for path in jax.tree.leaves(paths)]
         return {
