@@ -31,7 +31,14 @@ def test_bad_end_raises_with_its_status():
     with pytest.raises(RunError, match="no longer finite. At step 7") as caught:
         raise_for(Status.DIVERGED, "At step 7.")
     assert caught.value.status == Status.DIVERGED
+    assert caught.value.result is None
     assert isinstance(caught.value, PhysaxError)
+
+
+def test_what_was_reached_is_carried_by_the_exception():
+    with pytest.raises(RunError) as caught:
+        raise_for(Status.INTERRUPTED, result="tracks")
+    assert caught.value.result == "tracks"
 
 
 def test_a_batch_names_its_first_failure():

@@ -277,23 +277,23 @@ def true_or_false(x: Any, name: str) -> bool:
     return bool(x)
 
 
-def instance(value: Any, name: str, kind: type, remedy: str = "") -> Any:
+def instance(
+    value: Any, name: str, kind: type | tuple[type, ...], remedy: str = ""
+) -> Any:
     """Returns `value`, refusing other kinds with what to write instead."""
     if not isinstance(value, kind):
-        wanted = kind.__name__.rpartition(".")[2]
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        *most, last = [one.__name__.rpartition(".")[2] for one in kinds]
+        choice = f"{'`, `'.join(most)}` or `{last}" if most else last
         raise ArgumentError(
-            f"`{name}` must be {_article(wanted)} `{wanted}`, but is {kind_of(value)} "
+            f"`{name}` must be {_article(choice)} `{choice}`, but is {kind_of(value)} "
             f"{remedy}".rstrip()
         )
     return value
 
 
 def kind_of(x: Any) -> str:
-    """Says what something is, as the end of a sentence.
-
-    Args:
-        x: What was given.
-    """
+    """Says what something is, as the end of a sentence."""
     if x is None:
         return "None."
     if isinstance(x, type):
@@ -303,11 +303,7 @@ def kind_of(x: Any) -> str:
 
 
 def forgotten(x: Any) -> str:
-    """Asks whether a class was meant to be called.
-
-    Args:
-        x: What was given.
-    """
+    """Returns a question about a class where an object is wanted, else nothing."""
     return " Did you forget to call it?" if isinstance(x, type) else ""
 
 
@@ -321,6 +317,20 @@ def check_picker(fixed: Any) -> None:
         raise ArgumentError(
             "`fixed` must be a function that picks parameters, such as `lambda p: "
             f"p.offset`, but is {fixed!r}."
+        )
+
+
+def one_key(key: Any, name: str = "key") -> None:
+    """Raises unless an argument is one typed key of random numbers."""
+    example = "`jax.random.key(0)`"
+    if not isinstance(key, jax.Array) or not jnp.issubdtype(
+        key.dtype, jax.dtypes.prng_key
+    ):
+        what = f"an array of {key.dtype}" if isinstance(key, jax.Array) else repr(key)
+        raise ArgumentError(f"`{name}` must be a key, as {example}, but is {what}.")
+    if key.shape:
+        raise ArgumentError(
+            f"`{name}` must be one key, as {example}, but has shape {key.shape}."
         )
 
 

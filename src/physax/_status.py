@@ -1,6 +1,7 @@
 """How a run ended: codes that arrays can hold, each with a sentence."""
 
 import enum
+from typing import Any
 
 import numpy as np
 from jaxtyping import ArrayLike, Int
@@ -55,19 +56,24 @@ class RunError(PhysaxError, RuntimeError):
 
     Attributes:
         status: How it ended; of a batch, how its first failed member did.
+        result: What it had reached; `None` where nothing is kept.
     """
 
-    def __init__(self, message: str, status: Status):
+    def __init__(self, message: str, status: Status, result: Any = None):
         super().__init__(message)
         self.status = status
+        self.result = result
 
 
-def raise_for(status: Int[ArrayLike, "*batch"], detail: str = "") -> None:
+def raise_for(
+    status: Int[ArrayLike, "*batch"], detail: str = "", result: Any = None
+) -> None:
     """Raises an exception unless every status is a good one.
 
     Args:
         status: One status, or the codes of a batch.
         detail: Where and when, as a sentence that ends the message.
+        result: What was reached, for the exception to carry.
 
     Raises:
         RunError: If a member of the batch failed.
@@ -82,4 +88,4 @@ def raise_for(status: Int[ArrayLike, "*batch"], detail: str = "") -> None:
         message = (
             f"{len(failed)} of {codes.size} runs failed; number {failed[0]}: {message}"
         )
-    raise RunError(f"{message} {detail}".rstrip(), first)
+    raise RunError(f"{message} {detail}".rstrip(), first, result)

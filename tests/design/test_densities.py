@@ -72,7 +72,7 @@ def test_pixels_stay_within_their_bounds():
         (lambda: grey_start((3,), noise=0.2), "`key` must be given with `noise`"),
         (
             lambda: NeuralDensity((3, 3), key=jax.random.key(0), depth=0),
-            "`depth` must be at least 1, but is 0",
+            "`depth` must be an integer of at least 1, but is 0",
         ),
     ],
 )

@@ -85,11 +85,14 @@ def test_upright_walls_repeat_the_design():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: extrude(disc(5.0), []), "`heights` must have at least one layer"),
+        (
+            lambda: extrude(disc(5.0), []),
+            "`heights` must have at least one entry, but is empty",
+        ),
         (lambda: extrude(disc(5.0), [1.0, 0.0]), "`heights` must be positive"),
         (
             lambda: extrude(disc(5.0), [1.0], angle=1.5),
-            "`angle` must be at most pi / 3",
+            r"`angle` must lie in \[-pi / 3, pi / 3\], but is",
         ),
         (
             lambda: extrude(disc(5.0), [1.0], reference=2.0),

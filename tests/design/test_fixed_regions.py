@@ -52,7 +52,7 @@ def test_masks_that_conflict_are_refused():
         ),
         (
             lambda: FixedRegions(SOLID.astype(float)),
-            "must hold booleans, but holds flo",
+            "`solid` must hold booleans, but holds flo",
         ),
         (
             lambda: FixedRegions(SOLID)(jnp.ones(3)),

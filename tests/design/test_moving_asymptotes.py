@@ -166,7 +166,10 @@ def test_an_infeasible_start_may_be_allowed_and_becomes_feasible():
         ({"move": 0.0}, r"`move` must lie in \(0, 1\), but is 0"),
         ({"closer": 1.5}, r"`closer` must lie in \(0, 1\), but is 1.5"),
         ({"farther": 0.5}, "`farther` must be at least 1, but is 0.5"),
-        ({"conservative": -1}, "`conservative` must be at least 0, but is -1"),
+        (
+            {"conservative": -1},
+            "`conservative` must be an integer of at least 0, but is -1",
+        ),
     ],
 )
 def test_bad_settings_are_refused(options, message):

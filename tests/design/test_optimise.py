@@ -21,6 +21,7 @@ from physax.design import (
     optimise,
     subpixel_projection,
 )
+from physax.design._design_state import first_state, pack_design, unpack_design
 from physax.runtime import (
     CheckpointError,
     Checkpointing,
@@ -318,7 +319,7 @@ def test_progress_shows_the_objective(capsys):
             {"objective": lambda x, b: jnp.ones((2, 2)) * x[0]},
             "`objective` must return",
         ),
-        ({"schedule": -3.0}, "none negative"),
+        ({"schedule": -3.0}, "`schedule` must be at least 0, but is -3"),
     ],
 )
 def test_bad_input_is_refused(optimiser, options, message):
@@ -340,7 +341,7 @@ def test_what_an_optimiser_cannot_do_is_refused():
         quietly(square, jnp.ones(3), constraints=lambda x, b: x - 2, steps=2)
     with pytest.raises(PhysaxError, match="`objective` must return one number with"):
         quietly(lambda x, beta: x**2, jnp.ones(3), steps=2)
-    with pytest.raises(PhysaxError, match="returned a tuple of 2. Say `has_aux=True`"):
+    with pytest.raises(PhysaxError, match="returned a tuple of 2. Pass `has_aux=True`"):
         quietly(lambda x, beta: (jnp.sum(x**2), x[0]), jnp.ones(3), steps=2)
     with pytest.raises(PhysaxError, match="`bounds` must be given with"):
         quietly(square, jnp.ones(3), optimiser=MovingAsymptotes(), steps=2)
@@ -372,3 +373,12 @@ def test_modules_of_equinox_may_be_closed_over(tmp_path):
             lambda x, beta: compiled(x), jnp.ones(3), steps=4, checkpoint=checkpoint
         )
     assert checkpoint_steps(tmp_path)[-1] == 4
+
+
+def test_states_of_earlier_checkpoints_are_read():
+    state = first_state(jnp.ones(3), jnp.zeros(3), 4, 1)
+    arrays = pack_design(state)
+    arrays[".good"] = 2 * arrays.pop(".last_finite")
+    found = unpack_design(arrays, state)
+    assert found.last_finite.tolist() == [2, 2, 2]
+    assert found.vector.tolist() == [1, 1, 1]

@@ -159,5 +159,5 @@ def test_straight_through_is_binary_with_the_derivative_of_what_it_rounds():
     assert list(straight_through(np.array([0.2, 0.7]))) == [0, 1]
     with pytest.raises(PhysaxError, match="`threshold`"):
         straight_through(latent, 1.5)
-    with pytest.raises(PhysaxError, match="must be of real numbers, but is of complex"):
+    with pytest.raises(PhysaxError, match="`density` must be real, but has dtype com"):
         straight_through(latent + 0j)

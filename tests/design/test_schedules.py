@@ -34,13 +34,16 @@ def test_early_stop_looks_back_over_the_last_strength_only():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Stages((), 3), "`values` must hold at least one number"),
-        (lambda: Stages((1, -2), 3), "none negative, but is"),
-        (lambda: Stages((1,), 0), "`every` must be at least 1, but is 0"),
+        (lambda: Stages((), 3), "`values` must have at least one entry, but is empty"),
+        (lambda: Stages((1, -2), 3), "`values` must be at least 0, but is -2"),
+        (lambda: Stages((1,), 0), "`every` must be an integer of at least 1, but is 0"),
         (lambda: Geometric(0, 4, 3), "must be positive and finite, but are 0 and 4"),
-        (lambda: Geometric(1, 4, 0), "`steps` must be at least 1, but is 0"),
-        (lambda: Constant(-1), "none negative"),
-        (lambda: EarlyStop(0), "`patience` must be at least 1, but is 0"),
+        (
+            lambda: Geometric(1, 4, 0),
+            "`steps` must be an integer of at least 1, but is 0",
+        ),
+        (lambda: Constant(-1), "`value` must be at least 0, but is -1"),
+        (lambda: EarlyStop(0), "`patience` must be an integer of at least 1, but is 0"),
         (lambda: EarlyStop(1, -1.0), "`tolerance` must be at least 0, but is -1"),
     ],
 )

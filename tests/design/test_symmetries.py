@@ -67,14 +67,14 @@ def test_no_symmetry_changes_nothing():
 @pytest.mark.parametrize(
     ("shape", "symmetries", "message"),
     [
-        ((4, 5), [Transposition()], "as many cells along each axis"),
-        ((4, 5), [Rotation(4)], "as many cells along each axis"),
+        ((4, 5), [Transposition()], "the same number of cells along axes"),
+        ((4, 5), [Rotation(4)], "the same number of cells along axes"),
         ((4, 4), [Mirror(2)], "must be different and lie between 0 and 1"),
         ((4, 4), [Transposition((1, 1))], "must be different and lie between"),
         (
             (4, 4, 4),
             [Transposition((0, 1)), Transposition((1, 2))],
-            "must not turn three axes in a circle",
+            "must not permute three axes cyclically",
         ),
     ],
 )

@@ -78,6 +78,9 @@ def test_divergence_stops_the_run_and_names_the_step(tmp_path):
     with pytest.raises(RunError, match=message) as caught:
         em.run(unstable(), progress=False, checkpoint=keep)
     assert caught.value.status == Status.DIVERGED
+    reached = caught.value.result
+    assert reached.drive.status == reached.result.status == Status.DIVERGED
+    assert set(reached.result.monitors) == {"flux"}
     # The last good state is kept.
     last = load_checkpoint(tmp_path, at_most=5000)
     assert 0 < last.step < 5000

@@ -202,7 +202,11 @@ def test_what_the_field_adjoint_cannot_do_is_refused():
             boundary=Box([0, 0], [2, 1], Reflect()),
             adjoint=FieldAdjoint(),
         )
-    with pytest.raises(ArgumentError, match="`points` must be at least 1, but is 0"):
+    with pytest.raises(
+        ArgumentError, match="`points` must be an integer of at least 1, but is 0"
+    ):
         track(gyre, at, TIMES, adjoint=FieldAdjoint(points=0))
-    with pytest.raises(ArgumentError, match="`every` must be at least 1, but is 0"):
+    with pytest.raises(
+        ArgumentError, match="`every` must be an integer of at least 1, but is 0"
+    ):
         track(gyre, at, TIMES, adjoint=Checkpointed(0))

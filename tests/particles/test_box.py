@@ -219,7 +219,7 @@ BAD_BOXES = [
     ),
     (
         lambda: Box(*SQUARE, [Absorb()]),
-        "`faces` must be one or as many as axes, 2, but are 1",
+        "`faces` must be one, or one for each of 2 axes, but are 1",
     ),
     (
         lambda: Box(*SQUARE, [Absorb(), (Periodic(), Absorb())]),
@@ -227,7 +227,7 @@ BAD_BOXES = [
     ),
     (
         lambda: Box(*SQUARE, [Inlet(), Absorb()]),
-        "`faces` may hold one `Inlet`, but hold 2",
+        "`faces` must hold at most one `Inlet`, but hold 2",
     ),
     (
         lambda: Box(*SQUARE, [(Absorb(), Absorb(), Absorb()), Absorb()]),
@@ -285,7 +285,9 @@ def test_seeds_outside_the_box_are_refused():
 
 
 def test_seeds_of_another_dimension_are_refused():
-    with pytest.raises(ArgumentError, match="The box has 2 axes, but `seeds` have 3"):
+    with pytest.raises(
+        ArgumentError, match="`seeds` must have 2 coordinates, .* but have 3"
+    ):
         track(
             steady(0.0, 0.0, 0.0),
             np.zeros((1, 3)),

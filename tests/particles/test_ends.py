@@ -95,8 +95,8 @@ def still(t, x):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"batch": 0}, "`batch` must be at least 1, but is 0"),
-        ({"steps": 2.5}, "`steps` must be a whole number, but is 2.5"),
+        ({"batch": 0}, "`batch` must be an integer of at least 1, but is 0"),
+        ({"steps": 2.5}, "`steps` must be an integer of at least 1, but is 2.5"),
         ({"release": [-1.0]}, "`release` must not come before the first of `times`, 0"),
         (
             {"times": 1.7e9 + 60 * np.arange(3)},

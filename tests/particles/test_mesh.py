@@ -319,7 +319,7 @@ FLAT = np.array([[0.0, 0], [1, 0], [0, 1], [1, 1], [0.5, 0.5]])
             {"triangle": [[0.0, 1.0, 2.0]]},
             "must hold numbers of nodes, but .*float",
         ),
-        (FLAT, HEXAHEDRON, "of the kinds triangle, quadrilateral, but there are 'hexa"),
+        (FLAT, HEXAHEDRON, "of the kinds triangle, quadrilateral, but include 'hexa"),
         (
             CUBE,
             {"triangle": [[0, 1, 2]]},

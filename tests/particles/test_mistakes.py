@@ -79,7 +79,7 @@ OF_ANOTHER_KIND = [
     ({"boundary": 3}, r"`boundary` must be a wall such as `Box\(...\)`, but is 3.$"),
     ({"adjoint": FieldAdjoint}, r"`adjoint` must be `Checkpointed\(\)` .* forget to c"),
     ({"variables": [1]}, "`variables` must be given by name, as .*, but are a list"),
-    ({"batch": 2.5}, "`batch` must be a whole number, but is 2.5"),
+    ({"batch": 2.5}, "`batch` must be an integer of at least 1, but is 2.5"),
 ]
 
 
@@ -211,7 +211,7 @@ def test_vectors_of_another_length_are_refused(make, message):
         ),
         (
             lambda: inspect.unwrap(_checked_points)([["a", "b"]]),
-            "`points` must be numbers, but has the dtype <U1",
+            r"`points` must be numbers, but is \[\['a', 'b'\]\]",
         ),
     ],
 )

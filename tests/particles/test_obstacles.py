@@ -285,5 +285,7 @@ def test_a_distance_that_cannot_be_called_is_refused():
 
 
 def test_no_bounce_is_refused():
-    with pytest.raises(ArgumentError, match="`bounces` must be at least 1, but is 0"):
+    with pytest.raises(
+        ArgumentError, match="`bounces` must be an integer of at least 1, but is 0"
+    ):
         Obstacle(ball(2), Reflect(), bounces=0)

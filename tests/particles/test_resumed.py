@@ -60,8 +60,8 @@ def test_a_run_whose_rows_are_gone_does_not_go_on(tmp_path, short_buffer, fate):
     row = 27 if fate == "emptied" else 0
     with pytest.raises(
         ArgumentError,
-        match=rf"`sink` must hold the rows up to 27, which the checkpoint of step 30 "
-        rf"in `.*checkpoints` has behind it, but row {row} is not there: .* Bring it b",
+        match=rf"`sink` must hold the rows up to 27, written before the checkpoint of "
+        rf"step 30 in `.*checkpoints`, but row {row} is missing: .* Restore it, or rem",
     ):
         follow(tmp_path)
 

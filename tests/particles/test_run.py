@@ -1,5 +1,7 @@
 """Runs from the host: written while they go on, streamed, resumed."""
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -14,7 +16,7 @@ import pytest
 from physax import ArgumentError
 from physax.io import PhysaxFileError, TrackFile
 from physax.particles import Diffrax, GriddedField, Milstein, Windows, run, track
-from physax.runtime import Checkpointing, latest_step
+from physax.runtime import Checkpointing, RunError, Status, latest_step
 from tests.particles import particle_run
 from tests.particles.flows import gridded_gyre, seeds
 
@@ -83,13 +85,55 @@ def test_a_killed_run_goes_on_to_the_same_bits(tmp_path):
     assert again.drive.first_step == particle_run.STEPS
 
 
+def interrupt_at(step):
+    def hook(now, *_):
+        if now == step:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    return hook
+
+
+@pytest.mark.parametrize("with_sink", [False, True])
+def test_an_interrupted_run_keeps_what_it_has_reached(with_sink):
+    times, sent = np.linspace(0, 4, 13), {}
+
+    def sink(row, particle, values):
+        sent[row] = values[0]
+
+    with pytest.raises(RunError, match="This was at step 16 of 36") as caught:
+        run(
+            gridded_gyre(),
+            AT,
+            times,
+            steps=36,
+            chunk=4,
+            progress=False,
+            sink=sink if with_sink else None,
+            on_chunk=interrupt_at(16),
+        )
+    result, expected = caught.value.result, track(gridded_gyre(), AT, times, steps=36)
+    assert caught.value.status == result.drive.status == Status.INTERRUPTED
+    # Steps are of a third of an interval, so 16 of them lead past row 5.
+    if with_sink:
+        assert sorted(sent) == list(range(6))
+        np.testing.assert_array_equal(sent[5], expected.positions[5])
+        np.testing.assert_allclose(result.tracks.times, [0, 16 / 9], rtol=1e-6)
+        part = track(gridded_gyre(), AT, [0, 16 / 9], steps=16).positions[-1]
+        np.testing.assert_allclose(result.tracks.positions[-1], part, atol=1e-5)
+    else:
+        np.testing.assert_array_equal(
+            result.tracks.positions[:6], expected.positions[:6]
+        )
+        assert np.all(np.isnan(result.tracks.positions[6:]))
+
+
 def test_what_a_run_cannot_do_is_refused(tmp_path):
     field, times = gridded_gyre(), np.linspace(0, 4, 5)
     with pytest.raises(
         ArgumentError, match="`solver` must be of a fixed step in `run`"
     ):
         run(field, AT, times, solver=Diffrax(diffrax.Tsit5()))
-    with pytest.raises(ArgumentError, match="`times` must be equally far apart"):
+    with pytest.raises(ArgumentError, match="`times` must be evenly spaced"):
         run(field, AT, [0, 1, 3], dt=0.5)
     with pytest.raises(ArgumentError, match="`sink` must be given with `checkpoint`"):
         run(field, AT, times, checkpoint=Checkpointing(tmp_path, 10))

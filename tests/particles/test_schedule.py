@@ -58,7 +58,7 @@ def test_steps_may_be_counted_for_traced_times():
 
 
 BAD = [
-    ([0.0, 1.0], None, 0, "`steps` must be at least 1, but is 0"),
+    ([0.0, 1.0], None, 0, "`steps` must be an integer of at least 1, but is 0"),
     ([0.0], None, None, r"`times` must be a one-dimensional array .* shape \(1,\)"),
     ([0.0, np.nan], None, None, "`times` must be finite, but entry 1 is nan"),
     (
@@ -105,7 +105,7 @@ BAD = [
         [0.0, 1.0, 3.0],
         None,
         4,
-        "`steps` is 4 in all, which needs equal distances of `times`, .* 1 to 2 s",
+        "`times` must be evenly spaced with `steps`, here 4 in all, .* 1 to 2 s",
     ),
 ]
 

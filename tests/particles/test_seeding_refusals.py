@@ -40,16 +40,22 @@ FACE = np.array([[0, 1, 2]])
         (lambda: check_seeds(np.zeros((0, 2))), "must hold at least one particle"),
         (
             lambda: check_seeds([[0.0, 1.0], [np.nan, 1.0]]),
-            r"must be finite, but particle 1 is at \[nan, 1.0\], and so are 1",
+            r"must be finite, but particle 1 is at \[nan, 1.0\], one of 1 that are not",
         ),
-        (lambda: seed_grid((0,), (1,), (0,)), "`shape` must be at least 1, but is 0"),
+        (
+            lambda: seed_grid((0,), (1,), (0,)),
+            "`shape` must be an integer of at least 1, but is 0",
+        ),
         (lambda: seed_grid((0,), (1,), (2, 2)), "`shape` must have one entry for each"),
         (lambda: seed_grid((1,), (1,), (2,)), "`low` must be less than `high`"),
         (lambda: seed_line((0, 0), (1,), 2), "`stop` must be 2 numbers"),
         (lambda: seed_random(KEY, (0, 2), (1, 1), 2), "`low` must be less .* is 2"),
         (lambda: seed_random(KEY, 0.0, 1.0, 2), "`low` must be one number for each"),
         (lambda: seed_random(KEY, (np.nan,), (1,), 2), "`low` must be finite"),
-        (lambda: seed_random(KEY, (0,), (1,), 0), "`count` must be at least 1.* is 0"),
+        (
+            lambda: seed_random(KEY, (0,), (1,), 0),
+            "`count` must be an integer of at least 1, but is 0",
+        ),
         (lambda: seed_sobol((1,), (0,), 2), "`low` must be less than `high`"),
         (lambda: seed_circle((0, 0), 0, 2), "`radius` must be positive, but is 0"),
         (lambda: seed_circle((0, 0), np.inf, 2), "`radius` must be finite"),
@@ -60,7 +66,10 @@ FACE = np.array([[0, 1, 2]])
             "length of `normal` must be positive",
         ),
         (lambda: seed_sphere(KEY, (0, 0), -1, 2), "`radius` must be positive.* is -1"),
-        (lambda: seed_ball(KEY, (0, 0), 1, -2), "`count` must be at least 1.* is -2"),
+        (
+            lambda: seed_ball(KEY, (0, 0), 1, -2),
+            "`count` must be an integer of at least 1, but is -2",
+        ),
         (lambda: seed_gaussian(KEY, (0, 0), 0.0, 2), "`spread` must be positive"),
         (lambda: seed_gaussian(KEY, (0, 0), np.ones(3), 2), "`spread` must be one num"),
         (lambda: seed_polygon(KEY, SQUARE[:2], 2), "`vertices` must be at least 3 cor"),
@@ -86,7 +95,7 @@ FACE = np.array([[0, 1, 2]])
         ),
         (
             lambda: seed_surface(KEY, CORNERS, np.zeros((0, 3), int), 2),
-            "`triangles` must not be empty",
+            "`triangles` must have at least one row, but is empty",
         ),
         (
             lambda: seed_surface(KEY, CORNERS * 0, FACE, 2),

@@ -287,7 +287,7 @@ POINTS = np.zeros((3, 2))
         ),
         (
             lambda: mixing_entropy(POINTS, np.zeros(3, int), CELLS, 1),
-            "`count` must be at least 2 kinds, but is 1",
+            "`count` must be an integer of at least 2, but is 1",
         ),
         (
             lambda: mixing_entropy(POINTS, np.zeros(2, int), CELLS, 2),
@@ -303,7 +303,7 @@ POINTS = np.zeros((3, 2))
         ),
         (
             lambda: mix_norm(POINTS, np.zeros(3), (0.0, 0.0), (1.0, 1.0), modes=0),
-            "`modes` must be at least 1, but is 0",
+            "`modes` must be an integer of at least 1, but is 0",
         ),
     ],
 )

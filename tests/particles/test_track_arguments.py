@@ -192,11 +192,11 @@ def test_arguments_of_another_kind_are_refused(changed, message):
         ),
         (
             lambda: gridded(time_period=2.0),
-            "`times` must be given with `time_period`, which is 2",
+            "`times` must be given with `time_period`, but is None",
         ),
         (
             lambda: GriddedField(np.ones((5,) * 4), [NODES] * 4),
-            "`axes` must be 1 to 3, but are 4",
+            "`axes` must have 1 to 3 entries, but have 4",
         ),
         (
             lambda: GriddedField(np.ones((5, 4)), [NODES, NODES]),

@@ -23,6 +23,11 @@ from ._densities import (
     PixelDensity as PixelDensity,
     grey_start as grey_start,
 )
+from ._design_result import (
+    DesignError as DesignError,
+    DesignResult as DesignResult,
+    StepInfo as StepInfo,
+)
 from ._design_state import History as History
 from ._early_stop import EarlyStop as EarlyStop
 from ._extrusion import extrude as extrude, offset_outline as offset_outline
@@ -50,12 +55,7 @@ from ._minimum_length import (
     remove_narrow as remove_narrow,
 )
 from ._moving_asymptotes import MovingAsymptotes as MovingAsymptotes
-from ._optimise import (
-    DesignError as DesignError,
-    DesignResult as DesignResult,
-    StepInfo as StepInfo,
-    optimise as optimise,
-)
+from ._optimise import optimise as optimise
 from ._projections import (
     straight_through as straight_through,
     subpixel_projection as subpixel_projection,

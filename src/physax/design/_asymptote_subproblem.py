@@ -58,7 +58,7 @@ class Subproblem(NamedTuple):
     r"""Minimises $w^T f(x) + z + \sum_i c y_i + \frac12 y_i^2$.
 
     Subject to $f_i - a_i z - y_i \le 0$ in the rows of the inequalities, $y \ge 0$ and
-    $\alpha \le x \le \beta$. The elastic $y$ make it soluble whatever the rows are. The
+    $\alpha \le x \le \beta$. The elastic $y$ make it solvable for any rows. The
     term z is there only where some a is 1: then it is the largest of those rows.
 
     Reference: Svanberg, *A class of globally convergent optimization methods based on
@@ -68,7 +68,7 @@ class Subproblem(NamedTuple):
     Attributes:
         rows: The approximate functions.
         objective: 1 for the row that is minimised, 0 elsewhere: $w$.
-        shared: 1 for rows of which the largest is minimised, 0 elsewhere: $a$.
+        shared: 1 for rows whose largest is minimised, 0 elsewhere: $a$.
         bound: 1 for rows that are inequalities.
         alpha: The least x.
         beta: The largest x.
@@ -178,7 +178,7 @@ def _newton(problem: Subproblem, point: _Point, barrier: Array) -> _Point:
 
     inner = bound[:, None] * slopes
     matrix = matmul(inner / steep, inner.T) + jnp.diag(1 / stiff + give)
-    # Rows that are no inequality must leave the others alone.
+    # Rows that are not inequalities must leave the others alone.
     matrix = jnp.where((bound[:, None] * bound) > 0, matrix, jnp.eye(bound.size))
     known = bound * (miss + push / stiff) - matmul(inner, pull / steep)
     joint = jnp.any(shared > 0)

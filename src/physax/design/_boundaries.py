@@ -1,21 +1,23 @@
 """What a filter finds beyond the edge of a design."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, numeric
+from .._checks import ArgumentError, finite, forgotten, whole
+from ._argument_checks import as_density, as_sequence
 
 
 class AbstractBoundary(eqx.Module):
-    """What stands beyond the edge of a design along one axis."""
+    """What lies beyond the edge of a design along one axis."""
 
 
 class Replicate(AbstractBoundary):
-    """The cell at the edge goes on."""
+    """The cell at the edge continues."""
 
 
 class Wrap(AbstractBoundary):
@@ -29,28 +31,34 @@ class Fill(AbstractBoundary):
         value: The density.
     """
 
-    value: Float[Array, ""] = eqx.field(converter=numeric("value"), default=0.0)
+    value: Float[Array, ""] = eqx.field(converter=finite("value"), default=0.0)
 
 
 class Renormalise(AbstractBoundary):
     """Nothing: the mean is taken over the cells of the design alone."""
 
 
+def _cell(low: Any) -> tuple[int, ...]:
+    return tuple(whole(entry, "low", 0) for entry in as_sequence(low, "low", "(0, 0)"))
+
+
 class Surround(eqx.Module):
     """A known density around the design, such as the waveguides that end there.
 
-    Stands for all axes at once. Beyond its own edge it is replicated.
+    Covers all axes at once. Beyond its own edge it is replicated.
 
     Attributes:
         values: Densities of a larger piece; those where the design is do not matter.
         low: The cell of `values` at which the design begins, along each axis.
 
     Raises:
-        ArgumentError: If `low` has not one entry for each axis.
+        ArgumentError: If `low` does not have one integer of at least 0 for each axis.
     """
 
-    values: Float[Array, "*cells"] = eqx.field(converter=numeric("values"))
-    low: tuple[int, ...] = eqx.field(static=True)
+    values: Float[Array, "*cells"] = eqx.field(
+        converter=lambda x: as_density(x, "values")
+    )
+    low: tuple[int, ...] = eqx.field(static=True, converter=_cell)
 
     def __check_init__(self):
         if len(self.low) != self.values.ndim:
@@ -61,6 +69,26 @@ class Surround(eqx.Module):
 
 
 Boundary = AbstractBoundary | Surround | Sequence[AbstractBoundary]
+
+
+def as_boundary(boundary: Any) -> Boundary:
+    """Returns what a filter finds beyond the edges.
+
+    Args:
+        boundary: What was given.
+
+    Raises:
+        ArgumentError: If it is neither a boundary nor a sequence of them.
+    """
+    if isinstance(boundary, Surround):
+        return boundary
+    for one in boundary if isinstance(boundary, list | tuple) else (boundary,):
+        if not isinstance(one, AbstractBoundary):
+            raise ArgumentError(
+                "`boundary` must be a boundary such as `Replicate()`, or one for each "
+                f"axis, but is {boundary!r}.{forgotten(one)}"
+            )
+    return boundary
 
 
 def along_axes(
@@ -138,8 +166,8 @@ def pad(
 
     Args:
         density: The density.
-        boundaries: What is there, for each axis. `Wrap` adds nothing: a transform of
-            Fourier wraps by itself.
+        boundaries: What is there, for each axis. `Wrap` adds nothing: a Fourier
+            transform wraps on its own.
         reach: Cells to add on either side of each axis.
 
     Returns:

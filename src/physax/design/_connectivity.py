@@ -1,15 +1,15 @@
-"""Finds parts of a device that hang on nothing, and holes that nothing leads into."""
+"""Finds parts of a device that are attached to nothing, and enclosed holes."""
 
 import equinox as eqx
 import numpy as np
 import scipy.ndimage
 from jaxtyping import ArrayLike
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, refuse_traced
 
 
 class Connectivity(eqx.Module):
-    """What of a device is not connected.
+    """The parts and voids of a device that are not connected.
 
     Attributes:
         islands: How many solid parts touch no anchor.
@@ -45,6 +45,7 @@ def connectivity(
     Raises:
         ArgumentError: If an array is not of booleans, or a mask of another shape.
     """
+    refuse_traced(binary, "binary", "Call it outside: it counts on the host.")
     device = np.asarray(binary)
     if device.dtype != bool:
         raise ArgumentError(

@@ -1,11 +1,12 @@
-"""A differentiable measure of what is not connected: heat that cannot leave."""
+"""A differentiable measure of unconnected parts: heat that cannot escape."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import between
+from .._checks import ArgumentError, between, single
+from ._argument_checks import as_density, number
 from ._connectivity import as_mask
 
 
@@ -20,8 +21,8 @@ def island_penalty(
 
     Solid cells are heated and conduct, void ones conduct $\kappa$ times less, and heat
     leaves at the anchors: $-\nabla \cdot (k(\rho) \nabla T) = \rho$ with
-    $k = \kappa + (1 - \kappa) \rho^3$. What hangs on an anchor stays cool, islands get
-    hot. The result is $\langle \rho T \rangle$ with lengths in units of the longest
+    $k = \kappa + (1 - \kappa) \rho^3$. Parts attached to an anchor stay cool, islands
+    get hot. The result is $\langle \rho T \rangle$ with lengths in units of the longest
     side of the design: 0.035 for a solid square; an island of half its width has about
     $0.01 / \kappa$. Solved by conjugate gradients, so one more solution
     gives the gradient. Reference: Liu, Li, Chen and Tong, *Virtual temperature method*,
@@ -32,8 +33,8 @@ def island_penalty(
     Args:
         density: The density, projected or nearly so.
         anchors: Cells to which solid is attached; by default all at the border.
-        insulation: $\kappa$, in (0, 1). The smaller, the hotter are islands and the
-            longer the solution takes.
+        insulation: $\kappa$, in (0, 1). Smaller values make islands hotter and the
+            solution slower.
         tolerance: Residual at which the solution is accepted, relative to the heating;
             by default 1e-5 in float32 and 1e-10 in float64.
 
@@ -41,12 +42,17 @@ def island_penalty(
         The measure.
 
     Raises:
-        ArgumentError: If `insulation` is out of its range or the mask does not fit.
+        ArgumentError: If a number is out of its range or the mask does not fit.
     """
+    density = as_density(density)
     least = between("insulation", 0.0, 1.0)(insulation).astype(density.dtype)
+    least = single(least, "insulation")
     held = jnp.asarray(as_mask(anchors, "anchors", density.shape))
     if tolerance is None:
         tolerance = 1e-10 if density.dtype == jnp.float64 else 1e-5
+    tolerance = number(tolerance, "tolerance")
+    if not tolerance > 0:
+        raise ArgumentError(f"`tolerance` must be positive, but is {tolerance:g}.")
     # Rounding must not make a density that is slightly negative conduct less than none.
     solid = jnp.clip(density, 0, 1)
     cells = least + (1 - least) * solid**3
@@ -79,7 +85,7 @@ def hole_penalty(
         ArgumentError: As for `island_penalty`.
     """
     return island_penalty(
-        1 - density, outlets, insulation=insulation, tolerance=tolerance
+        1 - as_density(density), outlets, insulation=insulation, tolerance=tolerance
     )
 
 

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance, kind_of, refuse_traced
+from ._argument_checks import as_sequence, number
 from ._filters import each_axis, known_spacing
 from ._loops import Loop, meetings, parents, signed_area
 from ._marching_squares import level_loops
@@ -20,7 +22,12 @@ _NO_AREA = 1e-14
 
 def _checked(points: ArrayLike | Sequence, name: str, sign: int) -> Loop:
     """Returns a loop that runs the right way around, and has an area."""
-    loop = np.asarray(points, dtype=float)
+    try:
+        loop = np.asarray(points, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"`{name}` must be points (x, y), but is not: {error}."
+        ) from error
     if loop.ndim != 2 or loop.shape[1] != 2 or len(loop) < 3:
         raise ArgumentError(
             f"`{name}` must have shape (n, 2) with n at least 3, but has shape "
@@ -36,15 +43,31 @@ def _checked(points: ArrayLike | Sequence, name: str, sign: int) -> Loop:
         crossing = ", and cross themselves" if len(meetings([loop])) else ""
         raise ArgumentError(
             f"`{name}` must have an area, but its {len(loop)} points have none"
-            f"{crossing}. Leave this polygon out, or mend it."
+            f"{crossing}. Leave this polygon out, or repair it."
         )
     return loop if area * sign > 0 else loop[::-1]
+
+
+def _checked_holes(holes: Any) -> tuple[Loop, ...]:
+    if not np.iterable(holes) or isinstance(holes, str):
+        raise ArgumentError(
+            f"`holes` must be a sequence of loops, but is {kind_of(holes)}"
+        )
+    return tuple(_checked(hole, "holes", -1) for hole in holes)
+
+
+def _checked_parts(parts: Any) -> tuple["SolidPart", ...]:
+    if not np.iterable(parts):
+        raise ArgumentError(
+            f"`parts` must be a sequence of `SolidPart`, but is {kind_of(parts)}"
+        )
+    return tuple(instance(part, "parts", SolidPart) for part in parts)
 
 
 class SolidPart(eqx.Module):
     """A solid part of a flat design: an outline, and the holes in it.
 
-    Either way around is taken; the outline is stored counterclockwise and holes
+    Either orientation is accepted; the outline is stored counterclockwise and holes
     clockwise, so that the solid is on the left of every edge.
 
     Attributes:
@@ -60,8 +83,7 @@ class SolidPart(eqx.Module):
         converter=lambda points: _checked(points, "outline", 1)
     )
     holes: tuple[Float[np.ndarray, "_ 2"], ...] = eqx.field(
-        converter=lambda holes: tuple(_checked(hole, "holes", -1) for hole in holes),
-        default=(),
+        converter=_checked_holes, default=()
     )
 
     @property
@@ -86,7 +108,7 @@ class Contours(eqx.Module):
             not in its outline, or a part is in the solid of another.
     """
 
-    parts: tuple[SolidPart, ...] = eqx.field(converter=tuple)
+    parts: tuple[SolidPart, ...] = eqx.field(converter=_checked_parts)
 
     def __check_init__(self):
         loops = [loop for part in self.parts for loop in part.loops]
@@ -164,6 +186,7 @@ def contours(
         ArgumentError: If `density` is not flat or not finite, or a number is out of
             its range.
     """
+    refuse_traced(density, "density", "Call it outside: it traces on the host.")
     values = np.asarray(density)
     if values.ndim != 2 or values.dtype.kind not in "biuf" or values.size == 0:
         raise ArgumentError(
@@ -176,25 +199,37 @@ def contours(
             f"`density` must be finite, but has {values[~np.isfinite(values)][0]:g}."
         )
     widths = each_axis(known_spacing(spacing), 2)
-    allowed = min(widths) / 100 if tolerance is None else float(tolerance)
-    _check_numbers(level=level, tolerance=allowed, least_area=least_area)
+    if tolerance is None:
+        tolerance = min(widths) / 100
+    allowed = _at_least_0(tolerance, "tolerance")
+    least_area = _at_least_0(least_area, "least_area")
+    height = number(level, "level")
+    if not math.isfinite(height):
+        raise ArgumentError(f"`level` must be finite, but is {height:g}.")
     edges = [
         low + width * np.arange(cells + 1)
-        for low, width, cells in zip(origin, widths, values.shape, strict=True)
+        for low, width, cells in zip(_place(origin), widths, values.shape, strict=True)
     ]
-    loops = level_loops(values, (edges[0], edges[1]), float(level))
+    loops = level_loops(values, (edges[0], edges[1]), height)
     loops = [loop for loop in loops if abs(signed_area(loop)) >= least_area]
     return _grouped(simplified_loops(loops, allowed))
 
 
-def _check_numbers(level, tolerance, least_area):
-    if not math.isfinite(level):
-        raise ArgumentError(f"`level` must be finite, but is {level:g}.")
-    for name, value in (("tolerance", tolerance), ("least_area", least_area)):
-        if not (value >= 0 and math.isfinite(value)):
-            raise ArgumentError(
-                f"`{name}` must be at least 0 and finite, but is {value:g}."
-            )
+def _at_least_0(x: Any, name: str) -> float:
+    value = number(x, name)
+    if not (value >= 0 and math.isfinite(value)):
+        raise ArgumentError(
+            f"`{name}` must be at least 0 and finite, but is {value:g}."
+        )
+    return value
+
+
+def _place(origin: Any) -> tuple[float, ...]:
+    entries = as_sequence(origin, "origin", "(0.0, 0.0)")
+    place = tuple(number(entry, "origin") for entry in entries)
+    if len(place) != 2 or not all(map(math.isfinite, place)):
+        raise ArgumentError(f"`origin` must be two finite numbers, but is {place}.")
+    return place
 
 
 def _grouped(loops: Sequence[Loop]) -> Contours:

@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from .._checks import ArgumentError, numeric
+from .._checks import ArgumentError, one_key, real, whole
+from ._argument_checks import as_shape, number
 
 
 class AbstractDensity(eqx.Module):
@@ -30,7 +31,7 @@ class PixelDensity(AbstractDensity):
         values: The densities, in [0, 1].
     """
 
-    values: Float[Array, "*cells"] = eqx.field(converter=numeric("values"))
+    values: Float[Array, "*cells"] = eqx.field(converter=lambda x: real(x, "values"))
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -47,7 +48,7 @@ def grey_start(
     noise: float = 0.0,
     key: PRNGKeyArray | None = None,
 ) -> PixelDensity:
-    """Makes a uniform start, with noise if asked.
+    """Makes a uniform start, with optional noise.
 
     Args:
         shape: Cells along each axis.
@@ -59,30 +60,33 @@ def grey_start(
         The parameters.
 
     Raises:
-        ArgumentError: If densities may leave [0, 1], or noise is asked without a key.
+        ArgumentError: If densities may leave [0, 1], or `noise` is given without `key`.
     """
+    shape = as_shape(shape)
+    value, noise = number(value, "value"), number(noise, "noise")
     if not (noise >= 0 and value - noise >= 0 and value + noise <= 1):
         raise ArgumentError(
             "`value - noise` and `value + noise` must lie in [0, 1], but are "
             f"{value - noise:g} and {value + noise:g}."
         )
     if noise == 0:
-        return PixelDensity(jnp.full(shape, float(value)))
+        return PixelDensity(jnp.full(shape, value))
     if key is None:
         raise ArgumentError("`key` must be given with `noise`, but is None.")
+    one_key(key)
     return PixelDensity(
         jax.random.uniform(key, shape, minval=value - noise, maxval=value + noise)
     )
 
 
 class NeuralDensity(AbstractDensity):
-    r"""A density that a network paints: coordinates in, density out.
+    r"""A density given by a network that takes coordinates.
 
     The position of a cell, from -1 to 1 along each axis, and its harmonics
     $\sin(\pi k x), \cos(\pi k x)$ up to $k = $ `harmonics` go through a multilayer
     perceptron and a logistic function. Few harmonics make smooth designs; the number of
-    parameters does not grow with that of cells, and the same network can be asked on a
-    finer grid (`at`). Reference: Chandrasekhar and Suresh, *TOuNN: topology
+    parameters does not grow with that of cells, and the same network can be evaluated
+    on a finer grid (`at`). Reference: Chandrasekhar and Suresh, *TOuNN: topology
     optimization using neural networks*, Structural and Multidisciplinary Optimization
     63, 1135 (2021).
 
@@ -115,15 +119,14 @@ class NeuralDensity(AbstractDensity):
             depth: Hidden layers.
 
         Raises:
-            ArgumentError: If a number is too small.
+            ArgumentError: If a number is not an integer or too small, or the key is not
+                one.
         """
-        least = {"harmonics": (harmonics, 0), "width": (width, 1), "depth": (depth, 1)}
-        for name, (value, low) in least.items():
-            if value < low:
-                raise ArgumentError(f"`{name}` must be at least {low}, but is {value}.")
-        self.shape = tuple(shape)
-        self.harmonics = harmonics
-        inputs = len(self.shape) * (1 + 2 * harmonics)
+        one_key(key)
+        shape, harmonics = as_shape(shape), whole(harmonics, "harmonics", 0)
+        width, depth = whole(width, "width"), whole(depth, "depth")
+        self.shape, self.harmonics = shape, harmonics
+        inputs = len(shape) * (1 + 2 * harmonics)
         self.network = eqx.nn.MLP(inputs, "scalar", width, depth, jax.nn.silu, key=key)
 
     @property
@@ -141,7 +144,16 @@ class NeuralDensity(AbstractDensity):
 
         Returns:
             The density.
+
+        Raises:
+            ArgumentError: If there is not one positive integer for each axis.
         """
+        shape = as_shape(shape)
+        if len(shape) != len(self.shape):
+            raise ArgumentError(
+                f"`shape` must have {len(self.shape)} entries, one for each axis, but "
+                f"is {shape}."
+            )
         dtype = jax.tree.leaves(eqx.filter(self.network, eqx.is_inexact_array))[0].dtype
         axes = [(jnp.arange(n, dtype=dtype) * 2 + 1) / n - 1 for n in shape]
         points = jnp.stack(jnp.meshgrid(*axes, indexing="ij"), axis=-1)

@@ -12,6 +12,10 @@ from jaxtyping import Array, Float, Int, PyTree
 from ..runtime import pack_state, unpack_state
 
 
+_FORMER = {".good": ".last_finite"}
+"""Names of arrays in checkpoints of earlier versions, and what they are called now."""
+
+
 class History(eqx.Module):
     """Objective and constraints of every step.
 
@@ -19,7 +23,7 @@ class History(eqx.Module):
         objective: The objective at the parameters of each step; the largest, if there
             are several.
         strength: The strength of the projection.
-        constraints: All constraints; what is positive was not met.
+        constraints: All constraints; positive ones were not met.
     """
 
     objective: Float[Array, " steps"]
@@ -32,7 +36,7 @@ class DesignState(eqx.Module):
 
     Attributes:
         vector: Parameters that come next.
-        good: Parameters of the last step, whose objective was finite.
+        last_finite: Parameters of the last step whose values were all finite.
         best: Parameters that were best at the present strength.
         best_objective: Their objective, as minimised; infinite if none was feasible.
         memory: What the optimiser remembers.
@@ -43,7 +47,7 @@ class DesignState(eqx.Module):
     """
 
     vector: Float[Array, " n"]
-    good: Float[Array, " n"]
+    last_finite: Float[Array, " n"]
     best: Float[Array, " n"]
     best_objective: Float[Array, ""]
     memory: PyTree
@@ -70,7 +74,7 @@ def first_state(
     empty = partial(jnp.zeros, dtype=vector.dtype)
     return DesignState(
         vector=vector,
-        good=vector,
+        last_finite=vector,
         best=vector,
         best_objective=jnp.asarray(jnp.inf, vector.dtype),
         memory=memory,
@@ -114,7 +118,7 @@ def record(
     better = feasible & (objective < known)
     return DesignState(
         vector=state.vector,
-        good=state.vector,
+        last_finite=state.vector,
         best=jnp.where(better, state.vector, state.best),
         best_objective=jnp.where(better, objective, known),
         memory=state.memory,
@@ -153,6 +157,7 @@ def unpack_design(arrays: dict[str, np.ndarray], like: DesignState) -> DesignSta
     Raises:
         CheckpointError: If the arrays do not fit.
     """
+    arrays = {_FORMER.get(name, name): array for name, array in arrays.items()}
     steps = len(like.history.objective)
     stored = len(arrays.get(".history.objective", np.zeros(steps)))
     at = lambda state: state.history  # noqa: E731

@@ -1,16 +1,17 @@
-"""When an optimisation has nothing more to gain."""
+"""Ends an optimisation that no longer improves."""
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, whole
+from ._argument_checks import number
 
 
 class EarlyStop(eqx.Module):
     """Ends an optimisation whose objective no longer gets better.
 
-    Asked only at the last strength of the schedule.
+    Applies only at the last strength of the schedule.
 
     Attributes:
         patience: Over how many steps to look back.
@@ -18,17 +19,17 @@ class EarlyStop(eqx.Module):
             whichever is larger, below which it ends.
 
     Raises:
-        ArgumentError: If `patience` is less than 1 or `tolerance` negative.
+        ArgumentError: If `patience` is not a positive integer or `tolerance` negative.
     """
 
-    patience: int = eqx.field(static=True, default=20)
-    tolerance: float = eqx.field(static=True, default=1e-4, converter=float)
+    patience: int = eqx.field(
+        static=True, default=20, converter=lambda x: whole(x, "patience")
+    )
+    tolerance: float = eqx.field(
+        static=True, default=1e-4, converter=lambda x: number(x, "tolerance")
+    )
 
     def __check_init__(self):
-        if self.patience < 1:
-            raise ArgumentError(
-                f"`patience` must be at least 1, but is {self.patience}."
-            )
         if not self.tolerance >= 0:
             raise ArgumentError(
                 f"`tolerance` must be at least 0, but is {self.tolerance:g}."

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, kind_of
 
 
 class Evaluation(NamedTuple):
@@ -19,7 +19,7 @@ class Evaluation(NamedTuple):
         objectives: What is minimised, or of which the largest is.
         constraints: What must not be positive.
         gradients: One row for each of both.
-        aux: What the objective returned besides.
+        aux: What the objective returned in addition.
     """
 
     objectives: Float[Array, " k"]
@@ -56,9 +56,9 @@ class Problem(eqx.Module):
         return eqx.combine(self.unravel(vector), self.fixed)
 
     def aims(self, vector: Float[Array, " n"], strength: Float[Array, ""]):
-        """Returns the objectives as a vector, and what came besides."""
+        """Returns the objectives as a vector, and what came with them."""
         out = self.objective(self.tree(vector), strength)
-        value, aux = out if self.has_aux else (out, None)
+        value, aux = _as_pair(out) if self.has_aux else (out, None)
         return self.sign * _as_vector(value, "objective", vector), aux
 
     def limits(self, vector: Float[Array, " n"], strength: Float[Array, ""]) -> Array:
@@ -69,11 +69,20 @@ class Problem(eqx.Module):
         return _as_vector(value, "constraints", vector)
 
 
+def _as_pair(out) -> tuple:
+    if not isinstance(out, list | tuple) or len(out) != 2:
+        raise ArgumentError(
+            "`objective` must return a pair with `has_aux=True`, but returned "
+            f"{kind_of(out)}"
+        )
+    return tuple(out)
+
+
 def _as_vector(value, name: str, vector: Array) -> Array:
     if isinstance(value, tuple):
         raise ArgumentError(
             f"`{name}` must return a real number or a vector of them, but returned a "
-            f"tuple of {len(value)}. Say `has_aux=True` where an objective returns a "
+            f"tuple of {len(value)}. Pass `has_aux=True` where an objective returns a "
             "pair, or stack the numbers."
         )
     value = jnp.asarray(value)
@@ -92,10 +101,10 @@ def split(parameters: PyTree) -> tuple[Array, Callable, PyTree]:
         parameters: Any tree.
 
     Returns:
-        Its floating point arrays as one vector, the way back, and the rest of it.
+        Its floating-point arrays as one vector, the inverse of that, and the rest.
 
     Raises:
-        ArgumentError: If there are none.
+        ArgumentError: If there are no floating-point arrays.
     """
     trained, fixed = eqx.partition(parameters, eqx.is_inexact_array)
     vector, unravel = ravel_pytree(trained)

@@ -1,15 +1,16 @@
-"""A flat design made a layer with height, its walls upright or leaning."""
+"""A flat design extruded to a layer, with upright or slanted walls."""
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError
+from ._argument_checks import as_density, as_sequence, check_function, number
 from ._filters import each_axis, known_length, known_spacing
 
 
@@ -37,12 +38,11 @@ def offset_outline(
     Raises:
         ArgumentError: If `distance` is not finite or known, or `spacing` not positive.
     """
+    density = _flat(density)
     widths = each_axis(known_spacing(spacing), 2)
-    if isinstance(distance, jax.core.Tracer) or not math.isfinite(float(distance)):
-        raise ArgumentError(
-            f"`distance` must be a finite number, known before compiling, but is "
-            f"{distance}."
-        )
+    distance = number(distance, "distance")
+    if not math.isfinite(distance):
+        raise ArgumentError(f"`distance` must be a finite number, but is {distance}.")
     if distance == 0:
         return density
     sign = math.copysign(1.0, distance)
@@ -54,6 +54,15 @@ def offset_outline(
         return (values + first - step * _upwind(first, widths)) / 2
 
     return sign * jax.lax.fori_loop(0, count, advance, sign * density)
+
+
+def _flat(density: Any) -> Array:
+    density = as_density(density)
+    if density.ndim != 2:
+        raise ArgumentError(
+            f"`density` must be two-dimensional, but has shape {density.shape}."
+        )
+    return density
 
 
 def _upwind(values: Array, widths: Sequence[float]) -> Array:
@@ -101,16 +110,16 @@ def extrude(
     reference: float | int = 0.5,
     project: Callable[[Array], Array] | None = None,
 ) -> Float[Array, "nx ny nz"]:
-    """Stacks a flat design to layers, each with its outline where the wall is.
+    """Extrudes a flat design into layers, each with the outline at its height.
 
     With an angle a, the outline at height z is that of the mask moved inward by
     `(z - z_reference) tan(a)`; where walls meet, a ridge or a gap ends.
 
     Args:
-        density: The flat density: smooth, as the filter leaves it, if walls lean.
+        density: The flat density; for slanted walls smooth, as the filter leaves it.
         heights: Height of each layer of cells in metres, from the bottom.
-        angle: How far the walls lean inward, from the upright, in radians; negative for
-            walls that overhang. Not beyond 60 degrees.
+        angle: Angle of the walls from the vertical, in radians, positive inward and
+            negative for overhanging walls; at most 60 degrees.
         spacing: Width of a cell in metres, along x and y.
         reference: At which height the outline is that of the mask, as a fraction of the
             whole: 0 at the bottom, 1 at the top.
@@ -124,13 +133,13 @@ def extrude(
         ArgumentError: If a height is not positive, or angle or reference are out of
             their range.
     """
-    layers = np.array([known_length(height, "heights") for height in heights])
-    if layers.size == 0:
-        raise ArgumentError("`heights` must have at least one layer, but has none.")
+    density = _flat(density)
+    each = as_sequence(heights, "heights", "(220e-9,)")
+    layers = np.array([known_length(height, "heights") for height in each])
+    angle, reference = number(angle, "angle"), number(reference, "reference")
+    check_function(project, "project", optional=True)
     if not abs(angle) <= math.pi / 3:
-        raise ArgumentError(
-            f"`angle` must be at most pi / 3 either way, but is {angle:g}."
-        )
+        raise ArgumentError(f"`angle` must lie in [-pi / 3, pi / 3], but is {angle:g}.")
     if not 0 <= reference <= 1:
         raise ArgumentError(f"`reference` must lie in [0, 1], but is {reference:g}.")
     finish = project if project is not None else (lambda rho: rho)

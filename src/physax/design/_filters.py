@@ -7,13 +7,13 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 import scipy.fft
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, refuse_traced
+from .._checks import ArgumentError
+from ._argument_checks import as_density, as_sequence, number
 from ._boundaries import (
     Boundary,
     Renormalise,
@@ -21,6 +21,7 @@ from ._boundaries import (
     Surround,
     Wrap,
     along_axes,
+    as_boundary,
     pad,
     surround,
 )
@@ -28,8 +29,7 @@ from ._boundaries import (
 
 def known_length(x: Any, name: str) -> float:
     """Returns a length that is known before compiling, checking that it is positive."""
-    refuse_traced(x, name, "Close over a number: the size of arrays follows it.")
-    value = float(x)
+    value = number(x, name, "Close over a number: the size of arrays follows it.")
     if not (value > 0 and math.isfinite(value)):
         raise ArgumentError(f"`{name}` must be positive and finite, but is {value:g}.")
     return value
@@ -37,7 +37,8 @@ def known_length(x: Any, name: str) -> float:
 
 def known_spacing(x: Any) -> tuple[float, ...]:
     """Returns spacings that are known before compiling, as a tuple."""
-    each = tuple(x) if isinstance(x, Sequence) or np.ndim(x) else (x,)
+    several = isinstance(x, list | tuple) or np.ndim(x)
+    each = as_sequence(x, "spacing", "(1e-8, 1e-8)") if several else (x,)
     return tuple(known_length(width, "spacing") for width in each)
 
 
@@ -67,9 +68,9 @@ def each_axis(spacing: tuple[float, ...], ndim: int) -> tuple[float, ...]:
 class AbstractFilter(eqx.Module):
     """A weighted mean over the neighbourhood of each cell, with weights that sum to 1.
 
-    Call it with a density on cells in one to three dimensions. A uniform density stays
-    what it is (`Fill` apart, whose surroundings count too), and no value leaves the
-    range of those averaged, to the last bit.
+    Call it with a density on cells in one to three dimensions. A uniform density is
+    unchanged (except with `Fill`, whose surroundings count too), and no value leaves
+    the range of those averaged, to the last bit.
     """
 
     @abstractmethod
@@ -87,7 +88,7 @@ class AbstractFilter(eqx.Module):
             The weighted means, in the same cells.
 
         Raises:
-            ArgumentError: If boundary or spacing do not go with the number of axes.
+            ArgumentError: If boundary or spacing do not match the number of axes.
         """
 
 
@@ -126,7 +127,7 @@ def _counted(boundaries):
 
 
 def _convolve(longer, weights: np.ndarray, boundaries, shape: tuple[int, ...]):
-    """Convolves what was padded, by transforms of Fourier.
+    """Convolves what was padded, by Fourier transforms.
 
     On a CPU they take a quarter of the time of `lax.conv` with 5 x 5 weights, and a
     hundredth in three dimensions or for the gradient with wide weights.
@@ -149,7 +150,7 @@ def _convolve(longer, weights: np.ndarray, boundaries, shape: tuple[int, ...]):
 
 
 def _fast_length(n: int) -> int:
-    """The next length of which a transform is fast."""
+    """The next length whose transform is fast."""
     found = scipy.fft.next_fast_len(n, real=True)
     return n if found is None else int(found)
 
@@ -191,20 +192,22 @@ class ConicFilter(AbstractFilter):
         boundary: What is beyond the edges, one for all axes or one for each.
 
     Raises:
-        ArgumentError: If `radius` or `spacing` is not positive and finite.
+        ArgumentError: If `radius` or `spacing` is not positive and finite, or
+            `boundary` is not a boundary.
     """
 
     radius: float = eqx.field(
         static=True, converter=lambda x: known_length(x, "radius")
     )
     spacing: tuple[float, ...] = eqx.field(static=True, converter=known_spacing)
-    boundary: Boundary = Replicate()
+    boundary: Boundary = eqx.field(converter=as_boundary, default=Replicate())
 
     def weights(self, ndim: int) -> np.ndarray:
         distance = _distances(self.radius, each_axis(self.spacing, ndim))
         return np.maximum(1 - distance / self.radius, 0)
 
     def __call__(self, density: Float[Array, "*cells"]) -> Float[Array, "*cells"]:
+        density = as_density(density)
         return _filtered(density, self.weights(density.ndim), self.boundary)
 
 
@@ -217,14 +220,15 @@ class GaussianFilter(AbstractFilter):
         boundary: What is beyond the edges, one for all axes or one for each.
 
     Raises:
-        ArgumentError: If `deviation` or `spacing` is not positive and finite.
+        ArgumentError: If `deviation` or `spacing` is not positive and finite, or
+            `boundary` is not a boundary.
     """
 
     deviation: float = eqx.field(
         static=True, converter=lambda x: known_length(x, "deviation")
     )
     spacing: tuple[float, ...] = eqx.field(static=True, converter=known_spacing)
-    boundary: Boundary = Replicate()
+    boundary: Boundary = eqx.field(converter=as_boundary, default=Replicate())
 
     def weights(self, ndim: int) -> np.ndarray:
         reach = 4 * self.deviation
@@ -233,4 +237,5 @@ class GaussianFilter(AbstractFilter):
         return np.where(inside, np.exp(-0.5 * (distance / self.deviation) ** 2), 0)
 
     def __call__(self, density: Float[Array, "*cells"]) -> Float[Array, "*cells"]:
+        density = as_density(density)
         return _filtered(density, self.weights(density.ndim), self.boundary)

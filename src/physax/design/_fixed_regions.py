@@ -5,15 +5,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, refuse_traced
+from ._argument_checks import as_density
 
 
-def _mask(x: ArrayLike | None) -> np.ndarray | None:
+def _mask(x: ArrayLike | None, name: str) -> np.ndarray | None:
     if x is None:
         return None
+    refuse_traced(x, name, "Make the regions outside of the traced function.")
     mask = np.asarray(x)
     if mask.dtype != bool:
-        raise ArgumentError(f"A mask must hold booleans, but holds {mask.dtype}.")
+        raise ArgumentError(f"`{name}` must hold booleans, but holds {mask.dtype}.")
     return mask
 
 
@@ -21,7 +23,7 @@ class FixedRegions(eqx.Module):
     """Cells that are always solid, and cells that are always void.
 
     Call it with a density. Before the filter it fixes what the filter sees; after the
-    projection it fixes the device. Usually both are wanted.
+    projection it fixes the device. Usually you need both.
 
     Attributes:
         solid: Where the density is 1; None for nowhere.
@@ -42,7 +44,7 @@ class FixedRegions(eqx.Module):
             solid: Where the density is 1.
             void: Where the density is 0.
         """
-        one, other = _mask(solid), _mask(void)
+        one, other = _mask(solid, "solid"), _mask(void, "void")
         if one is not None and other is not None:
             _check_pair(one, other)
         self.solid = None if one is None else jnp.asarray(one)
@@ -58,8 +60,9 @@ class FixedRegions(eqx.Module):
             The density with 1 and 0 there.
 
         Raises:
-            ArgumentError: If a mask has not the shape of the density.
+            ArgumentError: If a mask does not have the shape of the density.
         """
+        density = as_density(density)
         for name, mask, value in (("solid", self.solid, 1), ("void", self.void, 0)):
             if mask is None:
                 continue

@@ -1,10 +1,11 @@
-"""From a density to material: what a cell of density 0.3 is made of."""
+"""From a density to the material of each cell."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Inexact
 
-from .._checks import as_array, at_least, positive
+from .._checks import as_array, at_least, positive, single
 from ..units import EPSILON_0
+from ._argument_checks import as_density
 
 
 def linear_material(
@@ -23,6 +24,7 @@ def linear_material(
     Returns:
         The property in each cell.
     """
+    density = as_density(density)
     return _between(density, void, solid, density)
 
 
@@ -49,7 +51,8 @@ def simp_material(
     Raises:
         ArgumentError: If `power` is less than 1.
     """
-    power = at_least("power", 1.0)(power).astype(density.dtype)
+    density = as_density(density)
+    power = single(at_least("power", 1.0)(power), "power").astype(density.dtype)
     # The slope of rho^p at 0 is that of p log rho, NaN, unless 0 is kept away.
     filled = density > 0
     penalised = jnp.where(filled, jnp.where(filled, density, 1) ** power, 0)
@@ -86,6 +89,7 @@ def index_material(
     Returns:
         The relative permittivity in each cell.
     """
+    density = as_density(density)
     return _between(density, void, solid, density) ** 2
 
 
@@ -108,6 +112,7 @@ def permittivity_and_conductivity(
     Raises:
         ArgumentError: If `omega` is not positive.
     """
+    permittivity = as_array(permittivity, "permittivity")
     real = jnp.real(permittivity)
-    factor = (positive(omega, "omega") * EPSILON_0).astype(real.dtype)
+    factor = (single(positive(omega, "omega"), "omega") * EPSILON_0).astype(real.dtype)
     return real, factor * jnp.imag(permittivity)

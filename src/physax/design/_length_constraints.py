@@ -3,7 +3,8 @@
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, positive
+from .._checks import ArgumentError, between, positive, single
+from ._argument_checks import as_density
 from ._filters import each_axis, known_spacing
 from ._projections import slope
 
@@ -73,6 +74,7 @@ def narrow_void(
     Raises:
         ArgumentError: If a number is out of its range.
     """
+    density, projected = as_density(density), as_density(projected, "projected")
     return _narrow(1 - density, 1 - projected, radius, spacing, eroded, decay)
 
 
@@ -89,7 +91,7 @@ def length_constraints(
     """Returns least width and least gap as constraints for `optimise`.
 
     Both are `measure / limit - 1`, which must not be positive. Use them once the design
-    is nearly binary: a grey start breaks both.
+    is nearly binary: a grey start violates both.
 
     Args:
         density: The filtered density.
@@ -106,22 +108,29 @@ def length_constraints(
     Raises:
         ArgumentError: If a number is out of its range.
     """
+    density, projected = as_density(density), as_density(projected, "projected")
     solid = _narrow(density, projected, radius, spacing, eroded, decay)
     void = _narrow(1 - density, 1 - projected, radius, spacing, eroded, decay)
-    allowed = positive(limit, "limit").astype(density.dtype)
+    allowed = single(positive(limit, "limit"), "limit").astype(density.dtype)
     return jnp.stack([solid, void]) / allowed - 1
 
 
 def _narrow(density, projected, radius, spacing, eroded, decay):
-    if not 0.5 < eroded < 1:
-        raise ArgumentError(f"`eroded` must lie in (0.5, 1), but is {eroded:g}.")
-    reach = positive(radius, "radius")
-    rate = positive(decay, "decay").astype(density.dtype)
+    density, projected = as_density(density), as_density(projected, "projected")
+    if projected.shape != density.shape:
+        raise ArgumentError(
+            f"`projected` must have the shape of `density`, {density.shape}, but has "
+            f"{projected.shape}."
+        )
+    threshold = single(between("eroded", 0.5, 1.0)(eroded), "eroded")
+    reach = single(positive(radius, "radius"), "radius")
+    rate = single(positive(decay, "decay"), "decay").astype(density.dtype)
     squares = jnp.zeros_like(density)
     for axis, width in enumerate(each_axis(known_spacing(spacing), density.ndim)):
         if density.shape[axis] > 1:
             # The ratio first: squares of metres underflow in float32.
             per_cell = (reach / width).astype(density.dtype)
             squares = squares + (per_cell * slope(density, axis)) ** 2
+    threshold = threshold.astype(density.dtype)
     middle = projected * jnp.exp(-rate * squares)
-    return jnp.mean(middle * jnp.minimum(density - eroded, 0) ** 2)
+    return jnp.mean(middle * jnp.minimum(density - threshold, 0) ** 2)

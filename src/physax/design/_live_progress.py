@@ -25,8 +25,8 @@ def live_progress(progress: Progress | bool | None, stop: int) -> Iterator[LiveR
         stop: The last step.
 
     Yields:
-        A function to call with the step reached, the rate in steps per second, and what
-        to say besides.
+        A function to call with the step reached, the rate in steps per second, and a
+        note.
     """
     shown = Progress("design") if progress is True else progress
     off = os.environ.get("PHYSAX_PROGRESS") == "0" or jax.process_index() != 0

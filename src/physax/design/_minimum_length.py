@@ -9,7 +9,7 @@ import numpy as np
 import scipy.ndimage
 from jaxtyping import ArrayLike
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, refuse_traced, true_or_false
 from ._filters import known_length
 
 
@@ -52,9 +52,9 @@ def minimum_length(
     The width of a part is the diameter of the largest disc of cells that, moved about
     inside it, covers it. Cells on the rim of large parts do not count, because no disc
     of cells reaches into every corner of a contour drawn on cells. Beyond the edges
-    the device goes on with whatever helps. A device without parts, or without gaps, has
-    the length of its longer side. This is the definition of the program imageruler 0.3
-    (NanoComp), whose figures for 199 devices it gives.
+    the device is taken to continue in the most favourable way. Without parts, or
+    without gaps, the length is that of its longer side. This is the definition of the
+    program imageruler 0.3 (NanoComp), whose figures for 199 devices it gives.
 
     Args:
         binary: Where the device is solid.
@@ -66,7 +66,7 @@ def minimum_length(
 
     Raises:
         ArgumentError: If the device is not a flat array of booleans, at least two cells
-            each way, `spacing` is not positive, or `periodic` not a pair.
+            each way, `spacing` is not positive, or `periodic` is not two booleans.
     """
     device = _as_device(binary, periodic)
     width = known_length(spacing, "spacing")
@@ -110,10 +110,10 @@ def remove_narrow(
     *,
     periodic: tuple[bool, bool] = (False, False),
 ) -> np.ndarray:
-    """Takes away parts, and fills gaps, that are narrower than a length.
+    """Removes parts, and fills gaps, that are narrower than a length.
 
     Morphological opening and closing with a disc of cells, in turn until nothing
-    changes: cells at the rims change, and what is narrower as a whole is gone. It mends
+    changes: cells at the rims change, and what is narrower as a whole is gone. It fixes
     the few cells that `length_constraints` leave too narrow. A bridge that closing
     builds again, because its gap would be too narrow, stays as it is: measure and
     simulate what is returned. Reference: Serra, *Image analysis and mathematical
@@ -149,12 +149,15 @@ def _cells(length, spacing) -> int:
 
 
 def _as_device(binary, periodic) -> np.ndarray:
+    refuse_traced(binary, "binary", "Call it outside: it works on the host.")
     device = np.asarray(binary)
     if np.shape(periodic) != (2,):
         raise ArgumentError(
             "`periodic` must be a pair of booleans, one for each axis, but is "
             f"{periodic!r}."
         )
+    for each in periodic:
+        true_or_false(each, "periodic")
     if device.dtype != bool or device.ndim != 2 or min(device.shape) < 2:
         raise ArgumentError(
             "`binary` must be a two-dimensional array of booleans, at least 2 cells "
@@ -244,7 +247,7 @@ def _opened(part: np.ndarray, disc: np.ndarray, periodic) -> np.ndarray:
 
 
 def _correlate(values: np.ndarray, kernel: np.ndarray, back: bool = False):
-    """Circular convolution, or its transpose, by transforms of Fourier."""
+    """Circular convolution, or its transpose, by Fourier transforms."""
     shape = values.shape
     spectrum = np.fft.rfft2(values.astype(float))
     factor = np.fft.rfft2(kernel.astype(float), shape)

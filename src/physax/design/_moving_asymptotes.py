@@ -1,12 +1,13 @@
 """The method of moving asymptotes: many parameters, few constraints."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from .._checks import ArgumentError, at_least, between
+from .._checks import at_least, between, single, whole
 from ._asymptote_subproblem import Approximation, Subproblem, separable_minimum
 
 
@@ -15,11 +16,16 @@ from ._asymptote_subproblem import Approximation, Subproblem, separable_minimum
 _ELASTIC = 1000.0
 
 
+def _share(name: str) -> Callable[[Any], Array]:
+    convert = between(name, 0.0, 1.0)
+    return lambda x: single(convert(x), name)
+
+
 class MovingAsymptotes(eqx.Module):
     r"""Replaces objective and constraints in each step by convex, separable ones.
 
-    These have asymptotes on both sides of each parameter, which come nearer where the
-    parameter swings and move away where it keeps its direction. Handles inequality
+    These have asymptotes on both sides of each parameter, which move closer where the
+    parameter oscillates and away where it keeps its direction. Handles inequality
     constraints, and the largest of several objectives (minimax).
 
     References: Svanberg, *The method of moving asymptotes*, International Journal for
@@ -30,7 +36,7 @@ class MovingAsymptotes(eqx.Module):
     Attributes:
         move: The share of its range that a parameter may move in one step, in (0, 1).
         initial: First distance of the asymptotes, as a share of the range.
-        closer: Factor of the distance where a parameter swings, in (0, 1).
+        closer: Factor of the distance where a parameter oscillates, in (0, 1).
         farther: Factor where it keeps its direction, at least 1.
         conservative: How often a step may be taken back and made shorter because the
             approximations were too low there. 0 is the method of 1987; with 10 each
@@ -41,23 +47,15 @@ class MovingAsymptotes(eqx.Module):
         ArgumentError: If a number is out of its range.
     """
 
-    move: Float[Array, ""] = eqx.field(converter=between("move", 0.0, 1.0), default=0.5)
-    initial: Float[Array, ""] = eqx.field(
-        converter=between("initial", 0.0, 1.0), default=0.5
-    )
-    closer: Float[Array, ""] = eqx.field(
-        converter=between("closer", 0.0, 1.0), default=0.7
-    )
+    move: Float[Array, ""] = eqx.field(converter=_share("move"), default=0.5)
+    initial: Float[Array, ""] = eqx.field(converter=_share("initial"), default=0.5)
+    closer: Float[Array, ""] = eqx.field(converter=_share("closer"), default=0.7)
     farther: Float[Array, ""] = eqx.field(
-        converter=at_least("farther", 1.0), default=1.2
+        converter=lambda x: single(at_least("farther", 1.0)(x), "farther"), default=1.2
     )
-    conservative: int = eqx.field(static=True, default=0)
-
-    def __check_init__(self):
-        if self.conservative < 0:
-            raise ArgumentError(
-                f"`conservative` must be at least 0, but is {self.conservative}."
-            )
+    conservative: int = eqx.field(
+        static=True, default=0, converter=lambda x: whole(x, "conservative", 0)
+    )
 
 
 class Asymptotes(eqx.Module):
@@ -226,7 +224,7 @@ def _minimise(rows: Approximation, objectives: int, alpha, beta) -> Array:
 def too_low(
     values: Float[Array, " rows"], proposal: Proposal
 ) -> tuple[Bool[Array, " rows"], Float[Array, " rows"]]:
-    """Compares a proposal with the truth.
+    """Compares a proposal with the actual values.
 
     Args:
         values: Objectives and constraints at the proposed parameters.

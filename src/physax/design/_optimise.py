@@ -1,17 +1,23 @@
 """Optimises a design: the loop from a grey start to a binary device."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, PyTree
 
-from .._checks import ArgumentError, whole
-from .._status import RunError, Status
+from .._checks import (
+    ArgumentError,
+    instance,
+    kind_of,
+    real,
+    true_or_false,
+    whole,
+)
+from .._status import Status
 from ..runtime import (
     Checkpointing,
     DriveResult,
@@ -20,7 +26,9 @@ from ..runtime import (
     drive,
     fingerprint,
 )
+from ._argument_checks import check_function, number
 from ._densities import AbstractDensity
+from ._design_result import DesignError, DesignResult, StepInfo
 from ._design_state import (
     DesignState,
     History,
@@ -36,76 +44,14 @@ from ._optimisers import (
     Bounds,
     Optimiser,
     advance_vector,
+    as_optimiser,
     begin,
     check_optimiser,
 )
-from ._schedules import AbstractSchedule, Constant
+from ._schedules import AbstractSchedule, as_schedule
 
 
 _LAST_STEP = 2**31 - 1
-
-
-class DesignResult(eqx.Module):
-    """What an optimisation leaves.
-
-    Attributes:
-        parameters: The parameters of the last step, whose objective is the last of the
-            history.
-        best: Those that met the constraints and had the best objective at the last
-            strength; None if none met them.
-        best_objective: Their objective; NaN without them.
-        history: Objective, strength and constraints of each step.
-        status: How it ended.
-        step: How many steps were done, those before a resumption included.
-        detail: Where and why it ended, in words.
-        drive: Time and rate.
-    """
-
-    parameters: PyTree
-    best: PyTree
-    best_objective: float
-    history: History
-    status: Status
-    step: int
-    detail: str
-    drive: DriveResult
-
-    @property
-    def design(self) -> PyTree:
-        """The best parameters, or the last ones if none met the constraints."""
-        return self.parameters if self.best is None else self.best
-
-
-class DesignError(RunError):
-    """An optimisation ended before its time.
-
-    Attributes:
-        result: What it has reached: the last good design is in it.
-    """
-
-    def __init__(self, message: str, result: DesignResult):
-        super().__init__(message, result.status)
-        self.result = result
-
-
-class StepInfo(NamedTuple):
-    """What is known after a step.
-
-    Attributes:
-        step: Its number, from 0.
-        parameters: The parameters that were evaluated.
-        objective: Their objective.
-        constraints: Their constraints.
-        strength: The strength of the projection.
-        aux: What the objective returned besides.
-    """
-
-    step: int
-    parameters: PyTree
-    objective: float
-    constraints: Float[Array, " m"]
-    strength: float
-    aux: PyTree
 
 
 class _Run(eqx.Module):
@@ -139,7 +85,7 @@ class _Run(eqx.Module):
         noted = record(
             state, step, worst, found.constraints, strength, float(self.tolerance)
         )
-        self.tell(noted, step, found)
+        self.report(noted, step, found)
         vector, memory = advance_vector(
             self.optimiser,
             state.memory,
@@ -151,13 +97,13 @@ class _Run(eqx.Module):
         )
         return eqx.tree_at(lambda s: (s.vector, s.memory), noted, (vector, memory))
 
-    def tell(self, state: DesignState, step: int, found: Evaluation) -> None:
+    def report(self, state: DesignState, step: int, found: Evaluation) -> None:
         if self.on_step is None:
             return
         self.on_step(
             StepInfo(
                 step,
-                self.problem.tree(state.good),
+                self.problem.tree(state.last_finite),
                 self.problem.sign * float(jnp.max(found.objectives)),
                 found.constraints,
                 float(state.strength),
@@ -165,8 +111,8 @@ class _Run(eqx.Module):
             )
         )
 
-    def note(self, state: DesignState) -> str:
-        """Says what the last good step has reached."""
+    def describe(self, state: DesignState) -> str:
+        """Says what the last finite step has reached."""
         step = int(state.count)
         if step == 0:
             return "nothing finite yet"
@@ -179,6 +125,30 @@ class _Run(eqx.Module):
             worst = float(jnp.max(state.history.constraints[step - 1]))
             text += f", worst constraint {worst:.3g}"
         return f"{text}, strength {float(state.strength):g}"
+
+
+def _check_kinds(objective, constraints, on_step, stop, checkpoint, progress) -> None:
+    """Raises if an argument of `optimise` is of the wrong kind."""
+    check_function(objective, "objective")
+    check_function(constraints, "constraints", optional=True)
+    check_function(on_step, "on_step", optional=True)
+    if stop is not None:
+        instance(stop, "stop", EarlyStop, "Write `EarlyStop(patience)`.")
+    if checkpoint is not None:
+        remedy = "Write `Checkpointing(folder)`."
+        instance(checkpoint, "checkpoint", Checkpointing, remedy)
+    if not isinstance(progress, Progress | bool | None):
+        raise ArgumentError(
+            "`progress` must be True, False, None or a `Progress`, but is "
+            f"{kind_of(progress)}"
+        )
+
+
+def _finite(tolerance) -> float:
+    value = number(tolerance, "tolerance")
+    if not np.isfinite(value):
+        raise ArgumentError(f"`tolerance` must be finite, but is {value:g}.")
+    return value
 
 
 def _check_start(found: Evaluation, tolerance: float) -> None:
@@ -200,17 +170,23 @@ def _limits(bounds, parameters: PyTree, vector: Array) -> Bounds | None:
         bounds = parameters.bounds
     if bounds is None:
         return None
-    shapes = [jnp.shape(b) for b in bounds]
+    if not isinstance(bounds, list | tuple):
+        raise ArgumentError(
+            f"`bounds` must be a pair, such as `(0.0, 1.0)`, but is {kind_of(bounds)}"
+        )
+    bounds = [real(b, "bounds") for b in bounds]
+    shapes = [b.shape for b in bounds]
     if len(shapes) != 2 or any(one not in ((), vector.shape) for one in shapes):
         raise ArgumentError(
             "`bounds` must be a lower and a higher one, each a number or of the shape "
             f"{vector.shape} of all parameters, but have the shapes {shapes}."
         )
-    low, high = (
-        jnp.broadcast_to(jnp.asarray(b, vector.dtype), vector.shape) for b in bounds
-    )
+    low, high = (jnp.broadcast_to(b.astype(vector.dtype), vector.shape) for b in bounds)
     if not bool(jnp.all(low < high)):
-        raise ArgumentError("`bounds` must be a lower and a higher one, but are not.")
+        raise ArgumentError(
+            "`bounds` must be a lower and a higher one, but the lower is not below the "
+            "higher."
+        )
     outside = (vector < low) | (vector > high)
     if bool(jnp.any(outside)):
         worst = float(vector[jnp.argmax(outside)])
@@ -277,7 +253,7 @@ def optimise(
         bounds: Least and largest value of the parameters; by default those of the
             density.
         maximise: Whether the objective is maximised instead.
-        has_aux: Whether the objective returns a pair, of which the second goes to
+        has_aux: Whether the objective returns a pair whose second entry goes to
             `on_step`.
         stop: When to end early.
         tolerance: Up to where a constraint counts as met.
@@ -286,7 +262,7 @@ def optimise(
             in.
         progress: Whether and how to show progress.
         on_step: Called with a `StepInfo` after each step.
-        throw: Whether to raise if the run did not come to its end.
+        throw: Whether to raise if the run did not finish.
 
     Returns:
         The design and how it was reached.
@@ -299,18 +275,18 @@ def optimise(
         CheckpointError: If a checkpoint cannot be written, or is of another problem.
     """
     steps = whole(steps, "steps")
+    _check_kinds(objective, constraints, on_step, stop, checkpoint, progress)
+    throw = true_or_false(throw, "throw")
+    sign = -1.0 if true_or_false(maximise, "maximise") else 1.0
+    has_aux = true_or_false(has_aux, "has_aux")
     vector, unravel, fixed = split(parameters)
     run = _Run(
-        problem=Problem(
-            objective, constraints, fixed, unravel, has_aux, -1.0 if maximise else 1.0
-        ),
-        optimiser=optax.adam(0.02) if optimiser is None else optimiser,
-        schedule=(
-            schedule if isinstance(schedule, AbstractSchedule) else Constant(schedule)
-        ),
+        problem=Problem(objective, constraints, fixed, unravel, has_aux, sign),
+        optimiser=optax.adam(0.02) if optimiser is None else as_optimiser(optimiser),
+        schedule=as_schedule(schedule),
         bounds=_limits(bounds, parameters, vector),
-        tolerance=tolerance,
-        feasible_start=feasible_start,
+        tolerance=_finite(tolerance),
+        feasible_start=true_or_false(feasible_start, "feasible_start"),
         on_step=on_step,
     )
     shapes = eqx.filter_eval_shape(
@@ -334,7 +310,7 @@ def optimise(
             converged=rule,
             check_every=1,
             on_chunk=lambda step, s, info: report(
-                step, info.steps_per_second, run.note(s)
+                step, info.steps_per_second, run.describe(s)
             ),
         )
     return _finish(run, outcome, throw)
@@ -377,7 +353,7 @@ def _finish(run: _Run, outcome: DriveResult, throw: bool) -> DesignResult:
     found = bool(jnp.isfinite(state.best_objective))
     sign = run.problem.sign
     result = DesignResult(
-        parameters=run.problem.tree(state.good),
+        parameters=run.problem.tree(state.last_finite),
         best=run.problem.tree(state.best) if found else None,
         best_objective=sign * float(state.best_objective) if found else float("nan"),
         history=History(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -28,6 +29,24 @@ Optimiser = optax.GradientTransformation | MovingAsymptotes
 Bounds = tuple[Array, Array]
 
 
+def as_optimiser(x: Any) -> Optimiser:
+    """Returns an optimiser, refusing other kinds.
+
+    Args:
+        x: What was given.
+
+    Raises:
+        ArgumentError: If it is not an optimiser.
+    """
+    if isinstance(x, optax.GradientTransformation | MovingAsymptotes):
+        return x
+    call = " Did you forget to call it?" if callable(x) else ""
+    raise ArgumentError(
+        "`optimiser` must be a transformation of optax, such as `optax.adam(0.02)`, or "
+        f"`MovingAsymptotes()`, but is {x!r}.{call}"
+    )
+
+
 def begin(optimiser: Optimiser, vector: Float[Array, " n"], unravel: Callable):
     """Returns what an optimiser remembers before its first step."""
     if isinstance(optimiser, MovingAsymptotes):
@@ -38,7 +57,7 @@ def begin(optimiser: Optimiser, vector: Float[Array, " n"], unravel: Callable):
 def check_optimiser(
     optimiser: Optimiser, bounds: Bounds | None, objectives: int, constraints: int
 ) -> None:
-    """Refuses what an optimiser cannot do.
+    """Raises if an optimiser cannot do what is asked.
 
     Args:
         optimiser: The optimiser.

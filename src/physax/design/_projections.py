@@ -6,7 +6,14 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, as_array, at_least, between
+from .._checks import (
+    at_least,
+    between,
+    real,
+    single,
+    true_or_false,
+)
+from ._argument_checks import as_density
 
 
 Projection = Callable[..., Array]
@@ -39,6 +46,7 @@ def tanh_projection(
     Raises:
         ArgumentError: If `beta` or `eta` is out of its range.
     """
+    density = as_density(density)
     beta, eta = _strength(density, beta, eta)
     return _tanh(density, beta, eta)
 
@@ -93,7 +101,7 @@ def subpixel_projection(
         density: Smooth values in [0, 1].
         beta: The strength $\beta$, from 0 to infinity.
         eta: The threshold $\eta$, in (0, 1).
-        radius: $R$ in cells; half a cell and a little more reaches over all of it.
+        radius: $R$ in cells; slightly more than half a cell covers all of it.
         curvature: Whether $|\nabla \tilde\rho|^2$ is $|\nabla \tilde\rho|^2 + R^2
             |\nabla\nabla \tilde\rho|^2$ instead, which keeps the gradient bounded where
             an island is born or two parts meet (arXiv 2601.10737, 2026).
@@ -105,8 +113,11 @@ def subpixel_projection(
     Raises:
         ArgumentError: If `beta`, `eta` or `radius` is out of its range.
     """
+    density = as_density(density)
+    curvature = true_or_false(curvature, "curvature")
+    periodic = true_or_false(periodic, "periodic")
     beta, eta = _strength(density, beta, eta)
-    reach = at_least("radius", 0.0)(radius).astype(density.dtype)
+    reach = single(at_least("radius", 0.0)(radius), "radius").astype(density.dtype)
     steepness = _steepness(density, reach, curvature, periodic)
     crossed = jnp.abs(eta - density) < reach * steepness
     # Where there is no interface the steepness may be 0: made safe before dividing.
@@ -143,12 +154,7 @@ def straight_through(
     Raises:
         ArgumentError: If `density` is not real or `threshold` not in (0, 1).
     """
-    density = as_array(density, "density")
-    if not jnp.issubdtype(density.dtype, jnp.floating):
-        raise ArgumentError(
-            f"`density` must be of real numbers, but is of {density.dtype}. Round "
-            "what has no derivative by a comparison."
-        )
+    density = real(density, "density")
     threshold = between("threshold", 0.0, 1.0)(threshold).astype(density.dtype)
     binary = (density > threshold).astype(density.dtype)
     # A threshold that was refused under `jit` is NaN, and must show.

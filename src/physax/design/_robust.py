@@ -1,4 +1,4 @@
-"""Designs as they come out when too much or too little is etched."""
+"""Designs that are over- or under-etched."""
 
 import math
 from typing import NamedTuple
@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from .._checks import ArgumentError
+from ._argument_checks import as_density, check_function, number
 from ._projections import Projection, subpixel_projection
 
 
@@ -53,6 +54,8 @@ def robust_densities(
     Raises:
         ArgumentError: If a threshold is not in (0, 1).
     """
+    check_function(projection, "projection")
+    eta, shift = number(eta, "eta"), number(shift, "shift")
     if not (shift >= 0 and eta - shift > 0 and eta + shift < 1):
         raise ArgumentError(
             "`eta - shift` and `eta + shift` must lie in (0, 1), but are "
@@ -71,7 +74,7 @@ def erosion_threshold(length: float | int, radius: float | int) -> float:
     $$\eta_e = \tfrac14 (l/R)^2 + \tfrac12 \;(l \le R), \quad
     -\tfrac14 (l/R)^2 + l/R \;(R \le l \le 2R), \quad 1 \;(l \ge 2R)$$
 
-    By symmetry spacings have $\eta_d = 1 - \eta_e$. The theory is of one dimension.
+    By symmetry spacings have $\eta_d = 1 - \eta_e$. The theory is one-dimensional.
     Reference: Qian and Sigmund, *Topological design of electromechanical actuators with
     robustness toward over- and under-etching*, Computer Methods in Applied Mechanics
     and Engineering 253, 237 (2013).
@@ -86,6 +89,7 @@ def erosion_threshold(length: float | int, radius: float | int) -> float:
     Raises:
         ArgumentError: If a length is not positive.
     """
+    length, radius = number(length, "length"), number(radius, "radius")
     if not (length > 0 and radius > 0):
         raise ArgumentError(
             "`length` and `radius` must be positive, but are "
@@ -112,6 +116,7 @@ def filter_radius(length: float | int, eroded: float = 0.75) -> float:
     Raises:
         ArgumentError: If `length` is not positive or `eroded` not in (0.5, 1).
     """
+    length, eroded = number(length, "length"), number(eroded, "eroded")
     if not length > 0:
         raise ArgumentError(f"`length` must be positive, but is {length:g}.")
     if not 0.5 < eroded < 1:
@@ -133,4 +138,5 @@ def greyness(density: Float[Array, "*cells"]) -> Float[Array, ""]:
     Returns:
         0 for a binary density, 1 for one half everywhere.
     """
+    density = as_density(density)
     return jnp.mean(4 * density * (1 - density))

@@ -1,14 +1,12 @@
 """How strong the projection is at each step of an optimisation."""
 
 from abc import abstractmethod
+from typing import Any
 
 import equinox as eqx
 
-from .._checks import ArgumentError
-
-
-def _numbers(values) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)
+from .._checks import ArgumentError, forgotten, whole
+from ._argument_checks import as_sequence, number
 
 
 class AbstractSchedule(eqx.Module):
@@ -19,11 +17,16 @@ class AbstractSchedule(eqx.Module):
         """Returns the strength at a step, counted from 0."""
 
 
-def _check_strengths(values: tuple[float, ...], name: str) -> None:
-    if not values or not all(value >= 0 for value in values):
-        raise ArgumentError(
-            f"`{name}` must hold at least one number, none negative, but is {values}."
-        )
+def _strength(x: Any, name: str) -> float:
+    value = number(x, name)
+    if not value >= 0:
+        raise ArgumentError(f"`{name}` must be at least 0, but is {value:g}.")
+    return value
+
+
+def _strengths(x: Any) -> tuple[float, ...]:
+    each = as_sequence(x, "values", "(8, 16, 32)")
+    return tuple(_strength(value, "values") for value in each)
 
 
 class Constant(AbstractSchedule):
@@ -36,34 +39,46 @@ class Constant(AbstractSchedule):
         ArgumentError: If it is negative.
     """
 
-    value: float = eqx.field(static=True, converter=float)
-
-    def __check_init__(self):
-        _check_strengths((self.value,), "value")
+    value: float = eqx.field(static=True, converter=lambda x: _strength(x, "value"))
 
     def at(self, step: int) -> float:
         del step
         return self.value
 
 
+def as_schedule(x: Any) -> AbstractSchedule:
+    """Returns a schedule; a number is the same strength at all steps.
+
+    Args:
+        x: What was given.
+
+    Raises:
+        ArgumentError: If it is neither a schedule nor a number of at least 0.
+    """
+    if isinstance(x, AbstractSchedule):
+        return x
+    if isinstance(x, type):
+        raise ArgumentError(
+            "`schedule` must be a number or a schedule, such as `Stages((8, 16), 20)`, "
+            f"but is {x!r}.{forgotten(x)}"
+        )
+    return Constant(_strength(x, "schedule"))
+
+
 class Stages(AbstractSchedule):
     """One strength after the other, such as 8, 16, 32, infinity.
 
     Attributes:
-        values: The strengths; the last one stays.
+        values: The strengths; the last one is kept.
         every: Steps for which each one holds.
 
     Raises:
-        ArgumentError: If there is none, one is negative, or `every` is less than 1.
+        ArgumentError: If there are no strengths, one is negative, or `every` is not a
+            positive integer.
     """
 
-    values: tuple[float, ...] = eqx.field(static=True, converter=_numbers)
-    every: int = eqx.field(static=True)
-
-    def __check_init__(self):
-        _check_strengths(self.values, "values")
-        if self.every < 1:
-            raise ArgumentError(f"`every` must be at least 1, but is {self.every}.")
+    values: tuple[float, ...] = eqx.field(static=True, converter=_strengths)
+    every: int = eqx.field(static=True, converter=lambda x: whole(x, "every"))
 
     def at(self, step: int) -> float:
         return self.values[min(step // self.every, len(self.values) - 1)]
@@ -78,12 +93,13 @@ class Geometric(AbstractSchedule):
         steps: Over how many steps it grows.
 
     Raises:
-        ArgumentError: If a strength is not positive or `steps` is less than 1.
+        ArgumentError: If a strength is not positive or `steps` is not a positive
+            integer.
     """
 
-    first: float = eqx.field(static=True, converter=float)
-    last: float = eqx.field(static=True, converter=float)
-    steps: int = eqx.field(static=True)
+    first: float = eqx.field(static=True, converter=lambda x: number(x, "first"))
+    last: float = eqx.field(static=True, converter=lambda x: number(x, "last"))
+    steps: int = eqx.field(static=True, converter=lambda x: whole(x, "steps"))
 
     def __check_init__(self):
         if not (0 < self.first < float("inf") and 0 < self.last < float("inf")):
@@ -91,8 +107,6 @@ class Geometric(AbstractSchedule):
                 "`first` and `last` must be positive and finite, but are "
                 f"{self.first:g} and {self.last:g}."
             )
-        if self.steps < 1:
-            raise ArgumentError(f"`steps` must be at least 1, but is {self.steps}.")
 
     def at(self, step: int) -> float:
         done = min(step / self.steps, 1.0)

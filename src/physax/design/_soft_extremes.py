@@ -1,10 +1,14 @@
-"""Smooth stand-ins for the worst of several figures."""
+"""Smooth approximations to the largest and the smallest of several values."""
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import positive
+from .._checks import ArgumentError, positive, single
+from ._argument_checks import as_density
 
 
 def soft_max(
@@ -28,12 +32,25 @@ def soft_max(
         The soft maximum.
 
     Raises:
-        ArgumentError: If `sharpness` is not positive.
+        ArgumentError: If `sharpness` is not positive, or there is no such axis.
     """
-    k = positive(sharpness, "sharpness").astype(values.dtype)
+    values = as_density(values, "values")
+    _check_axis(axis, values.ndim)
+    k = single(positive(sharpness, "sharpness"), "sharpness").astype(values.dtype)
     count = values.size if axis is None else jnp.sum(jnp.ones_like(values), axis)
     total = jax.nn.logsumexp(k * values, axis)
     return (total - jnp.log(jnp.asarray(count, values.dtype))) / k
+
+
+def _check_axis(axis: Any, ndim: int) -> None:
+    each = axis if isinstance(axis, tuple) else () if axis is None else (axis,)
+    for one in each:
+        integer = isinstance(one, int | np.integer) and not isinstance(one, bool)
+        if not (integer and -ndim <= one < ndim):
+            raise ArgumentError(
+                f"`axis` must be None, or integers from {-ndim} to {ndim - 1}, but is "
+                f"{axis!r}."
+            )
 
 
 def soft_min(
@@ -54,6 +71,6 @@ def soft_min(
         The soft minimum.
 
     Raises:
-        ArgumentError: If `sharpness` is not positive.
+        ArgumentError: As for `soft_max`.
     """
-    return -soft_max(-values, sharpness, axis)
+    return -soft_max(-as_density(values, "values"), sharpness, axis)

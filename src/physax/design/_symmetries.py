@@ -1,13 +1,14 @@
 """Symmetries of a design: the same after a mirror, a rotation or a transposition."""
 
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance, whole
+from ._argument_checks import as_density, as_sequence
 
 
 class _Move(NamedTuple):
@@ -51,14 +52,21 @@ def _check_axes(axes: tuple[int, ...], ndim: int) -> None:
         )
 
 
+def _pair(axes: Any) -> tuple[int, ...]:
+    each = as_sequence(axes, "axes", "(0, 1)")
+    if len(each) != 2:
+        raise ArgumentError(f"`axes` must be two axes, but is {axes!r}.")
+    return tuple(whole(axis, "axes", 0) for axis in each)
+
+
 class Mirror(AbstractSymmetry):
     """A mirror through the middle.
 
     Attributes:
-        axis: The axis that is turned about.
+        axis: The axis that is reversed.
     """
 
-    axis: int = eqx.field(static=True)
+    axis: int = eqx.field(static=True, converter=lambda x: whole(x, "axis", 0))
 
     def move(self, ndim: int) -> _Move:
         _check_axes((self.axis,), ndim)
@@ -77,8 +85,10 @@ class Rotation(AbstractSymmetry):
         ArgumentError: If `order` is neither 2 nor 4.
     """
 
-    order: int = eqx.field(static=True, default=2)
-    axes: tuple[int, int] = eqx.field(static=True, default=(0, 1))
+    order: int = eqx.field(
+        static=True, default=2, converter=lambda x: whole(x, "order")
+    )
+    axes: tuple[int, ...] = eqx.field(static=True, default=(0, 1), converter=_pair)
 
     def __check_init__(self):
         if self.order not in (2, 4):
@@ -103,7 +113,7 @@ class Transposition(AbstractSymmetry):
         axes: The two axes.
     """
 
-    axes: tuple[int, int] = eqx.field(static=True, default=(0, 1))
+    axes: tuple[int, ...] = eqx.field(static=True, default=(0, 1), converter=_pair)
 
     def move(self, ndim: int) -> _Move:
         _check_axes(self.axes, ndim)
@@ -130,15 +140,18 @@ def symmetrise(
 
     Raises:
         ArgumentError: If an axis is missing, if axes of different lengths would be
-            exchanged, or if the symmetries together turn three axes in a circle.
+            exchanged, or if together the symmetries permute three axes cyclically.
     """
+    density = as_density(density)
+    for symmetry in symmetries:
+        instance(symmetry, "symmetries", AbstractSymmetry)
     moves = [symmetry.move(density.ndim) for symmetry in symmetries]
     for move in moves:
         lengths = tuple(density.shape[axis] for axis in move.source)
         if lengths != density.shape:
             raise ArgumentError(
-                "`density` must have as many cells along each axis that the symmetry "
-                f"exchanges, but has shape {density.shape}."
+                "`density` must have the same number of cells along axes that a "
+                f"symmetry exchanges, but has shape {density.shape}."
             )
     whole = _generated(moves, density.ndim)
     done = {_still(density.ndim)}
@@ -167,6 +180,6 @@ def _next(whole: set[_Move], done: set[_Move]) -> _Move:
         if same and move.after(move) in done:
             return move
     raise ArgumentError(
-        "`symmetries` must not turn three axes in a circle, but those given do so "
-        "together. Leave one of the transpositions or rotations out."
+        "`symmetries` must not permute three axes cyclically, but together these do. "
+        "Leave one of the transpositions or rotations out."
     )

@@ -226,7 +226,8 @@ def run(
             off, or in a dispersive medium `start` is not a multiple of three steps from
             that of `state`.
         MemoryLimitError: If the run needs more memory than there is.
-        RunError: With `throw`, if the fields diverged or a signal ended the run.
+        RunError: With `throw`, if the fields diverged or a signal ended the run. Its
+            `result` is the `RunResult` up to there.
         CheckpointError: If a checkpoint cannot be written, or is of another problem.
     """
     _check_rules(sim, until, layout)
@@ -264,15 +265,16 @@ def run(
         check_every=None if until is None else until.check_every,
         on_chunk=on_chunk,
     )
-    if throw and outcome.status in (Status.DIVERGED, Status.INTERRUPTED):
-        raise_for(outcome.status, outcome.detail)
     result = _finish(problem, outcome.state, **options)
     if outcome.status == Status.DIVERGED:
         result = eqx.tree_at(
             lambda r: r.status, result, jnp.asarray(int(Status.DIVERGED))
         )
+    reached = RunResult(result, outcome.state, outcome)
+    if throw and outcome.status in (Status.DIVERGED, Status.INTERRUPTED):
+        raise_for(outcome.status, outcome.detail, reached)
     warn_of(sim, result)
-    return RunResult(result, outcome.state, outcome)
+    return reached
 
 
 def _check_start(start: int, state: State) -> None:

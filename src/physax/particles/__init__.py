@@ -1,4 +1,4 @@
-"""Particles carried by fields: velocities, walls, tracks, and what they tell."""
+"""Particles carried by fields: velocities, walls, tracks and their statistics."""
 
 from ._adjoints import (
     AbstractAdjoint as AbstractAdjoint,

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
-from .._checks import ArgumentError, traced
+from .._checks import ArgumentError, optional, traced, whole
 from .._loop import divisor_near, iterate
 from ._fields import AbstractField
 from ._gridded import GriddedField
@@ -27,7 +27,7 @@ class AbstractAdjoint(eqx.Module):
 
     @abstractmethod
     def check(self, problem: Problem) -> None:
-        """Refuses problems that it cannot serve.
+        """Raises if it cannot handle a problem.
 
         Args:
             problem: The problem.
@@ -57,8 +57,8 @@ class AbstractAdjoint(eqx.Module):
 class Checkpointed(AbstractAdjoint):
     """JAX's own derivatives, forward and reverse, of everything there is.
 
-    Steps are made again from states kept every so many steps. Cheapest for seeds, walls
-    and fields of few parameters; for the samples of a large `GriddedField` see
+    Steps are recomputed from states kept at intervals. Cheapest for seeds, walls and
+    fields of few parameters; for the samples of a large `GriddedField` see
     `FieldAdjoint`.
 
     Attributes:
@@ -66,11 +66,12 @@ class Checkpointed(AbstractAdjoint):
             is one at each recorded time.
     """
 
-    every: int | None = eqx.field(static=True, default=None)
+    every: int | None = eqx.field(
+        static=True, default=None, converter=optional(lambda x: whole(x, "every"))
+    )
 
     def check(self, problem):
-        if self.every is not None and self.every < 1:
-            raise ArgumentError(f"`every` must be at least 1, but is {self.every}.")
+        del problem
 
     def run(self, problem, seeds, release, numbers):
         return _run(problem, seeds, release, numbers, self.every)
@@ -99,20 +100,22 @@ def _replayed(schedule: Schedule) -> int:
 
 
 class FieldAdjoint(AbstractAdjoint):
-    """Reverse derivatives with respect to all samples of a field, for little more.
+    """Reverse derivatives with respect to all samples of a field, at little cost.
 
     In reverse, a loop adds an array as large as the field at every read. Here the loop
-    only finds what the derivative of each stage is worth, and where it was asked; the
+    only finds the cotangent of each stage and the place where the field was read; the
     samples get their share block by block. For fixed steps without diffusion; it has no
-    forward mode. Derivatives are those by what the velocity is made of, not by what a
-    function in it encloses.
+    forward mode. Derivatives are with respect to the arrays of the velocity itself, not
+    those that a function in it encloses.
 
     Attributes:
         points: Places at which the field is read, stages of steps times particles,
             whose shares are added at once: more take more memory, about 500 bytes each.
     """
 
-    points: int = eqx.field(static=True, default=200_000)
+    points: int = eqx.field(
+        static=True, default=200_000, converter=lambda x: whole(x, "points")
+    )
 
     def check(self, problem):
         if not isinstance(problem.solver, AbstractRungeKutta):
@@ -132,8 +135,6 @@ class FieldAdjoint(AbstractAdjoint):
                 "`adjoint` must be `Checkpointed()` for particles with variables, or a "
                 "velocity of their own, that meet walls, but is `FieldAdjoint()`."
             )
-        if self.points < 1:
-            raise ArgumentError(f"`points` must be at least 1, but is {self.points}.")
 
     def run(self, problem, seeds, release, numbers):
         return _shared((problem, seeds, release), numbers, self.points)

@@ -1,4 +1,4 @@
-"""What a field was where the particles were: temperature, salinity, along tracks."""
+"""The value of a field along tracks, such as temperature or salinity."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from jaxtyping import Array, Num
 
 from ._fields import as_field
 from ._status import ParticleStatus
-from ._tracks import Tracks
+from ._tracks import Tracks, check_tracks
 
 
 def sample_along(field: Any, tracks: Tracks) -> Num[Array, "times particles ..."]:
@@ -26,6 +26,7 @@ def sample_along(field: Any, tracks: Tracks) -> Num[Array, "times particles ..."
         The values, NaN where there are no data, and where a particle had not been
         released or had ended.
     """
+    check_tracks(tracks)
     field = as_field(field, "field")
     memory = jax.vmap(field.start)(tracks.positions[0])
 

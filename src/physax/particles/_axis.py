@@ -12,7 +12,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from .._checks import ArgumentError, as_array, at_once, refuse_traced
 from ..grid import AbstractInterpolation
-from ._numbers import check_numbers
+from ._numbers import host_numbers, known_number
 from ._state import bounded
 
 
@@ -161,13 +161,14 @@ def as_periods(periods: Any, count: int) -> tuple[Any, ...]:
     """
     if periods is None:
         return (None,) * count
-    try:
-        sizes = tuple(periods)
-    except TypeError as error:
+    if not np.iterable(periods) or isinstance(periods, str):
         raise ArgumentError(
             f"`periods` must be a list with an entry for each of {count} axes, a "
             f"length or None, but is {periods!r}."
-        ) from error
+        )
+    sizes = tuple(
+        size if size is None else known_number(size, "periods") for size in periods
+    )
     if len(sizes) != count:
         raise ArgumentError(
             f"`periods` must have one entry for each of {count} axes, but has "
@@ -201,11 +202,10 @@ def make_axis(
     if isinstance(positions, Axis):
         return positions
     refuse_traced(positions, name, "Make the field outside and pass it in.")
-    check_numbers(positions, name)
-    host = np.asarray(positions, float)
+    host = host_numbers(positions, name)
     dtype = as_array(positions, name).dtype
     _check_positions(host, name)
-    size = None if period is None else float(np.asarray(period))
+    size = None if period is None else known_number(period, "period")
     if size is not None and not size > host[-1] - host[0]:
         raise ArgumentError(
             f"The period of `{name}` must be longer than its samples, which span "

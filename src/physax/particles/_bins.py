@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import jax
 import jax.core
@@ -9,12 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Num
 
-from .._checks import ArgumentError, as_array, check
+from .._checks import ArgumentError, check, real
+from ._numbers import check_listed
 
 
-def as_edges(
-    edges: Sequence[Num[ArrayLike, " _"]], ndim: int | None = None
-) -> tuple[Float[Array, " _"], ...]:
+def as_edges(edges: Any, ndim: int | None = None) -> tuple[Float[Array, " _"], ...]:
     """Returns the edges of cells along each axis.
 
     Args:
@@ -24,6 +24,7 @@ def as_edges(
     Raises:
         ArgumentError: If there are too few, or they do not increase.
     """
+    check_listed(edges, "edges", "[x_edges, y_edges]")
     if ndim is not None and len(edges) != ndim:
         raise ArgumentError(
             f"`edges` must have one array for each of {ndim} axes, but has {len(edges)}"
@@ -33,7 +34,7 @@ def as_edges(
         raise ArgumentError("`edges` must have one array for each axis, but is empty.")
     found = []
     for axis, given in enumerate(edges):
-        array = as_array(given)
+        array = real(given, f"edges[{axis}]")
         if array.ndim != 1 or array.size < 2:
             raise ArgumentError(
                 f"`edges` of axis {axis} must be a list of at least 2 positions, but "
@@ -105,7 +106,7 @@ def as_points(
     Raises:
         ArgumentError: If there is no row, or no axis of coordinates.
     """
-    array = as_array(points)
+    array = real(points, name)
     if array.ndim != 2 or not array.size:
         raise ArgumentError(
             f"`{name}` must have one row of coordinates for each of at least one "
@@ -120,7 +121,7 @@ def as_weights(
     """Returns the mass of each particle: 0 where its place is not finite.
 
     Args:
-        weights: At least 0; without them all are alike and add to 1.
+        weights: At least 0; by default all are equal and sum to 1.
         points: Where the particles are.
 
     Raises:
@@ -130,7 +131,7 @@ def as_weights(
     if weights is None:
         array = jnp.full(count, 1 / count, points.dtype)
     else:
-        array = as_array(weights, "weights")
+        array = real(weights, "weights")
         array = array.astype(jnp.result_type(array.dtype, points.dtype))
         if array.shape != (count,):
             raise ArgumentError(

@@ -92,7 +92,7 @@ class AbstractBoundary(eqx.Module):
     def check(
         self, positions: Float[Array, "particles ndim"]
     ) -> Float[Array, "particles ndim"]:
-        """Refuses positions where no particle may begin.
+        """Raises if no particle may begin at a position.
 
         Args:
             positions: Seeds.

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array, between, numeric, traced
+from .._checks import ArgumentError, between, instance, numeric, real, single, traced
 from ._boundaries import AbstractBoundary, Passage, Turn, end
 from ._inlets import AbstractPlacement, Uniform
 from ._state import Particles, bounded, code, select
@@ -42,7 +42,10 @@ class Reflect(AbstractFace):
 
     ends: ClassVar[ParticleStatus | None] = None
     restitution: Float[Array, ""] = eqx.field(
-        converter=between("restitution", 0.0, 1.0 + 1e-6), default=1.0
+        converter=lambda x: single(
+            between("restitution", 0.0, 1.0 + 1e-6)(x), "restitution"
+        ),
+        default=1.0,
     )
 
 
@@ -76,16 +79,19 @@ class Outlet(AbstractFace):
 class Inlet(AbstractFace):
     """Where particles that left through an outlet, or back through here, come in again.
 
-    They begin anew: age and variables are reset, and `entries` counts. They wait on the
-    face for the end of the step in which they left; their age counts from there. A
-    track's derivative with respect to what was before ends here.
+    They start again: age and variables are reset, and `entries` counts. They wait on
+    the face for the end of the step in which they left; their age counts from there.
+    The derivative of a track with respect to anything before ends here.
 
     Attributes:
         placement: Where on the face: `Uniform()`, `FluxWeighted(...)`, `Pattern(...)`.
     """
 
     ends: ClassVar[ParticleStatus | None] = ParticleStatus.EXITED
-    placement: AbstractPlacement = Uniform()
+    placement: AbstractPlacement = eqx.field(
+        converter=lambda x: instance(x, "placement", AbstractPlacement),
+        default=Uniform(),
+    )
 
 
 FACES = (Periodic, Reflect, Hold, Absorb, Stick, Outlet, Inlet)
@@ -124,9 +130,9 @@ class Box(AbstractBoundary):
         faces: One face for all, or for each axis one face or a pair (low, high).
 
     Raises:
-        ArgumentError: If a corner is not below the other, the faces are not as many as
+        ArgumentError: If `low` is not below `high`, there are not as many faces as
             axes, only one of two opposite faces is periodic, there are two inlets, or a
-            placement does not fit to its face.
+            placement does not fit its face.
     """
 
     low: Float[Array, " ndim"] = eqx.field(converter=numeric("low"))
@@ -134,7 +140,7 @@ class Box(AbstractBoundary):
     sides: tuple[tuple[AbstractFace, AbstractFace], ...]
 
     def __init__(self, low: Any, high: Any, faces: Any):
-        self.low, self.high = as_array(low, "low"), as_array(high, "high")
+        self.low, self.high = real(low, "low"), real(high, "high")
         sides = _pairs(faces)
         if isinstance(sides, AbstractFace):
             sides = ((sides, sides),) * self.low.size
@@ -148,8 +154,8 @@ class Box(AbstractBoundary):
             )
         if len(self.sides) != self.low.size:
             raise ArgumentError(
-                f"`faces` must be one or as many as axes, {self.low.size}, but are "
-                f"{len(self.sides)}."
+                f"`faces` must be one, or one for each of {self.low.size} axes, but "
+                f"are {len(self.sides)}."
             )
         for axis, (low, high) in enumerate(self.sides):
             if isinstance(low, Periodic) != isinstance(high, Periodic):
@@ -159,7 +165,9 @@ class Box(AbstractBoundary):
                 )
         inlets = sum(isinstance(face, Inlet) for pair in self.sides for face in pair)
         if inlets > 1:
-            raise ArgumentError(f"`faces` may hold one `Inlet`, but hold {inlets}.")
+            raise ArgumentError(
+                f"`faces` must hold at most one `Inlet`, but hold {inlets}."
+            )
         if self.inlet is not None:
             number, inlet = self.inlet
             inlet.placement.check(number // 2, self.low.size)
@@ -187,8 +195,8 @@ class Box(AbstractBoundary):
     def check(self, positions):
         if positions.shape[1] != self.low.size:
             raise ArgumentError(
-                f"The box has {self.low.size} axes, but `seeds` have "
-                f"{positions.shape[1]}."
+                f"`seeds` must have {self.low.size} coordinates, as the box has axes, "
+                f"but have {positions.shape[1]}."
             )
         given = (self.low, self.high, positions)
         if traced(given):

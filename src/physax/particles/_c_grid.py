@@ -12,7 +12,7 @@ from ..grid import AbstractInterpolation, AbstractOutside, Clamp, Linear
 from ._axis import Axis, Stencil, as_periods, make_axis
 from ._fields import AbstractField, Look
 from ._instants import Instants, Leave, check_outside, check_place, make_instants
-from ._numbers import unmasked
+from ._numbers import check_listed, unmasked
 from ._state import code
 from ._status import ParticleStatus
 
@@ -21,7 +21,7 @@ _LINEAR = Linear()
 
 
 def _closed(samples: Num[ArrayLike, "..."]) -> Array:
-    array = as_array(unmasked(samples))
+    array = as_array(unmasked(samples), "components")
     return jnp.where(jnp.isfinite(array), array, 0)
 
 
@@ -89,6 +89,8 @@ class CGridField(AbstractField):
             time_outside: As for `GriddedField`.
         """
         check_outside(outside, kinds=(Leave, Clamp))
+        check_listed(components, "components", "(u, v)")
+        check_listed(edges, "edges", "(x, y)")
         if len(components) != len(edges):
             raise ArgumentError(
                 "`components` and `edges` must have one entry for each axis, but have "
@@ -110,7 +112,9 @@ class CGridField(AbstractField):
 
     def __check_init__(self):
         if not 1 <= len(self.edges) <= 3:
-            raise ArgumentError(f"`edges` must be 1 to 3, but are {len(self.edges)}.")
+            raise ArgumentError(
+                f"`edges` must have 1 to 3 entries, but have {len(self.edges)}."
+            )
         for number, samples in enumerate(self.components):
             wanted = (
                 *self.instants.leading,

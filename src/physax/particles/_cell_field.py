@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import as_array, refuse_traced
+from .._checks import as_array, instance, refuse_traced, true_or_false
 from .._gather import gather
 from ..grid import AbstractInterpolation, AbstractOutside, Linear
 from ._fields import AbstractField, Look
@@ -78,9 +78,11 @@ class CellField(AbstractField):
                 `GriddedField`.
 
         Raises:
-            ArgumentError: If the shape of the values fits to neither, the times do not
+            ArgumentError: If the shape of the values fits neither, the times do not
                 increase, or the mesh is traced.
         """
+        instance(mesh, "mesh", Mesh)
+        constant = true_or_false(constant, "constant")
         self.mesh = mesh
         self.instants = make_instants(
             times,
@@ -88,7 +90,7 @@ class CellField(AbstractField):
             time_method=time_method,
             time_outside=time_outside,
         )
-        given = as_array(unmasked(values))
+        given = as_array(unmasked(values), "values")
         check_values(given, self.instants, mesh.elements, "elements")
         leading = len(self.instants.leading)
         self.values = given if constant else _at_corners(mesh, given, leading)
@@ -150,7 +152,7 @@ def _stencil(mesh: Mesh) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns which elements have a say at the corners of each, and their weights.
 
     Weights for corners, not for slopes along coordinates: of those for a flat element
-    that lies askew, single precision keeps too little.
+    at an angle to the axes, single precision keeps too little.
     """
     n, count = mesh.ndim, mesh.elements
     owner = np.asarray(mesh.owner)

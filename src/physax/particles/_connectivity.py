@@ -1,17 +1,19 @@
 """Which regions send particles to which others."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Num
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance, real
 from .._products import matmul
+from ._numbers import check_listed
 from ._regions import Region, as_region
 from ._status import ParticleStatus
-from ._tracks import Tracks
+from ._tracks import Tracks, check_tracks
 
 
 Labels = Int[Array, " labels"] | Int[np.ndarray, " labels"]
@@ -38,7 +40,7 @@ def connectivity_matrix(
         sources: Regions, or functions of one place that are negative inside; or the
             number of the region of each particle, from 0, and negative for none.
         targets: The same for the last places.
-        weights: Importance of each particle, at least 0; all alike without it.
+        weights: Importance of each particle, at least 0; all equal by default.
         count: What may have become of a particle that is in a target.
 
     Returns:
@@ -47,12 +49,25 @@ def connectivity_matrix(
     Raises:
         ArgumentError: If there are no regions, or labels are not one for each particle.
     """
+    check_tracks(tracks)
+    check_listed(count, "count", "(ParticleStatus.ALIVE,)")
+    if not len(count):
+        raise ArgumentError("`count` must hold at least one status, but is empty.")
+    for kind in count:
+        instance(kind, "count", ParticleStatus)
     known = (tracks.entries == 0) & (tracks.status != ParticleStatus.WAITING)
     there = jnp.any(jnp.stack([tracks.status == int(kind) for kind in count]), 0)
     start = _members(sources, tracks.positions[0], "sources") & known[:, None]
     end = _members(targets, tracks.positions[-1], "targets") & there[:, None]
     dtype = tracks.positions.dtype
-    mass = jnp.ones(known.shape, dtype) if weights is None else jnp.asarray(weights)
+    mass = jnp.ones(known.shape, dtype)
+    if weights is not None:
+        mass = real(weights, "weights").astype(dtype)
+        if mass.shape != known.shape:
+            raise ArgumentError(
+                f"`weights` must be one number for each of {known.size} particles, but "
+                f"has shape {mass.shape}."
+            )
     sent = start.astype(dtype) * mass[:, None]
     arrived = matmul(sent.T, end.astype(dtype))
     total = jnp.sum(sent, 0)[:, None]
@@ -60,11 +75,15 @@ def connectivity_matrix(
 
 
 def _members(
-    regions: Sequence[Region] | Labels, places: Float[Array, "particles ndim"], name
+    regions: Any, places: Float[Array, "particles ndim"], name: str
 ) -> Bool[Array, "particles regions"]:
     """Returns which particles are in which regions."""
     if isinstance(regions, (jax.Array, np.ndarray)):
         labels = np.asarray(regions)
+        if labels.dtype.kind not in "iu":
+            raise ArgumentError(
+                f"`{name}` must be regions or integers, but has dtype {labels.dtype}."
+            )
         if labels.shape != places.shape[:1]:
             raise ArgumentError(
                 f"`{name}` must be regions, or one label for each of {places.shape[0]} "
@@ -77,6 +96,7 @@ def _members(
                 "labels are negative."
             )
         return jnp.asarray(labels)[:, None] == jnp.arange(number)
+    check_listed(regions, name, "[BoxRegion(low, high)]")
     if not len(regions):
         raise ArgumentError(f"`{name}` must hold at least one region, but is empty.")
     columns = [jax.vmap(as_region(region, name).contains)(places) for region in regions]

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, kind_of
 from ..grid import AXES
 from ._bins import (
     as_edges,
@@ -68,10 +68,10 @@ def cloud_in_cell(
 ) -> Float[Array, "..."]:
     """Estimates a density by sharing each particle between the nearest cells.
 
-    Along each axis the shares fall linearly from 1 at the centre of a cell to 0 at the
-    next centre, so on a uniform grid a particle is a cloud as wide as a cell. Between
-    the outermost centre and a wall all goes to the outermost cell. Mass is conserved.
-    Particles outside the cells, or whose place is not finite, are left out.
+    Along each axis the shares decrease linearly from 1 at the centre of a cell to 0 at
+    the next centre, so on a uniform grid a particle is a cloud as wide as a cell.
+    Between the outermost centre and a wall all goes to the outermost cell. Mass is
+    conserved. Particles outside the cells, or whose place is not finite, are left out.
     Differentiable in the weights, and in the points except where they cross a centre.
 
     Reference: Hockney and Eastwood, *Computer Simulation Using Particles* (1981).
@@ -94,6 +94,11 @@ def cloud_in_cell(
     ndim = places.shape[1]
     axes = as_edges(edges, ndim)
     mass = as_weights(weights, places)
+    if not isinstance(periodic, Collection) or isinstance(periodic, dict):
+        raise ArgumentError(
+            "`periodic` must hold names of axes, such as `{'x'}`, but is "
+            f"{kind_of(periodic)}"
+        )
     unknown = sorted(set(periodic) - set(AXES[:ndim]))
     if unknown:
         raise ArgumentError(

@@ -11,11 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, forgotten, optional, true_or_false, whole
 from .._status import RunError, Status
 from ._instants import Instants
 from ._march import Problem, enter
 from ._motions import AbstractMotion
+from ._numbers import known_number
 from ._state import Particles, code
 from ._status import ParticleStatus
 
@@ -61,6 +62,10 @@ def largest_of_particles(y: Float[Array, "*particles width"]) -> Float[Array, ""
     return jnp.where(largest > 0, jnp.sqrt(safe), 0)
 
 
+def _number(name: str) -> Callable[[Any], float]:
+    return lambda x: known_number(x, name, "Close over a number.")
+
+
 class Diffrax(eqx.Module):
     """A solver of diffrax, for smooth fields, tight tolerances and stiff equations.
 
@@ -86,14 +91,33 @@ class Diffrax(eqx.Module):
     """
 
     solver: Any
-    rtol: float = eqx.field(static=True, default=1e-6)
-    atol: float = eqx.field(static=True, default=1e-9)
-    each: bool | None = eqx.field(static=True, default=None)
+    rtol: float = eqx.field(static=True, default=1e-6, converter=_number("rtol"))
+    atol: float = eqx.field(static=True, default=1e-9, converter=_number("atol"))
+    each: bool | None = eqx.field(
+        static=True,
+        default=None,
+        converter=optional(lambda x: true_or_false(x, "each")),
+    )
     event: Any = None
     adjoint: Any = None
-    max_steps: int = eqx.field(static=True, default=100_000)
+    max_steps: int = eqx.field(
+        static=True, default=100_000, converter=lambda x: whole(x, "max_steps")
+    )
 
     def __check_init__(self):
+        import diffrax
+
+        if not isinstance(self.solver, diffrax.AbstractSolver):
+            raise ArgumentError(
+                "`solver` must be a solver of diffrax, as `diffrax.Tsit5()`, but is "
+                f"{self.solver!r}.{forgotten(self.solver)}"
+            )
+        adjoint = diffrax.AbstractAdjoint
+        if not isinstance(self.adjoint, adjoint | None):
+            raise ArgumentError(
+                "`adjoint` must be an adjoint of diffrax, as `diffrax.ForwardMode()`, "
+                f"but is {self.adjoint!r}.{forgotten(self.adjoint)}"
+            )
         for name in ("rtol", "atol"):
             if not getattr(self, name) > 0:
                 raise ArgumentError(
@@ -241,7 +265,7 @@ def _fates(problem: Problem, rows, times):
 
 
 def check(engine: Diffrax, problem: Problem) -> None:
-    """Refuses what diffrax cannot do here.
+    """Raises if diffrax cannot solve a problem.
 
     Args:
         engine: The engine.
@@ -276,7 +300,7 @@ def raise_if_unfinished(good: Bool[Array, ""], engine: Diffrax) -> None:
     if isinstance(good, jax.core.Tracer) or bool(good):
         return
     raise RunError(
-        f"diffrax did not get to the last time within `max_steps`, {engine.max_steps}. "
-        "Raise it or the tolerances, or take an implicit solver.",
+        f"diffrax did not reach the last time within `max_steps`, {engine.max_steps}. "
+        "Increase it or the tolerances, or use an implicit solver.",
         Status.MAX_STEPS,
     )

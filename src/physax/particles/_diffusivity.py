@@ -88,7 +88,7 @@ def as_diffusivity(diffusivity: Any, ndim: int, sphere: OnSphere | None = None) 
         The diffusivity, as a `DiffusivityOnSphere` if there is a sphere.
 
     Raises:
-        ArgumentError: If it is none of them.
+        ArgumentError: If it is not one of them.
     """
     if isinstance(diffusivity, type):
         raise ArgumentError(

@@ -9,10 +9,11 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Num
 from scipy.spatial import KDTree
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, at_once, check
 from .._products import einsum
+from ._numbers import known_number
 from ._seed_checks import check_seeds, in_default_precision
-from ._tracks import Tracks
+from ._tracks import Tracks, check_tracks
 
 
 @eqx.filter_jit
@@ -31,6 +32,7 @@ def absolute_dispersion(tracks: Tracks) -> Float[Array, "times ndim"]:
         The dispersion in square units of the positions, NaN where no particle moves.
         The sum over the axes is the total.
     """
+    check_tracks(tracks)
     away = tracks.positions - tracks.positions[0]
     return _mean(away**2, _followed(tracks))
 
@@ -49,6 +51,7 @@ def cloud_covariance(tracks: Tracks) -> Float[Array, "times ndim ndim"]:
     Returns:
         The covariance in square units of the positions, NaN where no particle moves.
     """
+    check_tracks(tracks)
     followed = tracks.moving()
     away = tracks.positions - _mean(tracks.positions, followed)[:, None]
     count = jnp.sum(followed, 1).astype(away.dtype)
@@ -77,8 +80,11 @@ def relative_dispersion(
     Raises:
         ArgumentError: If there are no pairs, or there is no particle of some index.
     """
+    check_tracks(tracks)
     particles = tracks.positions.shape[1]
     host = np.asarray(pairs)
+    if host.dtype.kind not in "iu":
+        raise ArgumentError(f"`pairs` must hold integers, but has dtype {host.dtype}.")
     if host.ndim != 2 or host.shape[1] != 2 or not host.size:
         raise ArgumentError(
             "`pairs` must hold two indices for each of at least one pair, but has "
@@ -110,6 +116,9 @@ def neighbour_pairs(
     Raises:
         ArgumentError: If there is no such pair, or the seeds cannot be used.
     """
+    distance = known_number(distance, "distance", "Call it outside: it is on the host.")
+    if not distance > 0:
+        raise ArgumentError(f"`distance` must be positive, but is {distance:g}.")
     places = np.asarray(check_seeds(seeds), np.float64)
     pairs = KDTree(places).query_pairs(distance, output_type="ndarray")
     if not pairs.size:
@@ -131,19 +140,22 @@ def unwrap_periodic(tracks: Tracks, periods: ArrayLike | Sequence[ArrayLike]) ->
             for each axis.
 
     Returns:
-        The tracks, with positions that go on beyond the ends.
+        The tracks, with positions that continue beyond the ends.
 
     Raises:
-        ArgumentError: If the periods are not one for each axis.
+        ArgumentError: If the periods are not one for each axis, or one is not
+            positive.
     """
-    lengths = jnp.stack(periods) if isinstance(periods, Sequence) else periods
-    lengths = in_default_precision(lengths).astype(tracks.positions.dtype)
+    check_tracks(tracks)
+    lengths = in_default_precision(periods, "periods").astype(tracks.positions.dtype)
     ndim = tracks.positions.shape[-1]
     if lengths.shape not in ((), (ndim,)):
         raise ArgumentError(
             f"`periods` must be one number or {ndim}, one for each axis, but has shape "
             f"{lengths.shape}."
         )
+    with at_once(lengths):
+        lengths = check(lengths, lengths > 0, "`periods` must be positive")
     finite = jnp.isfinite(lengths)
     safe = jnp.where(finite, lengths, 1)
     steps = jnp.diff(tracks.positions, axis=0)

@@ -1,4 +1,4 @@
-"""What may carry particles: modules `u(t, x)`, and what ours tell beyond the value."""
+"""What may carry particles: modules `u(t, x)`, and what ours say beyond the value."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -18,8 +18,8 @@ class Look(NamedTuple):
     """What a field is at one place and time.
 
     Attributes:
-        value: The value, finite also where there are no data: then that of a place
-            nearby, so that gradients of what is thrown away stay finite.
+        value: The value, finite even where there are no data: then that of a nearby
+            place, so that gradients of discarded values stay finite.
         memory: What helps to find the next place; empty for most fields.
         status: `ParticleStatus.ALIVE`, `LEFT_DATA` or `LEFT_TIME`.
     """
@@ -33,7 +33,7 @@ class AbstractField(eqx.Module):
     """A function of time and place that knows where it has data.
 
     Any Equinox module or function `u(t, x)` of one particle may carry particles; a
-    subclass of this tells in addition which particles have left the data, and may carry
+    subclass of this also says which particles have left the data, and may carry
     a memory from step to step: the cell of a mesh where the particle was last.
     """
 
@@ -122,6 +122,24 @@ def as_field(velocity: Any, name: str = "velocity") -> AbstractField:
     return Everywhere(velocity, name)
 
 
+def as_function(x: Any, name: str, form: str) -> Callable[..., Any]:
+    """Returns a function.
+
+    Args:
+        x: What was given.
+        name: What the caller calls it.
+        form: How it is called.
+
+    Raises:
+        ArgumentError: If it is not a function.
+    """
+    if not callable(x) or isinstance(x, type):
+        raise ArgumentError(
+            f"`{name}` must be a function, `{form}`, but is {x!r}.{forgotten(x)}"
+        )
+    return x
+
+
 def _as_fields(parts: Any) -> tuple[AbstractField, ...]:
     """Returns several velocities as fields."""
     if not isinstance(parts, Sequence):
@@ -139,7 +157,7 @@ def check_components(
     *,
     scalar: bool = False,
 ) -> None:
-    """Refuses a vector that has not one component for each coordinate.
+    """Raises unless a vector has one component for each coordinate.
 
     Args:
         value: The vector.
@@ -238,7 +256,9 @@ class Masked(AbstractField):
     """
 
     field: AbstractField = eqx.field(converter=lambda field: as_field(field, "field"))
-    factor: Callable[..., Any]
+    factor: Callable[..., Any] = eqx.field(
+        converter=lambda x: as_function(x, "factor", "m(t, x)")
+    )
 
     def start(self, x):
         return self.field.start(x)

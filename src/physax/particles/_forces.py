@@ -15,8 +15,9 @@ from .._checks import (
     as_array,
     at_once,
     forgotten,
-    numeric,
     positive,
+    real,
+    single,
 )
 from .._products import matmul
 from ..grid import CubicHermite
@@ -65,7 +66,7 @@ def as_forces(forces: Any) -> tuple[Any, ...]:
         forces: Forces, or callables `F(t, x, v)`.
 
     Raises:
-        ArgumentError: If they are no sequence, or one is neither.
+        ArgumentError: If they are not a sequence, or one is neither.
     """
     if not isinstance(forces, Sequence):
         raise ArgumentError(
@@ -132,8 +133,12 @@ class Gravity(AbstractForce):
         acceleration: $g$ along each axis, in m/s^2.
     """
 
-    mass: Float[Array, ""] = eqx.field(converter=numeric("mass"))
-    acceleration: Float[Array, " ndim"] = eqx.field(converter=numeric("acceleration"))
+    mass: Float[Array, ""] = eqx.field(
+        converter=lambda x: single(real(x, "mass"), "mass")
+    )
+    acceleration: Float[Array, " ndim"] = eqx.field(
+        converter=lambda x: real(x, "acceleration")
+    )
 
     def look(self, t, x, v):
         del t, v
@@ -158,7 +163,7 @@ class StokesDrag(AbstractForce):
 
     velocity: AbstractField = eqx.field(converter=as_field)
     coefficient: Float[Array, ""] = eqx.field(
-        converter=lambda x: positive(x, "coefficient")
+        converter=lambda x: single(positive(x, "coefficient"), "coefficient")
     )
 
     def look(self, t, x, v):
@@ -170,8 +175,8 @@ class StokesDrag(AbstractForce):
         return self.velocity.span()
 
 
-def _as_complex(x: Num[ArrayLike, "*shape"]) -> Complex[Array, "*shape"]:
-    x = as_array(x)
+def _as_complex(x: Any, name: str) -> Complex[Array, ""]:
+    x = single(as_array(x, name), name)
     with at_once(x):
         return x.astype(jnp.result_type(x, jnp.complex64))
 
@@ -204,9 +209,7 @@ class OpticalForce(AbstractForce):
 
     field: AbstractField = eqx.field(converter=lambda field: as_field(field, "field"))
     polarizability: Complex[Array, ""] = eqx.field(
-        converter=lambda x: as_array(x).astype(
-            jnp.result_type(as_array(x), jnp.complex64)
-        )
+        converter=lambda x: _as_complex(x, "polarizability")
     )
 
     @classmethod

@@ -1,4 +1,4 @@
-"""How flows deform: gradients of flow maps, and exponents of Lyapunov over a time."""
+"""How flows deform: gradients of flow maps, finite-time Lyapunov exponents."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, real
 from .._products import einsum, matmul
 from ._boundaries import AbstractBoundary
 from ._box import Box, Inlet, Periodic
 from ._fields import Look
 from ._motions import AbstractMotion, Entry, as_motion
+from ._numbers import check_listed
 from ._seed_checks import check_seeds
 from ._track import track
 
@@ -59,7 +60,7 @@ class Tangent(AbstractMotion):
 
 
 class _Around(AbstractBoundary):
-    """A wall that asks only the first coordinates.
+    """A wall that uses only the first coordinates.
 
     Attributes:
         wall: The wall.
@@ -191,14 +192,19 @@ def flow_map_gradient(
 def cauchy_green(
     gradient: Float[ArrayLike, "*places ndim ndim"],
 ) -> Float[Array, "*places ndim ndim"]:
-    """Returns the right tensor of Cauchy and Green, the transpose of F times F.
+    """Returns the right Cauchy-Green tensor, the transpose of F times F.
 
     Its eigenvalues are the squares of how far neighbours move apart.
 
     Args:
         gradient: F, gradients of a flow map.
     """
-    gradient = as_array(gradient, "gradient")
+    gradient = real(gradient, "gradient")
+    if gradient.ndim < 2 or gradient.shape[-1] != gradient.shape[-2]:
+        raise ArgumentError(
+            "`gradient` must have square matrices along its last two axes, but has "
+            f"shape {gradient.shape}."
+        )
     return matmul(jnp.swapaxes(gradient, -1, -2), gradient)
 
 
@@ -206,7 +212,7 @@ def ftle(
     gradient: Float[ArrayLike, "*places ndim ndim"],
     duration: Float[ArrayLike, "*#places"],
 ) -> Float[Array, "*places"]:
-    r"""Returns exponents of Lyapunov over a finite time, in 1/s.
+    r"""Returns finite-time Lyapunov exponents, in 1/s.
 
     $\ln \sigma_{max}(F) / |T|$: the rate at which the neighbour that is carried away
     fastest departs. Where two singular values are the same, as of a flow that does not
@@ -220,7 +226,7 @@ def ftle(
         duration: T, in seconds, of either sign.
     """
     squares = _largest(cauchy_green(gradient))
-    return jnp.log(squares) / (2 * jnp.abs(as_array(duration, "duration")))
+    return jnp.log(squares) / (2 * jnp.abs(real(duration, "duration")))
 
 
 @jax.custom_jvp
@@ -255,10 +261,11 @@ def flow_map_gradient_on_grid(
         axes: For each axis the positions of the nodes, at least three, increasing.
 
     Raises:
-        ArgumentError: If the axes do not fit to the positions.
+        ArgumentError: If the axes do not fit the positions.
     """
-    positions = as_array(positions, "positions")
-    axes = [as_array(axis, "axes") for axis in axes]
+    positions = real(positions, "positions")
+    check_listed(axes, "axes", "(x, y)")
+    axes = [real(axis, "axes") for axis in axes]
     sizes = tuple(axis.size for axis in axes)
     if positions.shape != (*sizes, len(axes)):
         raise ArgumentError(
@@ -298,7 +305,7 @@ def ftle_on_grid(
     axes: Sequence[Float[ArrayLike, " _"]],
     duration: Float[ArrayLike, ""],
 ) -> Float[Array, "*nodes"]:
-    """Returns exponents of Lyapunov from seeds on a grid, by differences.
+    """Returns finite-time Lyapunov exponents from seeds on a grid, by differences.
 
     Args:
         positions: As for `flow_map_gradient_on_grid`.

@@ -9,14 +9,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
-from .._checks import ArgumentError, as_array, numeric
+from .._checks import ArgumentError, as_array, numeric, true_or_false
 from .._gather import gather
 from .._products import tensordot
 from ..grid import AbstractInterpolation, AbstractOutside, Field, Fill, Linear
 from ._axis import Axis, Stencil, as_periods, make_axis
 from ._fields import AbstractField, Components, Look
 from ._instants import Instants, Leave, check_method, check_outside, make_instants
-from ._numbers import unmasked
+from ._numbers import check_listed, unmasked
 from ._state import code
 from ._status import ParticleStatus
 
@@ -60,7 +60,7 @@ class GriddedField(AbstractField):
 
     Raises:
         ArgumentError: If an axis does not increase, the shape of the values does not
-            fit to the axes, or an argument is of another kind.
+            fit the axes, or an argument is of the wrong kind.
     """
 
     values: Num[Array, "..."] = eqx.field(converter=numeric("values"))
@@ -86,7 +86,8 @@ class GriddedField(AbstractField):
     ):
         check_method(method)
         check_outside(outside)
-        self.values = as_array(unmasked(values))
+        self.values = as_array(unmasked(values), "values")
+        check_listed(axes, "axes", "(x, y)")
         sizes = as_periods(periods, len(axes))
         self.axes = tuple(
             make_axis(nodes, f"axes[{number}]", period=size)
@@ -98,14 +99,17 @@ class GriddedField(AbstractField):
             time_method=time_method,
             time_outside=time_outside,
         )
-        self.method, self.outside, self.at_once = method, outside, at_once
+        self.method, self.outside = method, outside
+        self.at_once = true_or_false(at_once, "at_once")
 
     def __check_init__(self):
         nodes = tuple(axis.count for axis in self.axes)
         instants = self.instants.leading
         leading = (*instants, *nodes)
         if not 1 <= len(nodes) <= 3:
-            raise ArgumentError(f"`axes` must be 1 to 3, but are {len(nodes)}.")
+            raise ArgumentError(
+                f"`axes` must have 1 to 3 entries, but have {len(nodes)}."
+            )
         if self.values.shape[: len(leading)] != leading:
             what = "times and nodes" if instants else "nodes"
             raise ArgumentError(

@@ -10,7 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from .._checks import ArgumentError, as_array, numeric
+from .._checks import ArgumentError, real, single, whole
+from ._fields import as_function
+from ._numbers import check_listed
+from ._seed_checks import as_box
 
 
 class AbstractPlacement(eqx.Module):
@@ -39,7 +42,7 @@ class AbstractPlacement(eqx.Module):
 
     @abstractmethod
     def check(self, axis: int, ndim: int) -> None:
-        """Refuses a face to which it does not fit.
+        """Raises if it does not fit a face.
 
         Args:
             axis: The axis normal to the face.
@@ -61,25 +64,28 @@ class Uniform(AbstractPlacement):
         del axis, ndim
 
 
+def _edges(axes: Any) -> tuple[Array, ...]:
+    check_listed(axes, "axes", "(y_edges, z_edges)")
+    return tuple(real(edges, "axes") for edges in axes)
+
+
 class FluxWeighted(AbstractPlacement):
-    """Where fluid comes in, with a probability in proportion to how much.
+    """Where fluid comes in, with a probability proportional to the inflow.
 
     Attributes:
         axes: Edges of the cells of the face along each axis of the box but the one
             normal to it.
         inflow: Velocity inward through each cell, which is weighted with its size;
-            negative where fluid goes out, which counts as none.
+            negative where fluid goes out, which counts as 0.
         normal: The axis normal to the face, counted from 0.
 
     Raises:
         ArgumentError: If nothing comes in, or the shapes do not agree.
     """
 
-    axes: tuple[Float[Array, " edges"], ...] = eqx.field(
-        converter=lambda axes: tuple(as_array(edges, "axes") for edges in axes)
-    )
-    inflow: Float[Array, "..."] = eqx.field(converter=numeric("inflow"))
-    normal: int = eqx.field(static=True)
+    axes: tuple[Float[Array, " edges"], ...] = eqx.field(converter=_edges)
+    inflow: Float[Array, "..."] = eqx.field(converter=lambda x: real(x, "inflow"))
+    normal: int = eqx.field(static=True, converter=lambda x: whole(x, "normal", 0))
 
     def __check_init__(self):
         shape = tuple(edges.size - 1 for edges in self.axes)
@@ -116,7 +122,17 @@ class FluxWeighted(AbstractPlacement):
             cells: Number of cells along each of the other axes.
             t: The time of the velocity, in seconds.
         """
-        low, high = as_array(low, "low"), as_array(high, "high")
+        velocity = as_function(velocity, "velocity", "u(t, x)")
+        (low, high), face = as_box(low, high), whole(face, "face", 0)
+        at = single(real(t, "t"), "t")
+        check_listed(cells, "cells", "(20,)")
+        cells = [whole(n, "cells") for n in cells]
+        if face >= 2 * low.size or len(cells) != low.size - 1:
+            raise ArgumentError(
+                f"`face` must be less than {2 * low.size} and `cells` have "
+                f"{low.size - 1} entries in {low.size} dimensions, but are {face} and "
+                f"{cells}."
+            )
         normal, side = divmod(face, 2)
         others = [axis for axis in range(low.size) if axis != normal]
         axes = [
@@ -126,7 +142,7 @@ class FluxWeighted(AbstractPlacement):
         centres = jnp.meshgrid(*[(e[1:] + e[:-1]) / 2 for e in axes], indexing="ij")
         points = [c.ravel() for c in centres]
         points.insert(normal, jnp.full_like(points[0], (low, high)[side][normal]))
-        speed = [velocity(jnp.asarray(t), x)[normal] for x in jnp.stack(points, -1)]
+        speed = [velocity(at, x)[normal] for x in jnp.stack(points, -1)]
         inflow = jnp.stack(speed).reshape(centres[0].shape) * (1 - 2 * side)
         return cls(tuple(axes), inflow, normal)
 
@@ -158,7 +174,7 @@ class FluxWeighted(AbstractPlacement):
 
 
 class Pattern(AbstractPlacement):
-    """At fixed places of which each particle has its own, so that patterns persist.
+    """At a fixed place for each particle, so that patterns persist.
 
     Particle i comes in at place i modulo their number.
 
@@ -166,7 +182,9 @@ class Pattern(AbstractPlacement):
         places: Positions on the face; the coordinate normal to it does not matter.
     """
 
-    places: Float[Array, "places ndim"] = eqx.field(converter=numeric("places"))
+    places: Float[Array, "places ndim"] = eqx.field(
+        converter=lambda x: real(x, "places")
+    )
 
     def is_random(self):
         return False
@@ -177,7 +195,8 @@ class Pattern(AbstractPlacement):
 
     def check(self, axis, ndim):
         del axis
-        if not self.places.shape[0] or self.places.shape[1] != ndim:
+        good = self.places.ndim == 2 and self.places.shape[1] == ndim
+        if not good or not self.places.shape[0]:
             raise ArgumentError(
                 f"`places` must be at least one, of {ndim} coordinates each, but have "
                 f"shape {self.places.shape}."

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Num
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance
 from ..grid import (
     AbstractInterpolation,
     AbstractOutside,
@@ -20,7 +20,7 @@ from ..grid import (
 )
 from ._axis import Axis, Stencil, make_axis
 from ._fields import always
-from ._instances import check_instance
+from ._numbers import known_number
 from ._state import code
 from ._status import ParticleStatus
 
@@ -35,7 +35,7 @@ class Leave(eqx.Module):
 def check_outside(
     outside: Any, name: str = "outside", kinds: tuple[type, ...] = (Leave, Clamp, Fill)
 ) -> None:
-    """Refuses what says not what a field is beyond its data.
+    """Raises unless an argument says what a field is beyond its data.
 
     Args:
         outside: What was given, `None` for the default.
@@ -43,23 +43,24 @@ def check_outside(
         kinds: What the field can be.
 
     Raises:
-        ArgumentError: If it is no object of these.
+        ArgumentError: If it is not an object of these.
     """
-    check_instance(outside, kinds, name, optional=True)
+    if outside is not None:
+        instance(outside, name, kinds)
 
 
 def check_method(method: Any, name: str = "method") -> None:
-    """Refuses what is no interpolation.
+    """Raises unless an argument is an interpolation.
 
     Args:
         method: What was given.
         name: What the caller calls it.
 
     Raises:
-        ArgumentError: If it is none.
+        ArgumentError: If it is not one.
     """
     if not isinstance(method, AbstractInterpolation):
-        check_instance(method, (Nearest, Linear, Cubic, CubicHermite), name)
+        instance(method, name, (Nearest, Linear, Cubic, CubicHermite))
 
 
 class Instants(eqx.Module):
@@ -138,7 +139,7 @@ class Instants(eqx.Module):
 def make_instants(
     times: ArrayLike | Sequence | Axis | None,
     *,
-    time_period: float | None = None,
+    time_period: Any = None,
     time_method: Any = _LINEAR,
     time_outside: Any = None,
 ) -> Instants:
@@ -153,14 +154,14 @@ def make_instants(
 
     Raises:
         ArgumentError: If the times do not increase, a steady field has a period, or an
-            argument is of another kind.
+            argument is of the wrong kind.
     """
     check_method(time_method, "time_method")
     check_outside(time_outside, "time_outside")
+    if time_period is not None:
+        time_period = known_number(time_period, "time_period")
     if times is None and time_period is not None:
-        raise ArgumentError(
-            f"`times` must be given with `time_period`, which is {time_period:g}."
-        )
+        raise ArgumentError("`times` must be given with `time_period`, but is None.")
     axis = None if times is None else make_axis(times, "times", period=time_period)
     return Instants(axis, time_method, time_outside)
 
@@ -168,7 +169,7 @@ def make_instants(
 def check_values(
     values: Num[Array, "..."], instants: Instants, count: int, what: str
 ) -> None:
-    """Refuses values whose leading axes are not the times and the places.
+    """Raises unless the leading axes of values are the times and the places.
 
     Args:
         values: The values.
@@ -189,7 +190,7 @@ def check_values(
 
 
 def check_place(x: Float[Array, "..."], ndim: int) -> None:
-    """Refuses a place of another number of dimensions.
+    """Raises if a place has another number of dimensions.
 
     Args:
         x: The place.

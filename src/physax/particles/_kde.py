@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import product
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,12 +11,13 @@ import jax.scipy as jsp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, at_once, check, traced
+from .._checks import ArgumentError, at_once, check, kind_of, traced
 from .._products import matmul
 from ..grid import AXES
 from ._bins import as_points, as_weights, in_place
+from ._numbers import check_listed, known_number
 from ._pair_sums import check_places, pair_sums
-from ._seed_checks import as_place, in_default_precision
+from ._seed_checks import in_default_precision
 
 
 class AbstractBandwidth(eqx.Module):
@@ -145,9 +147,7 @@ def _width(bandwidth, points: Array, mass: Array) -> Float[Array, "ndim ndim"]:
                 "for a bandwidth to follow from it (give a number instead)",
             )
         return scale[:, None] * root * bandwidth.factor(effective, ndim)
-    if isinstance(bandwidth, Sequence):
-        bandwidth = as_place(bandwidth, "bandwidth", ndim)
-    width = in_default_precision(bandwidth).astype(points.dtype)
+    width = in_default_precision(bandwidth, "bandwidth").astype(points.dtype)
     if width.shape not in ((), (ndim,)):
         raise ArgumentError(
             f"`bandwidth` must be a rule, one number, or {ndim} numbers, but has shape "
@@ -161,9 +161,8 @@ def _width(bandwidth, points: Array, mass: Array) -> Float[Array, "ndim ndim"]:
 def _images(at: Array, periodic, walls) -> Float[Array, "images ndim"]:
     """Returns all places whose density belongs to a place, block after block."""
     ndim = at.shape[1]
-    periodic, walls = dict(periodic or {}), dict(walls or {})
-    check_ends(periodic, "periodic", ndim)
-    check_ends(walls, "walls", ndim)
+    periodic = check_ends(periodic, "periodic", ndim)
+    walls = check_ends(walls, "walls", ndim)
     both = sorted(set(periodic) & set(walls))
     if both:
         raise ArgumentError(
@@ -183,15 +182,32 @@ def _images(at: Array, periodic, walls) -> Float[Array, "images ndim"]:
     return jnp.concatenate([jnp.stack(image, -1) for image in product(*choices)])
 
 
-def check_ends(ends: Mapping[str, tuple[float, float]], name: str, ndim: int) -> None:
-    """Refuses axes that do not exist, and ends that are not in order.
+def check_ends(ends: Any, name: str, ndim: int) -> dict[str, tuple[Any, Any]]:
+    """Returns the ends of axes by name.
 
     Args:
-        ends: The ends of axes, by name.
+        ends: The ends of axes by name, `None` for none.
         name: What the caller calls them.
         ndim: Number of axes.
+
+    Raises:
+        ArgumentError: If an axis does not exist, or its ends are not in order.
     """
-    for axis, (low, high) in ends.items():
+    ends = {} if ends is None else ends
+    if not isinstance(ends, Mapping):
+        raise ArgumentError(
+            f"`{name}` must give ends by axis, as `{{'x': (0.0, 1.0)}}`, but is "
+            f"{kind_of(ends)}"
+        )
+    found = {}
+    for axis, pair in ends.items():
+        check_listed(pair, f"{name}[{axis!r}]", "(0.0, 1.0)")
+        if len(pair) != 2:
+            raise ArgumentError(
+                f"`{name}[{axis!r}]` must be two numbers, but has {len(pair)} entries."
+            )
+        low, high = (x if traced(x) else known_number(x, name) for x in pair)
+        found[axis] = low, high
         if axis not in AXES[:ndim]:
             raise ArgumentError(
                 f"`{name}` must name axes of the points, {AXES[:ndim]}, but has "
@@ -203,3 +219,4 @@ def check_ends(ends: Mapping[str, tuple[float, float]], name: str, ndim: int) ->
                 f"`{name}` must give the low and the high end of {axis}, but gives "
                 f"({low:g}, {high:g})."
             )
+    return found

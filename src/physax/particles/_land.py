@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
-from .._checks import ArgumentError, as_array, between
+from .._checks import ArgumentError, between, instance, real, single, whole
 from ..grid import Clamp
 from ._boundaries import AbstractBoundary, Turn, end
 from ._gridded import GriddedField
-from ._numbers import unmasked
+from ._numbers import check_mask, unmasked
 from ._seed_checks import check_seeds
 from ._state import select
 from ._status import ParticleStatus
@@ -50,9 +50,10 @@ class Land(eqx.Module):
             periods: For each axis the length after which the mask repeats, or `None`.
             threshold: As the attribute.
         """
+        check_mask(mask, "mask")
         values = jnp.asarray(mask).astype(jnp.result_type(float))
         self.share = GriddedField(values, axes, periods=periods, outside=Clamp())
-        self.threshold = between("threshold", 0.0, 1.0)(threshold)
+        self.threshold = single(between("threshold", 0.0, 1.0)(threshold), "threshold")
 
     def __check_init__(self):
         if self.share.components:
@@ -87,7 +88,12 @@ class Land(eqx.Module):
         Args:
             positions: The places.
         """
-        x = as_array(positions, "positions")
+        x, ndim = real(positions, "positions"), len(self.share.axes)
+        if x.shape[-1:] != (ndim,):
+            raise ArgumentError(
+                f"`positions` must have {ndim} coordinates along the last axis, but "
+                f"have shape {x.shape}."
+            )
         found = jax.vmap(self.excess)(x.reshape(-1, x.shape[-1])) > 0
         return found.reshape(x.shape[:-1])
 
@@ -103,7 +109,7 @@ class Coast(AbstractBoundary):
         land: Where land is.
     """
 
-    land: Land
+    land: Land = eqx.field(converter=lambda x: instance(x, "land", Land))
 
     def faces(self):
         return 1
@@ -183,7 +189,13 @@ def fill_land(
     Returns:
         The samples, and the land, `None` if there is none.
     """
+    leading, trailing = whole(leading, "leading", 0), whole(trailing, "trailing", 0)
     host = np.asarray(unmasked(values))
+    if host.dtype.kind not in "biufc" or host.ndim < leading + trailing:
+        raise ArgumentError(
+            f"`values` must be numbers with at least {leading + trailing} axes, but is "
+            f"{host.dtype}{list(host.shape)}."
+        )
     around = (*range(leading), *range(host.ndim - trailing, host.ndim))
     dry = np.any(~np.isfinite(host), axis=around)
     if not dry.any():

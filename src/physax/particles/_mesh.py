@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from .._checks import ArgumentError, refuse_traced
+from .._checks import ArgumentError, refuse_traced, true_or_false
 from .._gather import gather
 from ._hash_grid import HashGrid, make_hash_grid
-from ._numbers import check_numbers
+from ._numbers import check_numbers, host_numbers
 from ._simplex_rows import element_centres, neighbours, simplex_rows
 from ._simplices import FLAT, POLYHEDRON, SOLID, split
 
@@ -89,6 +89,7 @@ class Mesh(eqx.Module):
             ArgumentError: If the points are not finite or not 2-D or 3-D, a node
                 number is not in the mesh, or an element has no volume or is inverted.
         """
+        orient = true_or_false(orient, "orient")
         host, rounding = _checked_points(points)
         blocks = _checked_elements(elements, host)
         parts = split(host, blocks, rounding=rounding, orient=orient)
@@ -128,7 +129,7 @@ class Mesh(eqx.Module):
             orient: Whether to turn the grid if it is left-handed.
 
         Raises:
-            ArgumentError: If the shape is none of these, or for reasons of `Mesh`.
+            ArgumentError: If the shape is not one of these, or as for `Mesh`.
         """
         shape = np.shape(coordinates)
         ndim = len(shape) - 1
@@ -232,9 +233,7 @@ class Mesh(eqx.Module):
 def _checked_points(points: ArrayLike) -> tuple[np.ndarray, float]:
     """Returns the points in float64, and how finely they were given."""
     refuse_traced(points, "points", "Make the mesh outside and pass it in.")
-    check_numbers(points, "points")
-    given = np.asarray(points)
-    host = given.astype(float)
+    host, given = host_numbers(points, "points"), np.asarray(points)
     if host.ndim != 2 or host.shape[1] not in (2, 3):
         raise ArgumentError(
             "`points` must have two or three coordinates each, shape (nodes, 2) or "
@@ -262,7 +261,7 @@ def _checked_elements(elements: Any, points: np.ndarray) -> dict[str, Any]:
         if kind not in known:
             raise ArgumentError(
                 f"`elements` of points with {points.shape[1]} coordinates must be of "
-                f"the kinds {', '.join(known)}, but there are {kind!r}."
+                f"the kinds {', '.join(known)}, but include {kind!r}."
             )
         if kind == POLYHEDRON:
             blocks[kind] = _as_polyhedra(block)

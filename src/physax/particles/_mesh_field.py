@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
-from .._checks import as_array
+from .._checks import as_array, instance
 from .._gather import gather
 from ..grid import AbstractInterpolation, AbstractOutside, Linear
 from ._fields import AbstractField, Look
@@ -69,9 +69,10 @@ class MeshField(AbstractField):
                 `GriddedField`.
 
         Raises:
-            ArgumentError: If the shape of the values fits to neither, or the times do
+            ArgumentError: If the shape of the values fits neither, or the times do
                 not increase.
         """
+        instance(mesh, "mesh", Mesh)
         self.mesh = mesh
         self.instants = make_instants(
             times,
@@ -79,7 +80,7 @@ class MeshField(AbstractField):
             time_method=time_method,
             time_outside=time_outside,
         )
-        given = as_array(unmasked(values))
+        given = as_array(unmasked(values), "values")
         check_values(given, self.instants, len(mesh.points), "nodes")
         self.values = _with_centres(mesh, given, len(self.instants.leading))
 

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, real, refuse_text, whole
 from .._products import matmul
 from ._bins import as_edges, as_points, as_weights, cell_of, in_place, shape_of
+from ._numbers import check_numbers
 from ._seed_checks import Place, as_box
 
 
@@ -42,14 +43,17 @@ def mixing_entropy(
         The relative entropy, from 0 to 1; NaN where there is only one kind.
 
     Raises:
-        ArgumentError: If shapes do not agree, edges do not increase, or there are less
+        ArgumentError: If shapes do not agree, edges do not increase, or there are fewer
             than 2 kinds.
     """
-    if count < 2:
-        raise ArgumentError(f"`count` must be at least 2 kinds, but is {count}.")
+    count = whole(count, "count", 2)
     places = as_points(points)
     axes = as_edges(edges, places.shape[1])
+    refuse_text(kinds, "kinds")
+    check_numbers(kinds, "kinds")
     kind = jnp.asarray(kinds)
+    if not jnp.issubdtype(kind.dtype, jnp.integer):
+        raise ArgumentError(f"`kinds` must hold integers, but has dtype {kind.dtype}.")
     if kind.shape != places.shape[:1]:
         raise ArgumentError(
             f"`kinds` must be one number for each of {places.shape[0]} particles, but "
@@ -141,10 +145,11 @@ def mix_norm(
 
     $\Phi^2 = \sum_{|k_i| \le M} (1 + 4 \pi^2 |k|^2)^{-1/2} |c_k|^2$ with
     $c_k = \sum_j m_j (c_j - \bar c)\, e^{-2 \pi i\, k \cdot (x_j - x_0) / L}$, $L$ the
-    lengths of the box. Fine stripes count less than coarse ones, so it falls as a fluid
-    is stirred, even without diffusion, and reaches 0 where it is mixed. No bins, and
-    smooth: a good aim for optimising a flow. Chance alone gives $\Phi^2$ of about the
-    variance of the values times the sum of the factors over the number of particles.
+    lengths of the box. Fine stripes count less than coarse ones, so it decreases as a
+    fluid is stirred, even without diffusion, and reaches 0 where it is mixed. No bins,
+    and smooth: a good objective for optimising a flow. Chance alone gives $\Phi^2$ of
+    about the variance of the values times the sum of the factors over the number of
+    particles.
     Differentiable in the points, the values and the weights.
 
     Reference: Mathew, Mezić and Petzold, *A multiscale measure for mixing*, Physica D
@@ -166,8 +171,7 @@ def mix_norm(
         ArgumentError: If shapes do not agree, `high` is not above `low`, or `modes` is
             below 1.
     """
-    if modes < 1:
-        raise ArgumentError(f"`modes` must be at least 1, but is {modes}.")
+    modes = whole(modes, "modes")
     places = as_points(points)
     ndim = places.shape[1]
     low, high = as_box(low, high)
@@ -229,7 +233,7 @@ def _fourier_sums(
 
 
 def _carried(values: Num[ArrayLike, "..."], places: Array) -> Float[Array, " _"]:
-    array = as_array(values, "values")
+    array = real(values, "values")
     if array.shape != places.shape[:1]:
         raise ArgumentError(
             f"`values` must be one number for each of {places.shape[0]} particles, but "

@@ -1,4 +1,4 @@
-"""How particles answer to fields and forces: what is integrated, and its derivative."""
+"""How particles respond to fields and forces: equations of motion."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import ArgumentError, as_array, numeric, positive
+from .._checks import ArgumentError, forgotten, optional, positive, real, single
 from ._fields import AbstractField, Look, as_field, check_components
 from ._forces import as_forces, span_of_forces, total_force
 
@@ -102,7 +102,9 @@ class Overdamped(AbstractMotion):
     second_order: ClassVar[bool] = False
     velocity: AbstractField = eqx.field(converter=as_field)
     forces: tuple[Force, ...] = eqx.field(converter=as_forces)
-    mobility: Float[Array, ""] = eqx.field(converter=lambda x: positive(x, "mobility"))
+    mobility: Float[Array, ""] = eqx.field(
+        converter=lambda x: single(positive(x, "mobility"), "mobility")
+    )
 
     def enter(self, t, x):
         del t
@@ -130,14 +132,17 @@ class Newtonian(AbstractMotion):
 
     second_order: ClassVar[bool] = True
     forces: tuple[Force, ...] = eqx.field(converter=as_forces)
-    mass: Float[Array, ""] = eqx.field(converter=lambda x: positive(x, "mass"))
+    mass: Float[Array, ""] = eqx.field(
+        converter=lambda x: single(positive(x, "mass"), "mass")
+    )
     velocity: Any = None
 
     def __check_init__(self):
-        if self.velocity is not None and not callable(self.velocity):
+        made = callable(self.velocity) and not isinstance(self.velocity, type)
+        if self.velocity is not None and not made:
             raise ArgumentError(
                 "`velocity` must be a function of time and place, `v(t, x)`, but is "
-                f"{self.velocity!r}."
+                f"{self.velocity!r}.{forgotten(self.velocity)}"
             )
 
     def enter(self, t, x):
@@ -163,9 +168,9 @@ class MaxeyRiley(AbstractMotion):
     - \frac{v - u}{\tau} + \Bigl(1 - \frac{1}{\beta}\Bigr) g$$
 
     with $\beta = \rho_p / \rho_f$ and Stokes' response time $\tau = 2 a^2 \rho_p / (9
-    \mu)$. Without the history force, the corrections of Faxen and lift; valid for
-    Reynolds numbers of the particle below 1. Where $\tau$ is far shorter than what is
-    to be seen the equation is stiff: take an implicit solver of diffrax.
+    \mu)$. Without the history force, the Faxen corrections and lift; valid for particle
+    Reynolds numbers below 1. Where $\tau$ is far shorter than the times of interest the
+    equation is stiff: use an implicit solver of diffrax.
 
     Reference: Maxey and Riley, *Equation of motion for a small rigid sphere in a
     nonuniform flow*, Physics of Fluids 26, 883 (1983), with the material derivative of
@@ -183,16 +188,17 @@ class MaxeyRiley(AbstractMotion):
     second_order: ClassVar[bool] = True
     velocity: AbstractField = eqx.field(converter=as_field)
     response_time: Float[Array, ""] = eqx.field(
-        converter=lambda x: positive(x, "response_time")
+        converter=lambda x: single(positive(x, "response_time"), "response_time")
     )
     density_ratio: Float[Array, ""] = eqx.field(
-        converter=lambda x: positive(x, "density_ratio"), default=jnp.inf
+        converter=lambda x: single(positive(x, "density_ratio"), "density_ratio"),
+        default=jnp.inf,
     )
     gravity: Float[Array, " ndim"] | None = eqx.field(
-        converter=lambda g: None if g is None else as_array(g, "gravity"), default=None
+        converter=optional(lambda x: real(x, "gravity")), default=None
     )
     relative_velocity: Float[Array, "..."] = eqx.field(
-        converter=numeric("relative_velocity"), default=0.0
+        converter=lambda x: real(x, "relative_velocity"), default=0.0
     )
 
     def enter(self, t, x):
@@ -232,10 +238,12 @@ class Variable(eqx.Module):
     """
 
     rate: Any
-    initial: Float[Array, ""] = eqx.field(converter=numeric("initial"), default=0.0)
+    initial: Float[Array, ""] = eqx.field(
+        converter=lambda x: real(x, "initial"), default=0.0
+    )
 
     def __check_init__(self):
-        if not callable(self.rate):
+        if not callable(self.rate) or isinstance(self.rate, type):
             raise ArgumentError(
                 "`rate` must be a function `rate(t, x, value)`, but is "
                 f"{self.rate!r}. A constant one is `lambda t, x, value: 1.0`."
@@ -290,7 +298,7 @@ def as_motion(velocity: Any) -> AbstractMotion:
         velocity: A motion, a field, or a callable `u(t, x)`.
 
     Raises:
-        ArgumentError: If it is none of them.
+        ArgumentError: If it is not one of them.
     """
     return velocity if isinstance(velocity, AbstractMotion) else Carried(velocity)
 
@@ -308,7 +316,7 @@ def coordinates(motion: AbstractMotion, width: int) -> int:
 
 
 def check_width(motion: AbstractMotion, t: Array, x: Array) -> None:
-    """Refuses motions whose derivative is not as what they integrate.
+    """Raises unless the derivative of a motion matches what it integrates.
 
     Args:
         motion: The motion.
@@ -328,7 +336,7 @@ def check_width(motion: AbstractMotion, t: Array, x: Array) -> None:
     if jnp.issubdtype(slope.dtype, jnp.complexfloating):
         raise ArgumentError(
             f"`velocity` must return real numbers, but returns {slope.dtype}. Take "
-            "what is meant of it, such as `.real`."
+            "the part you need, such as `.real`."
         )
     if y.shape != slope.shape:
         raise ArgumentError(

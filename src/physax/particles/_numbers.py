@@ -1,11 +1,20 @@
-"""Whether what is given are numbers, and not dates or masked."""
+"""Whether arguments are numbers, and not text, dates or masked."""
 
 from typing import Any
 
 import jax
 import numpy as np
 
-from .._checks import ArgumentError, masked, refuse_masked
+from .._checks import (
+    ArgumentError,
+    kind_of,
+    masked,
+    real,
+    refuse_masked,
+    refuse_text,
+    refuse_traced,
+    single,
+)
 
 
 _DATES = (
@@ -34,15 +43,89 @@ def unmasked(values: Any) -> Any:
     return np.where(np.ma.getmaskarray(values), np.nan, values.data).astype(kind)
 
 
+def known_number(
+    x: Any, name: str, remedy: str = "Make the field outside and pass it in."
+) -> float:
+    """Returns one real number that is known before compiling.
+
+    Args:
+        x: What was given.
+        name: What the caller calls it.
+        remedy: What to do about a traced one.
+
+    Raises:
+        ArgumentError: If it is something else.
+    """
+    refuse_text(x, name)
+    refuse_traced(x, name, remedy)
+    single(real(x, name), name)
+    # As it was given: an array of JAX may have fewer digits.
+    return float(x)
+
+
+def host_numbers(x: Any, name: str) -> np.ndarray:
+    """Returns real numbers that are known before compiling, in float64.
+
+    Args:
+        x: What was given.
+        name: What the caller calls it.
+
+    Raises:
+        ArgumentError: If it is something else.
+    """
+    refuse_text(x, name)
+    check_numbers(x, name)
+    host = np.asarray(x)
+    if host.dtype.kind not in "biufO":
+        raise ArgumentError(f"`{name}` must be real, but has dtype {host.dtype}.")
+    return host.astype(float)
+
+
+def check_mask(mask: Any, name: str) -> None:
+    """Raises unless an argument is a boolean or an array of them.
+
+    Args:
+        mask: What was given.
+        name: What the caller calls it.
+
+    Raises:
+        ArgumentError: If it is something else.
+    """
+    refuse_masked(mask, name)
+    array = mask if isinstance(mask, jax.Array) else np.asarray(mask)
+    if array.dtype.kind != "b":
+        raise ArgumentError(
+            f"`{name}` must hold booleans, but has dtype {array.dtype}. Compare "
+            "numbers first, as by `> 0`."
+        )
+
+
+def check_listed(x: Any, name: str, example: str) -> None:
+    """Raises unless an argument is a list, a tuple or an array.
+
+    Args:
+        x: What was given.
+        name: What the caller calls it.
+        example: What the user could write.
+
+    Raises:
+        ArgumentError: If it is something else.
+    """
+    if isinstance(x, (str, bytes, dict, type)) or not np.iterable(x):
+        raise ArgumentError(
+            f"`{name}` must be a list, such as `{example}`, but is {kind_of(x)}"
+        )
+
+
 def check_numbers(x: Any, name: str) -> None:
-    """Refuses dates and what else is no number, and numbers that are masked.
+    """Raises if anything in an argument is not a number, or is masked.
 
     Args:
         x: A number, an array, or a sequence.
         name: What the caller calls it.
 
     Raises:
-        ArgumentError: If there is anything else than numbers.
+        ArgumentError: If it holds dates, text, masked numbers or other objects.
     """
     if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(x)):
         return

@@ -1,4 +1,4 @@
-"""Bodies in the way of particles, given by the signed distance to their surface."""
+"""Obstacles to particles, given by the signed distance to their surface."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, whole
 from .._products import matmul
 from ._boundaries import AbstractBoundary, Passage, Turn, end
 from ._box import Absorb, AbstractFace, Hold, Outlet, Reflect, Stick
@@ -83,7 +83,9 @@ class Obstacle(AbstractBoundary):
 
     distance: Any
     rule: AbstractFace
-    bounces: int = eqx.field(static=True, default=4)
+    bounces: int = eqx.field(
+        static=True, default=4, converter=lambda x: whole(x, "bounces")
+    )
 
     def __check_init__(self):
         if not callable(self.distance) or isinstance(self.distance, type):
@@ -96,8 +98,6 @@ class Obstacle(AbstractBoundary):
             raise ArgumentError(
                 f"`rule` of an obstacle must be one of {names}, but is {self.rule!r}."
             )
-        if self.bounces < 1:
-            raise ArgumentError(f"`bounces` must be at least 1, but is {self.bounces}.")
 
     def faces(self):
         return 1

@@ -183,7 +183,7 @@ def _along_curve(x: Array, origin: Array, reach: Array, periods: Array | None) -
 
 
 def check_places(at: Array, points: Array) -> None:
-    """Refuses places and particles of different dimension."""
+    """Raises if places and particles differ in dimension."""
     if at.shape[1] != points.shape[1]:
         raise ArgumentError(
             f"`at` must have {points.shape[1]} coordinates in each row, as `points` "

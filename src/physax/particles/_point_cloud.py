@@ -1,5 +1,7 @@
 """Fields given at scattered points."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.core
@@ -7,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, as_array, refuse_masked, refuse_traced
+from .._checks import ArgumentError, as_array, at_least, refuse_traced, single, whole
 from .._products import tensordot
 from ..grid import AbstractInterpolation, AbstractOutside, Linear
 from ._fields import AbstractField, Look
@@ -20,7 +22,7 @@ from ._instants import (
     make_instants,
 )
 from ._kd_tree import KDTree, make_kd_tree
-from ._numbers import unmasked
+from ._numbers import host_numbers, unmasked
 
 
 _LINEAR = Linear()
@@ -34,7 +36,7 @@ class PointCloud(AbstractField):
     gradient with respect to the place. With more it is their mean with the weights
     $1 / d^2$ of their distances, which is the value itself at a point, and which jumps
     where the set of neighbours changes. Points have no outside: unless `reach` says how
-    far they count, the field goes on for ever, and no particle leaves the data.
+    far they count, the field extends to infinity, and no particle leaves the data.
 
     Reference: Shepard, *A two-dimensional interpolation function for irregularly-spaced
     data*, Proceedings of the 23rd ACM National Conference (1968).
@@ -87,20 +89,20 @@ class PointCloud(AbstractField):
             ArgumentError: If the points are not finite, there are fewer than
                 neighbours, or the shape of the values does not fit.
         """
-        host = _checked(points)
+        host, neighbours = _checked(points), whole(neighbours, "neighbours", 0)
         if not 1 <= neighbours <= min(_MOST_NEIGHBOURS, len(host)):
             raise ArgumentError(
                 f"`neighbours` must be 1 to {_MOST_NEIGHBOURS} and no more than the "
                 f"{len(host)} points, but is {neighbours}."
             )
-        self.reach = as_array(reach, "reach")
+        self.reach = single(at_least("reach", 0.0)(reach), "reach")
         self.instants = make_instants(
             times,
             time_period=time_period,
             time_method=time_method,
             time_outside=time_outside,
         )
-        self.values = as_array(unmasked(values))
+        self.values = as_array(unmasked(values), "values")
         check_values(self.values, self.instants, len(host), "points")
         dtype = np.dtype(jnp.result_type(float))
         self.points = jnp.asarray(host, dtype)
@@ -157,11 +159,10 @@ def _weights(squares: Float[Array, " neighbours"]) -> Float[Array, " neighbours"
     return jnp.where(alone, only, weights / jnp.sum(weights))
 
 
-def _checked(points: ArrayLike) -> np.ndarray:
+def _checked(points: Any) -> np.ndarray:
     """Returns the points in float64."""
     refuse_traced(points, "points", "Make the field outside and pass it in.")
-    refuse_masked(points, "points")
-    host = np.asarray(points, float)
+    host = host_numbers(points, "points")
     if host.ndim != 2 or not 1 <= host.shape[1] <= 3 or not len(host):
         raise ArgumentError(
             "`points` must be at least one, of one to three coordinates each, shape "

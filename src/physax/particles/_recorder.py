@@ -1,4 +1,4 @@
-"""Hands the rows of a run to a sink, and sees that none is missing."""
+"""Hands the rows of a run to a sink, and checks that none is missing."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,7 +27,7 @@ class Rows(Protocol):
 
 
 class RunState(eqx.Module):
-    """What a run goes on from.
+    """The state that a run continues from.
 
     Attributes:
         particles: The states of all particles.
@@ -44,7 +44,7 @@ def _held(sink: Any) -> np.ndarray | None:
 
 
 def check_rows(sink: Any, shape: tuple[int, int, int]) -> None:
-    """Refuses a file that is made for another run.
+    """Raises if a file is made for another run.
 
     Args:
         sink: The sink.
@@ -106,7 +106,7 @@ class Recorder:
             self(step, state)
 
     def _check_held(self, last: int, step: int) -> None:
-        """Refuses a file without the rows that the state does not hold any more."""
+        """Raises if a file lacks the rows that the state no longer holds."""
         held = _held(self.sink)
         if held is None:
             return
@@ -120,10 +120,10 @@ class Recorder:
             else:
                 continue
             raise ArgumentError(
-                f"`sink` must hold the rows up to {last}, which the checkpoint of step "
-                f"{step} in `{self.folder}` has behind it, but row {missing} is not "
-                "there: the file is new, or that of another run. Bring it back, or "
-                "remove the checkpoints to begin anew."
+                f"`sink` must hold the rows up to {last}, written before the "
+                f"checkpoint of step {step} in `{self.folder}`, but row {missing} is "
+                "missing: the file is new, or that of another run. Restore it, or "
+                "remove the checkpoints to start again."
             )
 
     def __call__(self, step: int, state: RunState) -> None:

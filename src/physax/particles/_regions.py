@@ -1,17 +1,17 @@
 """Regions of space that particles are in, enter and leave."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from .._checks import ArgumentError, at_once, check
+from ._fields import as_function
 from ._seed_checks import in_default_precision
 
 
@@ -48,15 +48,17 @@ class AbstractRegion(eqx.Module):
 class LevelRegion(AbstractRegion):
     """Where a function is negative or zero, such as a signed distance.
 
-    Along a path the function is taken as linear between the ends. A function that only
-    tells whether it is inside then enters halfway between two places.
+    Along a path the function is taken as linear between the ends. With a function that
+    only returns whether a place is inside, a path enters halfway between two places.
 
     Attributes:
         function: A function of one place that returns a number, negative inside, or
             whether the place is inside.
     """
 
-    function: Callable[[Float[Array, " ndim"]], Any]
+    function: Callable[[Float[Array, " ndim"]], Any] = eqx.field(
+        converter=lambda x: as_function(x, "function", "phi(x)")
+    )
 
     def _level(self, x):
         level = jnp.asarray(self.function(x))
@@ -126,7 +128,7 @@ def _reached(face: Array, start: Array, step: Array) -> Array:
 
 
 def _corner(x: Any, name: str) -> Float[Array, " ndim"]:
-    x = in_default_precision(jnp.stack(x) if isinstance(x, Sequence) else x)
+    x = in_default_precision(x, name)
     if x.ndim != 1:
         raise ArgumentError(
             f"`{name}` must be one number for each axis, but has shape {x.shape}."
@@ -145,14 +147,15 @@ class PolygonRegion(AbstractRegion):
     """
 
     vertices: Float[Array, "corners 2"] = eqx.field(
-        converter=lambda corners: in_default_precision(np.asarray(corners))
+        converter=lambda corners: in_default_precision(corners, "vertices")
     )
 
     def __check_init__(self):
-        if self.vertices.shape[0] < 3:
+        shape = self.vertices.shape
+        if len(shape) != 2 or shape[0] < 3 or shape[1] != 2:
             raise ArgumentError(
-                "`vertices` must be at least 3 corners, but are "
-                f"{self.vertices.shape[0]}."
+                "`vertices` must be at least 3 corners with 2 coordinates each, but "
+                f"have shape {shape}."
             )
 
     @partial(jax.jit, inline=True)

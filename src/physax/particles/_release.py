@@ -1,4 +1,4 @@
-"""Particles that start one after another."""
+"""Particles that start at several times."""
 
 from collections.abc import Sequence
 

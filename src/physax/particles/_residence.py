@@ -5,9 +5,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, whole
 from ._regions import AbstractRegion, Region, as_region
-from ._tracks import Tracks
+from ._tracks import Tracks, check_tracks
 
 
 @eqx.filter_jit
@@ -24,6 +24,7 @@ def ages(tracks: Tracks) -> Float[Array, "times particles"]:
         The ages in seconds, NaN before the release and after the end. Their
         distribution is `histogram_density(ages[row, :, None], [edges])`.
     """
+    check_tracks(tracks)
     age = _forward(tracks) * (tracks.times[:, None] - tracks.since)
     return jnp.where((age >= 0) & tracks.moving(), age, jnp.nan)
 
@@ -41,6 +42,8 @@ def lifetimes(tracks: Tracks, face: int | None = None) -> Float[Array, " particl
     Returns:
         The times in seconds, NaN for particles that have not ended, or elsewhere.
     """
+    check_tracks(tracks)
+    face = None if face is None else whole(face, "face", 0)
     life = _forward(tracks) * (tracks.ended - tracks.since)
     return life if face is None else jnp.where(tracks.face == face, life, jnp.nan)
 
@@ -66,8 +69,9 @@ def residence_time(tracks: Tracks, region: Region) -> Float[Array, " particles"]
         The times in seconds, 0 for particles that were never there.
 
     Raises:
-        ArgumentError: If `region` is neither, or there are less than two rows.
+        ArgumentError: If `region` is neither, or there are fewer than two rows.
     """
+    check_tracks(tracks)
     begin, end, enter, leave = _legs(tracks, as_region(region))
     lived = jnp.maximum(end - begin, 0)
     return jnp.sum(lived * jnp.maximum(leave - enter, 0), 0)
@@ -89,8 +93,9 @@ def first_passage(tracks: Tracks, region: Region) -> Float[Array, " particles"]:
         came there.
 
     Raises:
-        ArgumentError: If `region` is neither, or there are less than two rows.
+        ArgumentError: If `region` is neither, or there are fewer than two rows.
     """
+    check_tracks(tracks)
     begin, end, enter, leave = _legs(tracks, as_region(region))
     came = (enter <= leave) & (end >= begin)
     leg = jnp.argmax(came, 0)[None]
@@ -113,6 +118,7 @@ def inside_region(tracks: Tracks, region: Region) -> Bool[Array, "times particle
     Raises:
         ArgumentError: If `region` is neither.
     """
+    check_tracks(tracks)
     contains = jax.vmap(jax.vmap(as_region(region).contains))
     return contains(tracks.positions) & tracks.moving()
 

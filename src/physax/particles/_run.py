@@ -1,4 +1,4 @@
-"""Follows particles from the host: long runs, written while they go on."""
+"""Follows particles from the host: long runs, written as they proceed."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, ArrayLike, Int
+from jaxtyping import Array, ArrayLike, Float, Int
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, true_or_false, whole
 from .._loop import iterate
 from .._status import Status, raise_for
 from ..runtime import (
@@ -26,7 +26,6 @@ from ..runtime import (
     pack_state,
     unpack_state,
 )
-from ._diffrax import Diffrax
 from ._fields import AbstractField
 from ._march import Problem, advance, enter
 from ._motions import (
@@ -36,7 +35,8 @@ from ._motions import (
     check_width,
 )
 from ._recorder import Recorder, RunState, Sink, check_rows
-from ._run_checks import check_mesh
+from ._run_checks import check_kinds, check_mesh, check_run
+from ._schedule import Schedule
 from ._track import longer, prepare, refuse_outside, to_tracks, width_of
 from ._tracks import Tracks
 from ._windows import Span, Windows
@@ -47,10 +47,11 @@ _BUFFER = 64 * 2**20
 
 
 class RunResult(eqx.Module):
-    """What a driven run leaves.
+    """The result of a driven run.
 
     Attributes:
-        tracks: The tracks; with a `sink` of their first and last times only.
+        tracks: The tracks; with a `sink` of the first time and the last one reached
+            only. Rows that an interrupted run did not reach are NaN.
         drive: Step reached, status, time and rate.
     """
 
@@ -88,14 +89,14 @@ def run(
             the rows: positions, then the particles' own velocities, if they have any,
             then the variables. Rows may come again after a restart, as they were. By
             default rows are kept in memory. An `io.TrackFile` must have the shape of
-            the run; it rounds to its own dtype, float32 unless it is told another.
+            the run; it rounds to its own dtype, float32 by default.
         checkpoint: Where and how often to write checkpoints. Without a sink the rows
             recorded before a restart are lost to the tracks, so one is needed; a file
             that does not hold them any more is refused. A checkpoint of another problem
             is refused, too: all numbers, static values and the code of functions with
             what they enclose count, but not module globals that functions read, nor
-            snapshots of `Windows` behind the first ones, as far as their times, and
-            their files if the series has `paths`, are the same.
+            snapshots of `Windows` after the first ones while their times, and their
+            files if the series has `paths`, are the same.
         progress: Whether and how to show progress.
         chunk: Steps between two looks at the clock and the sink; by default as many as
             fill a buffer of rows, and about half a second.
@@ -111,57 +112,44 @@ def run(
 
     Raises:
         ArgumentError: As for `track`; or if there is a checkpoint without a sink, or
-            the sink is a file that does not fit to the run or to the checkpoint.
+            the sink is a file that does not fit the run or the checkpoint.
         MemoryLimitError: If recorded rows are to be kept and do not fit into memory.
-        RunError: With `throw`, if a signal ended the run.
+        RunError: With `throw`, if a signal ended the run. Its `result` is the
+            `RunResult` up to there.
         CheckpointError: If a checkpoint cannot be written, or is of another problem.
     """
     given = _given(options)
     check_mesh(mesh)
+    throw = true_or_false(throw, "throw")
     windows = velocity if isinstance(velocity, Windows) else None
     field = velocity if windows is None else windows.field(0)
     span = None if windows is None else (windows.times[0], windows.times[-1])
     problem, seeds, release = prepare(
         field, seeds, times, variables=variables, span=span, **given
     )
-    _check(problem, sink, checkpoint)
+    chunk = None if chunk is None else whole(chunk, "chunk")
+    check_kinds(sink, checkpoint, on_chunk, progress)
+    check_run(problem, sink, checkpoint)
     spans = _plan(windows, problem)
     if windows is not None:
         problem = _with_window(problem, windows.field(spans[0].start))
-    rows = problem.schedule.times.size
-    width = width_of(problem, seeds, variables)
-    count, kept = seeds.shape[0], None
-    if sink is not None:
-        check_rows(sink, (rows, count, width))
-    else:
-        kept = _room((rows, count, width), seeds.dtype)
-        sink = partial(_keep, kept)
+    width, count = width_of(problem, seeds, variables), seeds.shape[0]
+    rows, sink = _sink(sink, (problem.schedule.times.size, count, width), seeds.dtype)
     depth = _depth(problem, count, width, chunk)
     state = _begin(problem, seeds, release, mesh, depth)
     if not mesh or jax.process_count() == 1:
         refuse_outside(state.particles, seeds)
-    start = jnp.copy(state.particles.y)
+    first = jnp.copy(state.particles.y)
     folder = None if checkpoint is None else checkpoint.folder
-    recorder = Recorder(problem.schedule.every, sink, depth, count, start, folder)
-    start = start[:count]
+    recorder = Recorder(problem.schedule.every, sink, depth, count, first, folder)
     if checkpoint is not None:
-        parts = (problem, seeds, release)
-        whole = fingerprint(parts)
-        if windows is not None:
-            whole = fingerprint(parts, series=windows.identity())
+        series = None if windows is None else windows.identity()
         own = None if mesh is None else _packing(state, count)
-        checkpoint = checkpoint.completed(checkpoint.fingerprint or whole, own)
+        checkpoint = _complete(checkpoint, (problem, seeds, release), series, own)
     if progress is True:
         progress = Progress("tracks", "Mparticle-steps", count / 1e6)
-    further = _advance_windows(problem, windows, spans, mesh)
-
-    def advance_and_record(state, start, stop):
-        # After a restart, the rows that may not have been written come first.
-        recorder.begin(int(start), state)
-        return further(state, start, stop)
-
     outcome = drive(
-        advance_and_record,
+        _advance_and_record(recorder, problem, windows, spans, mesh),
         state,
         stop=problem.schedule.steps,
         chunk=chunk,
@@ -172,15 +160,16 @@ def run(
         on_chunk=partial(_on_chunk, recorder, on_chunk),
     )
     recorder.begin(outcome.step, outcome.state)
-    if throw and outcome.status == Status.INTERRUPTED:
-        raise_for(outcome.status, outcome.detail)
     particles = jax.tree.map(lambda x: x[:count], outcome.state.particles)
-    records, ends = kept, None
-    if kept is None:
-        records = jnp.stack([start, particles.y])
-        ends = problem.schedule.times[jnp.asarray([0, -1])]
-    tracks = to_tracks(problem, particles, jnp.asarray(records), variables, ends)
-    return RunResult(tracks, outcome)
+    recorded, at = rows, None
+    if rows is None:
+        recorded = jnp.stack([first[:count], particles.y])
+        at = _ends(problem.schedule, outcome.step)
+    tracks = to_tracks(problem, particles, jnp.asarray(recorded), variables, at)
+    result = RunResult(tracks, outcome)
+    if throw and outcome.status == Status.INTERRUPTED:
+        raise_for(outcome.status, outcome.detail, result)
+    return result
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,28 +183,34 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     return given | dict(options)
 
 
-def _room(shape: tuple[int, int, int], dtype) -> np.ndarray:
-    """Returns an array for all rows, if there is memory for it."""
+def _sink(
+    sink: Sink | None, shape: tuple[int, int, int], dtype: Any
+) -> tuple[np.ndarray | None, Sink]:
+    """Returns an array for all rows where there is no sink, and what gets the rows."""
+    if sink is not None:
+        check_rows(sink, shape)
+        return None, sink
     size = math.prod(shape) * np.dtype(dtype).itemsize
     check_memory(size, "keeping all recorded rows; give a `sink`, or the tracks")
-    return np.full(shape, np.nan, dtype)
+    rows = np.full(shape, np.nan, dtype)
+    return rows, partial(_keep, rows)
 
 
-def _check(problem: Problem, sink: Sink | None, checkpoint) -> None:
-    if isinstance(problem.solver, Diffrax):
-        raise ArgumentError(
-            "`solver` must be of a fixed step in `run`, as `RK4()`, but is "
-            "`Diffrax(...)`. Take `track`."
-        )
-    if problem.schedule.rows is not None:
-        raise ArgumentError(
-            "`times` must be equally far apart in `run`, in steps of `dt`, but are not."
-        )
-    if checkpoint is not None and sink is None:
-        raise ArgumentError(
-            "`sink` must be given with `checkpoint`, as `io.TrackFile(...)`: rows kept "
-            "in memory do not survive."
-        )
+def _complete(
+    checkpoint: Checkpointing, parts: tuple, series: Any, own: dict[str, Any] | None
+) -> Checkpointing:
+    """Fills in the fingerprint of the problem, and how its state is stored."""
+    more = {} if series is None else {"series": series}
+    mark = checkpoint.fingerprint or fingerprint(parts, **more)
+    return checkpoint.completed(mark, own)
+
+
+def _ends(schedule: Schedule, step: int) -> Float[Array, "2"]:
+    """Returns the first time, and the time before a step."""
+    last = schedule.times[-1]
+    if step < schedule.steps:
+        last = schedule.step(jnp.int32(step))[0]
+    return jnp.stack([schedule.times[0], last])
 
 
 def _keep(kept: np.ndarray, row: int, particle: int, values: np.ndarray) -> None:
@@ -271,8 +266,8 @@ def _advance(
         return RunState(particles, state.rows.at[row].set(particles.y))
 
     def loop(arrays, state, start, stop):
-        whole = eqx.combine(arrays, static)
-        return iterate(partial(step, whole), state, start, stop)[0]
+        full = eqx.combine(arrays, static)
+        return iterate(partial(step, full), state, start, stop)[0]
 
     arrays, static = eqx.partition(problem, eqx.is_array)
     if mesh is None:
@@ -285,6 +280,24 @@ def _advance(
         out_specs=specs,
         check_vma=False,
     )(arrays, state, start, stop)
+
+
+def _advance_and_record(
+    recorder: Recorder,
+    problem: Problem,
+    windows: Windows | None,
+    spans: list[Span],
+    mesh: Mesh | None,
+) -> Callable[[RunState, Array, Array], RunState]:
+    """Returns what advances a state and first sees to the rows before a restart."""
+    further = _advance_windows(problem, windows, spans, mesh)
+
+    def advance_and_record(state, start, stop):
+        # After a restart, the rows that may not have been written come first.
+        recorder.begin(int(start), state)
+        return further(state, start, stop)
+
+    return advance_and_record
 
 
 def _advance_windows(
@@ -351,10 +364,10 @@ def _packing(state: RunState, count: int) -> dict[str, Any]:
         state,
         place,
     )
-    whole = jax.eval_shape(cropped, state)
+    shapes = jax.eval_shape(cropped, state)
     complete = jax.jit(repeated, out_shardings=place)
     return {
-        "pack": lambda state: pack_state(state, whole),
-        "unpack": lambda arrays: complete(unpack_state(arrays, like, whole)),
-        "places": array_places(like, whole),
+        "pack": lambda state: pack_state(state, shapes),
+        "unpack": lambda arrays: complete(unpack_state(arrays, like, shapes)),
+        "places": array_places(like, shapes),
     }

@@ -1,20 +1,20 @@
-"""Whether the arguments of a run are of the right kind and fit to each other."""
+"""Whether the arguments of a run are of the right kind and fit each other."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax
 import jax.core
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array, forgotten, traced
+from .._checks import ArgumentError, as_array, forgotten, instance, kind_of, traced
+from ..runtime import Checkpointing, Progress
 from ._adjoints import AbstractAdjoint, Checkpointed
 from ._boundaries import AbstractBoundary
 from ._box import AbstractFace
 from ._diffrax import Diffrax
+from ._march import Problem
 from ._motions import Variable
 from ._numbers import check_numbers
 from ._schedule import Schedule
@@ -23,7 +23,7 @@ from ._stochastic import AbstractStochastic, Milstein
 
 
 def check_mesh(mesh: Any) -> None:
-    """Refuses what is no mesh of devices.
+    """Raises unless an argument is a mesh of devices.
 
     Args:
         mesh: A mesh, or `None`.
@@ -38,30 +38,6 @@ def check_mesh(mesh: Any) -> None:
         )
 
 
-def check_key(key: Any) -> None:
-    """Refuses what is no key of random numbers.
-
-    Args:
-        key: A key, or `None`.
-
-    Raises:
-        ArgumentError: If it is neither, or there are several.
-    """
-    if key is None:
-        return
-    if not isinstance(key, jax.Array) or not jnp.issubdtype(
-        key.dtype, jax.dtypes.prng_key
-    ):
-        what = f"an array of {key.dtype}" if isinstance(key, jax.Array) else repr(key)
-        raise ArgumentError(
-            f"`key` must be a key, as `jax.random.key(0)`, but is {what}."
-        )
-    if key.shape:
-        raise ArgumentError(
-            f"`key` must be one key, as `jax.random.key(0)`, but has shape {key.shape}."
-        )
-
-
 def as_walls(
     boundary: Any, seeds: Float[Array, "particles ndim"]
 ) -> tuple[tuple[AbstractBoundary, ...], Float[Array, "particles ndim"]]:
@@ -72,7 +48,7 @@ def as_walls(
         seeds: Where the particles begin.
 
     Raises:
-        ArgumentError: If one is no wall, or no particle may begin at a seed.
+        ArgumentError: If one is not a wall, or no particle may begin at a seed.
     """
     several = isinstance(boundary, Sequence)
     walls = tuple(boundary) if several else () if boundary is None else (boundary,)
@@ -117,13 +93,13 @@ def as_solver(solver: Any, diffusivity: Any) -> Any:
         diffusivity: What was given, `None` for none.
 
     Raises:
-        ArgumentError: If it is none, or does not fit to the diffusivity.
+        ArgumentError: If it is not a solver, or does not fit the diffusivity.
     """
     if solver is None:
         return RK4() if diffusivity is None else Milstein()
     if not isinstance(solver, (AbstractRungeKutta, AbstractStochastic, Diffrax)):
         raise ArgumentError(
-            "`solver` must be `RK4()`, `Milstein()`, `Diffrax(...)` or alike, but is "
+            "`solver` must be `RK4()`, `Milstein()`, `Diffrax(...)` or another, but is "
             f"{solver!r}.{forgotten(solver)}"
         )
     if isinstance(solver, AbstractStochastic) and diffusivity is None:
@@ -139,13 +115,13 @@ def as_solver(solver: Any, diffusivity: Any) -> Any:
 
 
 def check_variables(variables: Any) -> None:
-    """Refuses what are no variables by name.
+    """Raises unless an argument is variables by name.
 
     Args:
         variables: The variables, or `None`.
 
     Raises:
-        ArgumentError: If one is no `Variable`, or does not begin with one number.
+        ArgumentError: If one is not a `Variable`, or does not begin with one number.
     """
     if variables is None:
         return
@@ -168,7 +144,7 @@ def check_variables(variables: Any) -> None:
 
 
 def check_span(span: tuple[Any, Any], schedule: Schedule) -> None:
-    """Refuses times without data where both are known.
+    """Raises if times lie outside the data, where both are known.
 
     Args:
         span: The first and the last time of the data.
@@ -227,7 +203,7 @@ def as_release(
 
 
 def _check_begin(release: np.ndarray, schedule: Schedule) -> None:
-    """Refuses releases before the first time, where that is known."""
+    """Raises if a release is before the first time, where that is known."""
     if isinstance(schedule.times, jax.core.Tracer):
         return
     times = np.asarray(schedule.times)
@@ -237,5 +213,60 @@ def _check_begin(release: np.ndarray, schedule: Schedule) -> None:
     if wrong.size:
         raise ArgumentError(
             f"`release` must not come before the first of `times`, {times[0]:g} s, but "
-            f"entry {wrong[0]} is {release[wrong[0]]:g}. Begin `times` there."
+            f"entry {wrong[0]} is {release[wrong[0]]:g}. Start `times` there."
+        )
+
+
+def check_kinds(sink: Any, checkpoint: Any, on_chunk: Any, progress: Any) -> None:
+    """Raises if an argument of `run` is of the wrong kind.
+
+    Args:
+        sink: A function or `None`.
+        checkpoint: A `Checkpointing` or `None`.
+        on_chunk: A function or `None`.
+        progress: A boolean or a `Progress`.
+
+    Raises:
+        ArgumentError: If one is something else.
+    """
+    for given, name in ((sink, "sink"), (on_chunk, "on_chunk")):
+        if given is not None and not callable(given):
+            raise ArgumentError(
+                f"`{name}` must be a function or None, but is {kind_of(given)}"
+            )
+    if not isinstance(progress, Progress | bool):
+        raise ArgumentError(
+            "`progress` must be True, False or a `Progress`, but is "
+            f"{kind_of(progress)}"
+        )
+    if checkpoint is not None:
+        remedy = "Write `Checkpointing(folder)`."
+        instance(checkpoint, "checkpoint", Checkpointing, remedy)
+
+
+def check_run(problem: Problem, sink: Any, checkpoint: Any) -> None:
+    """Raises if `run` cannot do what is asked.
+
+    Args:
+        problem: The problem.
+        sink: The sink, `None` for none.
+        checkpoint: The checkpoints, `None` for none.
+
+    Raises:
+        ArgumentError: If the solver has steps of its own, the recorded times are not
+            evenly spaced, or there is a checkpoint without a sink.
+    """
+    if isinstance(problem.solver, Diffrax):
+        raise ArgumentError(
+            "`solver` must be of a fixed step in `run`, as `RK4()`, but is "
+            "`Diffrax(...)`. Use `track`."
+        )
+    if problem.schedule.rows is not None:
+        raise ArgumentError(
+            "`times` must be evenly spaced in `run`, in steps of `dt`, but are not."
+        )
+    if checkpoint is not None and sink is None:
+        raise ArgumentError(
+            "`sink` must be given with `checkpoint`, as `io.TrackFile(...)`, but is "
+            "None: rows in memory would be lost."
         )

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from operator import index
 from typing import Any
 
 import equinox as eqx
@@ -10,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
-from .._checks import ArgumentError, as_array, check, traced
-from ._numbers import check_numbers
+from .._checks import ArgumentError, as_array, check, traced, whole
+from ._numbers import check_numbers, known_number
 
 
 class Schedule(eqx.Module):
@@ -50,27 +49,6 @@ class Schedule(eqx.Module):
         return self.starts[span] + k.astype(width.dtype) * width, width
 
 
-def as_count(x: Any, name: str) -> int:
-    """Returns a whole number of at least 1.
-
-    Args:
-        x: The number, of any kind.
-        name: What the caller calls it.
-
-    Raises:
-        ArgumentError: If it is none.
-    """
-    try:
-        count = index(x)
-    except TypeError as error:
-        raise ArgumentError(
-            f"`{name}` must be a whole number, but is {x!r}."
-        ) from error
-    if count < 1:
-        raise ArgumentError(f"`{name}` must be at least 1, but is {count}.")
-    return count
-
-
 def plan_steps(
     times: ArrayLike | Sequence,
     dt: Num[ArrayLike, ""] | None,
@@ -90,7 +68,7 @@ def plan_steps(
         ArgumentError: If the three contradict each other, or times do not increase or
             decrease strictly. Where that turns out under `jit`, all are NaN.
     """
-    steps = None if steps is None else as_count(steps, "steps")
+    steps = None if steps is None else whole(steps, "steps")
     check_numbers(times, "times")
     if dt is not None:
         check_numbers(dt, "dt")
@@ -98,6 +76,7 @@ def plan_steps(
             raise ArgumentError(
                 f"`dt` must be one number, but has shape {np.shape(dt)}."
             )
+        dt = dt if traced(dt) else known_number(dt, "dt")
     known = not traced((times, dt))
     array = as_array(times, "times")
     if array.ndim != 1 or array.size < 2:
@@ -130,8 +109,8 @@ def plan_steps(
         uneven = np.ptp(gaps) > 1e-5 * np.abs(gaps[0]) + _rounding(array, host)
         if steps is not None and uneven:
             raise ArgumentError(
-                f"`steps` is {steps} in all, which needs equal distances of `times`, "
-                f"but these are {gaps.min():g} to {gaps.max():g} s. Give `dt` instead."
+                f"`times` must be evenly spaced with `steps`, here {steps} in all, but "
+                f"are {gaps.min():g} to {gaps.max():g} s apart. Give `dt` instead."
             )
     return Schedule(array, array[:-1], widths, stride, stride)
 
@@ -142,13 +121,13 @@ def _rounding(array: Array, host: np.ndarray) -> float:
 
 
 def _check_resolved(array: Array, host: np.ndarray, width: float) -> None:
-    """Refuses steps that get lost in the rounding of the times."""
+    """Raises if steps are lost in the rounding of the times."""
     least = 8 * float(jnp.finfo(array.dtype).eps) * float(np.abs(host).max())
     if 0 < width < least:
         raise ArgumentError(
             f"`times` of {np.abs(host).max():g} s in {array.dtype} must have steps of "
-            f"at least {least:.2g} s to tell them apart, but have {width:.2g} s. Count "
-            "them from nearer, or switch on float64."
+            f"at least {least:.2g} s to tell them apart, but have {width:.2g} s. "
+            "Measure times from a nearer origin, or switch on float64."
         )
 
 
@@ -187,35 +166,35 @@ def _by_length(
             f"`dt` must be positive, also where `times` decrease, but is {dt:g} s."
         )
     counts = np.abs(np.diff(host)) / dt
-    whole = np.rint(counts).astype(int)
+    counted = np.rint(counts).astype(int)
     # Users write 0.1 for a tenth, and times may have been rounded to float32.
     rounding = _rounding(array, host) / dt
     bad = np.flatnonzero(
-        np.abs(counts - whole) > 1e-5 * np.maximum(1, whole) + rounding
+        np.abs(counts - counted) > 1e-5 * np.maximum(1, counted) + rounding
     )
-    total = int(whole.sum())
+    total = int(counted.sum())
     if steps is not None and steps != total:
         raise ArgumentError(
             f"`dt`, `steps` and `times` must agree, but {steps} steps of {dt:g} s are "
             f"{steps * dt:g} s and `times` span {abs(host[-1] - host[0]):g} s. Leave "
             "out `dt` or `steps`."
         )
-    if bad.size or not whole.all():
-        at = int(bad[0]) if bad.size else int(np.flatnonzero(whole == 0)[0])
+    if bad.size or not counted.all():
+        at = int(bad[0]) if bad.size else int(np.flatnonzero(counted == 0)[0])
         gap = abs(host[at + 1] - host[at])
         raise ArgumentError(
             "`dt` must divide the intervals between `times`, but that from "
             f"{host[at]:g} to {host[at + 1]:g} s is {counts[at]:g} steps of {dt:g} s. "
-            f"The nearest that does is {gap / max(whole[at], 1):g} s."
+            f"The nearest that does is {gap / max(counted[at], 1):g} s."
         )
-    widths = np.diff(host) / whole
-    if np.all(whole == whole[0]):
-        stride = int(whole[0])
+    widths = np.diff(host) / counted
+    if np.all(counted == counted[0]):
+        stride = int(counted[0])
         return Schedule(
             array, array[:-1], jnp.asarray(widths, array.dtype), stride, stride
         )
-    every = int(np.gcd.reduce(whole))
-    parts = whole // every
+    every = int(np.gcd.reduce(counted))
+    parts = counted // every
     starts = np.concatenate(
         [
             low + width * every * np.arange(count)

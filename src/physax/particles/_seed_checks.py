@@ -11,12 +11,13 @@ from jaxtyping import Array, ArrayLike, Float
 
 from .._checks import (
     ArgumentError,
-    as_array,
     at_once,
     check,
+    real,
     refuse_masked,
     refuse_text,
 )
+from ._numbers import check_numbers
 
 
 Place = ArrayLike | Sequence[ArrayLike]
@@ -38,24 +39,19 @@ def check_seeds(
         The positions, as floating point.
 
     Raises:
-        ArgumentError: If they are no array of this shape, there are none, or one is
-            complex, masked or not finite.
+        ArgumentError: If they are not an array of this shape, there are none, or one
+            is complex, masked or not finite.
     """
     refuse_masked(seeds, "seeds")
     refuse_text(seeds, "seeds")
+    check_numbers(seeds, "seeds")
     if any(jnp.iscomplexobj(leaf) for leaf in jax.tree.leaves(seeds)):
         raise ArgumentError(
             "`seeds` must be real numbers, but are complex. Their parts become "
             "coordinates by `np.stack([seeds.real, seeds.imag], -1)`."
         )
     if not isinstance(seeds, jax.Array):
-        try:
-            seeds = np.asarray(seeds, float)
-        except (TypeError, ValueError) as error:
-            raise ArgumentError(
-                "`seeds` must be an array of numbers with one row for each particle, "
-                f"but is none: {error}."
-            ) from error
+        seeds = np.asarray(seeds, float)
     if seeds.ndim != 2:
         raise ArgumentError(
             "`seeds` must have two axes, particles and coordinates, but has shape "
@@ -75,19 +71,20 @@ def check_seeds(
         if rows.size:
             raise ArgumentError(
                 f"`seeds` must be finite, but particle {rows[0]} is at "
-                f"{np.asarray(seeds)[rows[0]].tolist()}, and so are {rows.size} in all."
+                f"{np.asarray(seeds)[rows[0]].tolist()}, one of {rows.size} that are "
+                "not."
             )
     return in_default_precision(seeds)
 
 
-def in_default_precision(x: ArrayLike) -> Float[Array, "..."]:
-    """Returns an array in the precision that new arrays have."""
-    x = as_array(x)
+def in_default_precision(x: Any, name: str = "value") -> Float[Array, "..."]:
+    """Returns real numbers in the precision that new arrays have."""
+    x = real(x, name)
     with at_once(x):
         return x.astype(jnp.result_type(float))
 
 
-def as_place(x: Place, name: str, ndim: int | None = None) -> Float[Array, " ndim"]:
+def as_place(x: Any, name: str, ndim: int | None = None) -> Float[Array, " ndim"]:
     """Returns one finite number for each axis.
 
     Args:
@@ -98,10 +95,7 @@ def as_place(x: Place, name: str, ndim: int | None = None) -> Float[Array, " ndi
     Raises:
         ArgumentError: If they are not as many, or one is not finite.
     """
-    if isinstance(x, Sequence):
-        with at_once(list(x)):
-            x = jnp.stack([jnp.asarray(entry) for entry in x])
-    x = in_default_precision(x)
+    x = in_default_precision(x, name)
     if x.ndim != 1 or x.shape[0] < 1 or (ndim is not None and x.shape[0] != ndim):
         wanted = "one number for each axis" if ndim is None else f"{ndim} numbers"
         raise ArgumentError(f"`{name}` must be {wanted}, but has shape {x.shape}.")
@@ -110,7 +104,7 @@ def as_place(x: Place, name: str, ndim: int | None = None) -> Float[Array, " ndi
 
 
 def as_box(
-    low: Place, high: Place, thin: Sequence[bool] | None = None
+    low: Any, high: Any, thin: Sequence[bool] | None = None
 ) -> tuple[Float[Array, " ndim"], Float[Array, " ndim"]]:
     """Returns the corners of a box.
 
@@ -129,17 +123,3 @@ def as_box(
         if thin is not None:
             good |= jnp.asarray(thin) & (low == high)
         return check(low, good, "`low` must be less than `high` along each axis"), high
-
-
-def check_count(count: int, name: str = "count") -> None:
-    """Refuses a number of particles below 1."""
-    if count < 1:
-        raise ArgumentError(f"`{name}` must be at least 1, but is {count}.")
-
-
-def check_seed_key(key: Any) -> None:
-    """Refuses what is no key of random numbers, such as a number."""
-    if not isinstance(key, jax.Array):
-        raise ArgumentError(
-            f"`key` must be a key, as `jax.random.key(0)`, but is {key!r}."
-        )

@@ -7,17 +7,16 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Bool, Float, Num, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Bool, Float, Key, Num
 
-from .._checks import ArgumentError, as_array, at_once, check
+from .._checks import ArgumentError, at_once, check, one_key, real, whole
 from .._products import matmul
 from ._bins import as_edges, shape_of, volumes
+from ._numbers import check_mask
 from ._seed_checks import (
     Place,
     as_box,
     as_place,
-    check_count,
-    check_seed_key,
     in_default_precision,
 )
 from ._weighted_choice import pick
@@ -36,7 +35,7 @@ def seed_grid(
     Args:
         low: The low corner, one number for each axis.
         high: The high corner.
-        shape: Number of particles along each axis. A single one stands in the middle,
+        shape: Number of particles along each axis. A single one lies in the middle,
             and there the box may have no extent.
 
     Returns:
@@ -47,7 +46,7 @@ def seed_grid(
             1.
     """
     low = as_place(low, "low")
-    if not np.iterable(shape):
+    if not np.iterable(shape) or isinstance(shape, str):
         raise ArgumentError(
             "`shape` must be a list with a number of particles for each axis, as "
             f"`{(shape,) * low.shape[0]}`, but is {shape!r}."
@@ -57,9 +56,8 @@ def seed_grid(
             "`shape` must have one entry for each axis, as `low` has, but is "
             f"{tuple(shape)}."
         )
+    shape = [whole(count, "shape") for count in shape]
     low, high = as_box(low, high, [count == 1 for count in shape])
-    for count in shape:
-        check_count(count, "shape")
     axes = [
         _evenly(low[axis], high[axis], count)[:, 0] for axis, count in enumerate(shape)
     ]
@@ -75,7 +73,7 @@ def seed_line(start: Place, stop: Place, count: int) -> Float[Array, "particles 
     Args:
         start: Where the line begins.
         stop: Where it ends.
-        count: Number of particles. A single one stands in the middle.
+        count: Number of particles. A single one lies in the middle.
 
     Returns:
         The positions.
@@ -84,7 +82,7 @@ def seed_line(start: Place, stop: Place, count: int) -> Float[Array, "particles 
         ArgumentError: If the ends do not agree in the number of axes, or `count` is
             below 1.
     """
-    check_count(count)
+    count = whole(count, "count")
     start = as_place(start, "start")
     return _evenly(start, as_place(stop, "stop", start.shape[0]), count)
 
@@ -96,7 +94,7 @@ def _evenly(start: Array, stop: Array, count: int) -> Array:
 
 
 def seed_random(
-    key: PRNGKeyArray, low: Place, high: Place, count: int
+    key: Key[Array, ""], low: Place, high: Place, count: int
 ) -> Float[Array, "particles ndim"]:
     """Draws positions uniformly in a box.
 
@@ -112,8 +110,8 @@ def seed_random(
     Raises:
         ArgumentError: If `high` is not above `low`, or `count` is below 1.
     """
-    check_count(count)
-    check_seed_key(key)
+    count = whole(count, "count")
+    one_key(key)
     low, high = as_box(low, high)
     u = jax.random.uniform(key, (count, low.shape[0]), low.dtype)
     # Rounding could lift a position above the box.
@@ -121,7 +119,7 @@ def seed_random(
 
 
 def seed_sobol(
-    low: Place, high: Place, count: int, key: PRNGKeyArray | None = None
+    low: Place, high: Place, count: int, key: Key[Array, ""] | None = None
 ) -> Float[Array, "particles ndim"]:
     """Fills a box evenly with the points of a Sobol sequence.
 
@@ -145,9 +143,9 @@ def seed_sobol(
     Raises:
         ArgumentError: If `high` is not above `low`, or `count` is below 1.
     """
-    check_count(count)
+    count = whole(count, "count")
     if key is not None:
-        check_seed_key(key)
+        one_key(key)
     low, high = as_box(low, high)
     ndim = low.shape[0]
     # Loaded when it is needed: that takes longer than to load the rest of physax.
@@ -164,7 +162,7 @@ def seed_sobol(
 
 
 def seed_gaussian(
-    key: PRNGKeyArray,
+    key: Key[Array, ""],
     centre: Place,
     spread: ArrayLike | Sequence[ArrayLike],
     count: int,
@@ -187,13 +185,11 @@ def seed_gaussian(
         ArgumentError: If a standard deviation is not positive, the shapes do not agree,
             or `count` is below 1.
     """
-    check_count(count)
-    check_seed_key(key)
+    count = whole(count, "count")
+    one_key(key)
     centre = as_place(centre, "centre")
     ndim = centre.shape[0]
-    if isinstance(spread, Sequence):
-        spread = as_place(spread, "spread", ndim)
-    spread = in_default_precision(spread)
+    spread = in_default_precision(spread, "spread")
     if spread.shape not in ((), (ndim,), (ndim, ndim)):
         raise ArgumentError(
             f"`spread` must be one number, {ndim} or a matrix of {ndim} x {ndim}, but "
@@ -208,7 +204,7 @@ def seed_gaussian(
 
 
 def seed_density(
-    key: PRNGKeyArray,
+    key: Key[Array, ""],
     values: Num[ArrayLike, "..."],
     edges: Sequence[Num[ArrayLike, " _"]],
     count: int,
@@ -230,9 +226,9 @@ def seed_density(
         ArgumentError: If a value is negative or not finite, all are 0, the shapes do
             not agree, edges do not increase, or `count` is below 1.
     """
-    check_count(count)
-    check_seed_key(key)
-    values = jax.lax.stop_gradient(as_array(values, "values"))
+    count = whole(count, "count")
+    one_key(key)
+    values = jax.lax.stop_gradient(real(values, "values"))
     axes = tuple(map(in_default_precision, as_edges(edges, values.ndim)))
     if values.shape != shape_of(axes):
         raise ArgumentError(
@@ -250,7 +246,7 @@ def seed_density(
 
 
 def seed_mask(
-    key: PRNGKeyArray,
+    key: Key[Array, ""],
     mask: Bool[ArrayLike, "..."],
     edges: Sequence[Num[ArrayLike, " _"]],
     count: int,
@@ -270,13 +266,14 @@ def seed_mask(
         ArgumentError: If no cell is marked, the shapes do not agree, edges do not
             increase, or `count` is below 1.
     """
+    check_mask(mask, "mask")
     if not isinstance(mask, jax.core.Tracer) and not np.any(np.asarray(mask)):
         raise ArgumentError("`mask` must mark at least one cell, but marks none.")
     return seed_density(key, jnp.asarray(mask).astype(float), edges, count)
 
 
 def _in_cells(
-    key: PRNGKeyArray, weights: Array, edges: Sequence[Array], count: int
+    key: Key[Array, ""], weights: Array, edges: Sequence[Array], count: int
 ) -> Float[Array, "particles ndim"]:
     """Draws a cell for each particle, and where in the cell it is."""
     which, where = jax.random.split(key)

@@ -1,19 +1,28 @@
 """Where particles start: circles, spheres, polygons and surfaces."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float, Int, Num, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Float, Int, Key, Num
 
-from .._checks import ArgumentError, at_once, check, positive
+from .._checks import (
+    ArgumentError,
+    at_once,
+    check,
+    one_key,
+    positive,
+    refuse_traced,
+    single,
+    whole,
+)
+from ._numbers import host_numbers
 from ._seed_checks import (
     Place,
     as_place,
-    check_count,
-    check_seed_key,
     in_default_precision,
 )
 from ._trapezoids import trapezoids
@@ -34,17 +43,17 @@ def seed_circle(
         centre: The centre, two numbers or three.
         radius: The radius.
         count: Number of particles.
-        normal: Direction of the circle's axis, of any length; z unless given. In two
-            dimensions there is none.
+        normal: Direction of the circle's axis, of any length; z by default. Leave it
+            out in two dimensions.
 
     Returns:
-        The positions, anticlockwise seen against the normal.
+        The positions, anticlockwise as seen against the normal.
 
     Raises:
-        ArgumentError: If the radius is not positive, the centre has not two or three
-            coordinates, the normal is zero, or `count` is below 1.
+        ArgumentError: If the radius is not positive, the centre does not have two or
+            three coordinates, the normal is zero, or `count` is below 1.
     """
-    check_count(count)
+    count = whole(count, "count")
     centre, radius = as_place(centre, "centre"), _radius(radius)
     angle = 2 * jnp.pi * jnp.arange(count) / count
     plane = jnp.stack([jnp.cos(angle), jnp.sin(angle)], -1).astype(centre.dtype)
@@ -52,7 +61,7 @@ def seed_circle(
 
 
 def seed_disk(
-    key: PRNGKeyArray,
+    key: Key[Array, ""],
     centre: Place,
     radius: Num[ArrayLike, ""],
     count: int,
@@ -67,25 +76,25 @@ def seed_disk(
         centre: The centre, two numbers or three.
         radius: The radius.
         count: Number of particles.
-        normal: Direction of the disk's axis, of any length; z unless given. In two
-            dimensions there is none.
+        normal: Direction of the disk's axis, of any length; z by default. Leave it
+            out in two dimensions.
 
     Returns:
         The positions.
 
     Raises:
-        ArgumentError: If the radius is not positive, the centre has not two or three
-            coordinates, the normal is zero, or `count` is below 1.
+        ArgumentError: If the radius is not positive, the centre does not have two or
+            three coordinates, the normal is zero, or `count` is below 1.
     """
-    check_count(count)
-    check_seed_key(key)
+    count = whole(count, "count")
+    one_key(key)
     centre, radius = as_place(centre, "centre"), _radius(radius)
     frame = _frame(centre, normal)
     return centre + radius * _span(_unit_ball(key, count, 2, centre.dtype), frame)
 
 
 def seed_sphere(
-    key: PRNGKeyArray, centre: Place, radius: Num[ArrayLike, ""], count: int
+    key: Key[Array, ""], centre: Place, radius: Num[ArrayLike, ""], count: int
 ) -> Float[Array, "particles ndim"]:
     """Draws positions uniformly on a sphere, in two dimensions on a circle.
 
@@ -103,14 +112,14 @@ def seed_sphere(
     Raises:
         ArgumentError: If the radius is not positive, or `count` is below 1.
     """
-    check_count(count)
-    check_seed_key(key)
+    count = whole(count, "count")
+    one_key(key)
     centre, radius = as_place(centre, "centre"), _radius(radius)
     return centre + radius * _directions(key, count, centre.shape[0], centre.dtype)
 
 
 def seed_ball(
-    key: PRNGKeyArray, centre: Place, radius: Num[ArrayLike, ""], count: int
+    key: Key[Array, ""], centre: Place, radius: Num[ArrayLike, ""], count: int
 ) -> Float[Array, "particles ndim"]:
     """Draws positions uniformly in a ball, in two dimensions in a disk.
 
@@ -128,14 +137,14 @@ def seed_ball(
     Raises:
         ArgumentError: If the radius is not positive, or `count` is below 1.
     """
-    check_count(count)
-    check_seed_key(key)
+    count = whole(count, "count")
+    one_key(key)
     centre, radius = as_place(centre, "centre"), _radius(radius)
     return centre + radius * _unit_ball(key, count, centre.shape[0], centre.dtype)
 
 
 def seed_polygon(
-    key: PRNGKeyArray,
+    key: Key[Array, ""],
     vertices: Num[ArrayLike, "..."] | Sequence[Sequence[ArrayLike]],
     count: int,
 ) -> Float[Array, "particles 2"]:
@@ -151,12 +160,13 @@ def seed_polygon(
         The positions.
 
     Raises:
-        ArgumentError: If there are less than three corners, one is not finite, sides
+        ArgumentError: If there are fewer than three corners, one is not finite, sides
             cross, the area is 0, or `count` is below 1.
     """
-    check_count(count)
-    check_seed_key(key)
-    corners = np.asarray(vertices, float)
+    count = whole(count, "count")
+    one_key(key)
+    refuse_traced(vertices, "vertices", "Close over an array.")
+    corners = host_numbers(vertices, "vertices")
     low, high, bottom, top = trapezoids(corners)
     # Each trapezoid is two triangles.
     y_low, y_high = low[:, None], high[:, None]
@@ -176,7 +186,7 @@ def seed_polygon(
 
 
 def seed_surface(
-    key: PRNGKeyArray,
+    key: Key[Array, ""],
     points: Num[ArrayLike, "points ndim"],
     triangles: Int[ArrayLike, "triangles 3"],
     count: int,
@@ -199,17 +209,22 @@ def seed_surface(
         ArgumentError: If there are no triangles, an index is out of range, all areas
             are 0, or `count` is below 1.
     """
-    check_count(count)
-    check_seed_key(key)
-    points = in_default_precision(points)
-    if points.shape[1] not in (2, 3):
+    count = whole(count, "count")
+    one_key(key)
+    points = in_default_precision(points, "points")
+    if points.ndim != 2 or points.shape[1] not in (2, 3):
         raise ArgumentError(
             f"`points` must have 2 or 3 coordinates, but has shape {points.shape}."
         )
     if not np.size(triangles):
-        raise ArgumentError("`triangles` must not be empty, but is.")
+        raise ArgumentError("`triangles` must have at least one row, but is empty.")
     if not isinstance(triangles, jax.core.Tracer):
         host = np.asarray(triangles)
+        if host.dtype.kind not in "iu" or host.ndim != 2 or host.shape[1] != 3:
+            raise ArgumentError(
+                "`triangles` must be three integers for each triangle, but is "
+                f"{host.dtype}{list(host.shape)}."
+            )
         bad = (host < 0) | (host >= points.shape[0])
         if bad.any():
             raise ArgumentError(
@@ -238,7 +253,7 @@ def _areas(corners: Float[Array, "triangles 3 ndim"]) -> Float[Array, " triangle
 
 
 def _in_triangles(
-    key: PRNGKeyArray,
+    key: Key[Array, ""],
     corners: Float[Array, "triangles 3 ndim"],
     area: Float[Array, " triangles"],
     count: int,
@@ -253,18 +268,18 @@ def _in_triangles(
     return a + u[:, :1] * (b - a) + u[:, 1:] * (c - a)
 
 
-def _radius(radius: Num[ArrayLike, ""]) -> Float[Array, ""]:
-    radius = in_default_precision(positive(radius, "radius"))
+def _radius(radius: Any) -> Float[Array, ""]:
+    radius = in_default_precision(single(positive(radius, "radius"), "radius"))
     with at_once(radius):
         return check(radius, jnp.isfinite(radius), "`radius` must be finite")
 
 
-def _directions(key: PRNGKeyArray, count: int, ndim: int, dtype) -> Array:
+def _directions(key: Key[Array, ""], count: int, ndim: int, dtype) -> Array:
     normal = jax.random.normal(key, (count, ndim), dtype)
     return normal / jnp.linalg.norm(normal, axis=1, keepdims=True)
 
 
-def _unit_ball(key: PRNGKeyArray, count: int, ndim: int, dtype) -> Array:
+def _unit_ball(key: Key[Array, ""], count: int, ndim: int, dtype) -> Array:
     way, far = jax.random.split(key)
     # The share of the volume within r grows as r^ndim.
     r = jax.random.uniform(far, (count, 1), dtype) ** (1 / ndim)

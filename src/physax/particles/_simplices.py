@@ -147,7 +147,8 @@ def _signed(
             "`elements` must list their nodes in the order of VTK, but "
             f"{names(int(inverted[0]))} is inverted: its volume is "
             f"{total[inverted[0]]:g}; so are {inverted.size - 1} others. If only the "
-            "order is wrong, `orient=True` turns them; if the mesh is tangled, mend it."
+            "order is wrong, `orient=True` turns them; if the mesh is tangled, repair "
+            "it."
         )
     return volumes * np.sign(total)[owner]
 

@@ -2,35 +2,36 @@
 
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
-from .._checks import ArgumentError, as_array, check
+from .._checks import ArgumentError, as_array, check, real, single
 from .._products import matmul
 from ..grid import Clamp, Linear
 from ._axis import Stencil
 from ._fields import AbstractField, Look
 from ._gridded import GriddedField
 from ._instants import Leave, check_outside
-from ._numbers import unmasked
+from ._numbers import check_mask, unmasked
 
 
-def _slip(x: ArrayLike) -> Array:
-    x = as_array(x)
+def _slip(x: Any) -> Array:
+    x = single(real(x, "slip"), "slip")
     return check(x, (x >= 0) & (x <= 1), "`slip` must lie in [0, 1]")
 
 
 class SlipField(AbstractField):
     r"""A velocity on a grid of which some nodes are land, linear between nodes.
 
-    On land the velocity is 0. Across a coast, the component normal to it falls linearly
-    to 0 on the land node, so that no particle crosses the line between two land nodes.
-    A component along it is there `slip` times that of the node at sea in front: with 1
-    it does not change toward the coast (free slip), with 0 it falls to 0 (no slip),
-    between it does in part. In the way of particles, that decides if they run along a
-    coast or come to rest before it.
+    On land the velocity is 0. Across a coast, the component normal to it decreases
+    linearly to 0 on the land node, so that no particle crosses the line between two
+    land nodes. A component along the coast is, on the land node, `slip` times that of
+    the adjacent node at sea: with 1 it does not change toward the coast (free slip),
+    with 0 it decreases to 0 (no slip). This decides whether particles run along a coast
+    or come to rest before it.
 
     Component $k$ is along axis $k$. A land node takes, for a component along axis $k$,
     the value of its neighbour in the same cell along another axis, if that is at sea.
@@ -75,11 +76,17 @@ class SlipField(AbstractField):
         """
         check_outside(outside, kinds=(Leave, Clamp))
         check_outside(time_outside, "time_outside", kinds=(Leave, Clamp))
-        array = as_array(unmasked(values))
+        array = as_array(unmasked(values), "values")
+        if not array.ndim:
+            raise ArgumentError(
+                "`values` must have an axis for each of `axes` and one of components, "
+                "but is one number."
+            )
         leading = 0 if times is None else 1
         if dry is None:
             lost = ~jnp.isfinite(array)
             dry = jnp.any(lost, axis=(*range(leading), -1))
+        check_mask(dry, "dry")
         dry = jnp.asarray(dry)
         if dry.shape != array.shape[leading:-1]:
             raise ArgumentError(

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from math import pi
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.core
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, check, positive
+from .._checks import ArgumentError, check, instance, positive, single
 from ..grid import AXES
 from ._bins import as_points, as_weights, in_place
 from ._kde import check_ends
@@ -150,6 +150,7 @@ def sph_density(
         ArgumentError: If shapes do not agree, `h` is not positive, there are more than
             three axes, or the support is too wide for a periodic axis.
     """
+    instance(kernel, "kernel", AbstractSmoothingKernel)
     places = as_points(points)
     queries = as_points(at, "at")
     check_places(queries, places)
@@ -159,7 +160,7 @@ def sph_density(
             f"`points` must have 1 to {len(kernel.constants)} coordinates, but have "
             f"shape {places.shape}."
         )
-    h = positive(h, "h").astype(places.dtype)
+    h = single(positive(h, "h"), "h").astype(places.dtype)
     reach = kernel.support * h
     mass = as_weights(weights, places)
     return pair_sums(
@@ -174,10 +175,10 @@ def sph_density(
 
 def _periods(periodic, ndim: int, reach: Array) -> Float[Array, " ndim"] | None:
     """Returns the period of each axis, `None` if there is none."""
+    periodic = check_ends(periodic, "periodic", ndim)
     if not periodic:
         return None
-    check_ends(periodic, "periodic", ndim)
-    periods = [np.inf] * ndim
+    periods: list[Any] = [np.inf] * ndim
     for name, (low, high) in periodic.items():
         periods[AXES.index(name)] = high - low
     lengths = jnp.stack([jnp.asarray(length, reach.dtype) for length in periods])

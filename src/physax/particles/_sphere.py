@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, as_array, between, positive
+from .._checks import ArgumentError, between, positive, real, single
 from ._fields import AbstractField, Look, as_field
 
 
@@ -27,16 +27,16 @@ class OnSphere(AbstractField):
       \dot\phi = \frac{180}{\pi} \frac{v}{a}, \qquad \dot z = w.$$
 
     A particle that crosses a pole goes on, on the meridian opposite: its latitude then
-    is above 90 degrees, or below -90, and stands for the same place as (longitude +
+    is above 90 degrees, or below -90, and denotes the same place as (longitude +
     180, 180 - latitude), which `wrap_globe` returns. Longitudes are not wrapped while
     particles move. Closer to a pole than `pole`, the cosine is that at this distance:
-    nothing is divided by 0. Near a pole a longitude changes much in one step. What
-    passes a pole at some distance needs steps that lead much less far than that.
+    nothing is divided by 0. Near a pole a longitude changes much in one step. Particles
+    that pass a pole at some distance need steps much shorter than that distance.
 
     A `diffusivity` given to `track` is in m^2/s then too, eastward, northward, and
     along $z$: noise and drift are those of diffusion on the sphere, so particles that
-    are spread evenly over its area stay so. Within about the way of one step from a
-    pole that is a matter of the length of the steps.
+    are spread evenly over its area stay so. Within about one step's length of a pole
+    that depends on the size of the steps.
 
     Attributes:
         velocity: The velocity in m/s, a field over positions in degrees or a callable
@@ -47,10 +47,11 @@ class OnSphere(AbstractField):
 
     velocity: AbstractField = eqx.field(converter=as_field)
     radius: Float[Array, ""] = eqx.field(
-        converter=lambda x: positive(x, "radius"), default=EARTH_RADIUS
+        converter=lambda x: single(positive(x, "radius"), "radius"),
+        default=EARTH_RADIUS,
     )
     pole: Float[Array, ""] = eqx.field(
-        converter=between("pole", 0.0, 90.0), default=0.01
+        converter=lambda x: single(between("pole", 0.0, 90.0)(x), "pole"), default=0.01
     )
 
     def start(self, x):
@@ -87,7 +88,7 @@ def sphere_of(motion: Any) -> OnSphere | None:
 
 
 def check_latitudes(seeds: Float[Array, "particles ndim"]) -> None:
-    """Refuses seeds on a sphere that are beyond a pole, where they are known.
+    """Raises if seeds on a sphere are beyond a pole, where they are known.
 
     Args:
         seeds: Longitude and latitude, in degrees.
@@ -118,10 +119,10 @@ def unfolded(x: Float[Array, "..."]) -> tuple[Array, Array]:
     Raises:
         ArgumentError: If there are not 2 or 3 coordinates.
     """
-    if x.shape[-1] not in (2, 3):
+    if x.shape[-1:] not in ((2,), (3,)):
         raise ArgumentError(
             "Positions must be longitude and latitude, or these and a height, but have "
-            f"{x.shape[-1]} coordinates."
+            f"{x.shape[-1] if x.ndim else 0} coordinates."
         )
     longitude, latitude = x[..., 0], x[..., 1]
     beyond = jnp.abs(latitude) > 90
@@ -152,9 +153,9 @@ def wrap_globe(
     Raises:
         ArgumentError: If there are not 2 or 3 coordinates.
     """
-    x = as_array(positions, "positions")
+    x = real(positions, "positions")
     place, _ = unfolded(x)
-    offset = place[..., 0] - west
+    offset = place[..., 0] - single(real(west, "west"), "west").astype(x.dtype)
     # Places that need no wrap keep their digits.
     turns = jnp.floor(offset / 360)
     longitude = place[..., 0] - 360 * turns

@@ -18,7 +18,7 @@ class Particles(eqx.Module):
             motion has one, then the variables.
         memory: What the fields remember of it.
         status: `ParticleStatus` codes.
-        ended: When it ended, NaN while it goes on.
+        ended: When it ended, NaN before that.
         since: When it was released or last came in.
         face: The boundary where it ended or last came in, -1 for none.
         entries: How often it came in again.

@@ -10,7 +10,7 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, ArrayLike, Bool, Float, Key, Num
 
-from .._checks import ArgumentError, traced
+from .._checks import ArgumentError, one_key, traced, whole
 from ..runtime import check_memory
 from ._adjoints import AbstractAdjoint
 from ._boundaries import AbstractBoundary
@@ -24,12 +24,11 @@ from ._run_checks import (
     as_release,
     as_solver,
     as_walls,
-    check_key,
     check_mesh,
     check_span,
     check_variables,
 )
-from ._schedule import as_count, plan_steps
+from ._schedule import plan_steps
 from ._seed_checks import check_seeds
 from ._solvers import AbstractRungeKutta
 from ._sphere import check_latitudes, sphere_of
@@ -77,14 +76,14 @@ def track(
             from each recorded time to the next, or under `Diffrax` as many as the
             tolerances ask for.
         solver: `RK4()` by default, `Milstein()` with `diffusivity`; or `Diffrax(...)`.
-        boundary: A wall or several. What they do to a particle they do in the order in
-            which it meets them on the straight way of a step, at most 8 of several in
-            one step; what is left of its way then is lost.
+        boundary: A wall or several. They act on a particle in the order in which it
+            meets them on the straight path of a step, at most 8 of several in one step;
+            the rest of the path is then lost.
         diffusivity: A number, one for each axis, or a callable `K(t, x)`, in m^2/s,
             also where the velocity is `OnSphere`; not negative.
-        key: What random numbers come from, needed by diffusion and random inlets. The
+        key: The source of random numbers, needed by diffusion and random inlets. The
             same key gives the same tracks, on any number of devices; a second call that
-            goes on from the first needs another, or repeats its noise.
+            continues the first needs another, or repeats its noise.
         release: When each particle begins, in seconds; at the first time by default.
         variables: What to integrate along the tracks.
         adjoint: How derivatives are taken in reverse: `Checkpointed()` by default,
@@ -132,7 +131,7 @@ def track(
         particles, records, good = _solve(problem, seeds, mesh, adaptive)
         raise_if_unfinished(good, problem.solver)
     else:
-        size = _BATCH if batch is None else as_count(batch, "batch")
+        size = _BATCH if batch is None else whole(batch, "batch")
         particles, records = _march(problem, adjoint, seeds, release, mesh, size)
     _refuse_seeds_outside(problem, particles, seeds, release)
     return to_tracks(problem, particles, records, variables)
@@ -145,7 +144,7 @@ def _left_at_once(particles: Particles) -> Bool[Array, ""]:
 
 
 def _refuse_seeds_outside(problem, particles: Particles, seeds, release) -> None:
-    """Refuses seeds that lay outside the data, after a run."""
+    """Raises if seeds lay outside the data, after a run."""
     known = not traced((particles.status, seeds))
     # Particles that left in their first step ended when they began, too.
     if known and _left_at_once(particles):
@@ -155,7 +154,7 @@ def _refuse_seeds_outside(problem, particles: Particles, seeds, release) -> None
 
 
 def refuse_outside(begin: Particles, seeds: Array) -> None:
-    """Refuses seeds that lie outside the data.
+    """Raises if seeds lie outside the data.
 
     Args:
         begin: States of particles before the first step.
@@ -237,8 +236,9 @@ def prepare(
     solver = as_solver(solver, diffusivity)
     if diffusivity is not None:
         diffusivity = as_diffusivity(diffusivity, seeds.shape[1], sphere)
-    check_key(key)
-    if key is None and (diffusivity is not None or any(w.is_random() for w in walls)):
+    if key is not None:
+        one_key(key)
+    elif diffusivity is not None or any(w.is_random() for w in walls):
         what = "a `diffusivity`" if diffusivity is not None else "a random inlet"
         raise ArgumentError(
             f"`key` must be given with {what}, as `jax.random.key(0)`, but is None."

@@ -1,9 +1,12 @@
-"""What a run of particles leaves."""
+"""The tracks of particles."""
+
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from .._checks import instance
 from ._status import ParticleStatus
 
 
@@ -19,8 +22,8 @@ class Tracks(eqx.Module):
             particles); else `None`.
         variables: What was integrated along the tracks, by name.
         status: `ParticleStatus` codes at the last time.
-        ended: When each particle ended, NaN while it goes on: the time of the hit for
-            those that met a wall.
+        ended: When each particle ended, NaN before that: the time of the hit for those
+            that met a wall.
         face: The boundary where it ended or last came in again, -1 for none: faces of a
             box are numbered low x, high x, low y, ...; obstacles follow.
         since: When the particle was released or last came in again; its age is the time
@@ -67,3 +70,15 @@ class Tracks(eqx.Module):
             status.name.lower(): int(jnp.sum(self.status == status))
             for status in ParticleStatus
         }
+
+
+def check_tracks(tracks: Any) -> None:
+    """Raises unless an argument is the tracks of particles.
+
+    Args:
+        tracks: What was given.
+
+    Raises:
+        ArgumentError: If it is something else, such as the result of `run`.
+    """
+    instance(tracks, "tracks", Tracks, "From a result of `run`, pass `result.tracks`.")

@@ -26,7 +26,7 @@ def trapezoids(
         lower and of its upper side.
 
     Raises:
-        ArgumentError: If there are less than three corners, one is not finite, sides
+        ArgumentError: If there are fewer than three corners, one is not finite, sides
             cross, or the area is 0.
     """
     if corners.ndim != 2 or corners.shape[0] < 3 or corners.shape[1] != 2:

@@ -38,7 +38,7 @@ def pick(
 
 
 def _rising(sums: Array, positive: Array) -> Array:
-    """Returns running sums that rise at positive weights only.
+    """Returns running sums that increase at positive weights only.
 
     Sums taken in parallel are rounded differently from one to the next.
     """

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, forgotten
+from .._checks import ArgumentError, forgotten, kind_of, whole
 from ._axis import Axis
 from ._fields import AbstractField
 from ._numbers import unmasked
@@ -66,8 +66,8 @@ class Windows:
 
     While particles move through one window a thread reads the next. What two windows
     that follow each other share is read once. A checkpoint remembers the times, and
-    size and date of the files if the series has `paths`; of a series without them it
-    does not notice other numbers behind the first window.
+    size and date of the files if the series has `paths`; without them, changes after
+    the first window go unnoticed.
 
     Attributes:
         series: What reads the snapshots, such as `io.SnapshotSeries`.
@@ -96,6 +96,12 @@ class Windows:
                 "`make` must be a function of values and times, as `lambda values, "
                 f"times: GriddedField(values, axes, times)`, but is {make!r}."
             )
+        if not isinstance(series, Series) or isinstance(series, type):
+            raise ArgumentError(
+                "`series` must have `times` and return snapshots when called with "
+                f"their numbers, as `io.SnapshotSeries`, but is {kind_of(series)}"
+            )
+        size, margin = whole(size, "size"), whole(margin, "margin", 0)
         self.series, self.make, self.size, self.margin = series, make, size, margin
         self.times = np.asarray(series.times, float)
         if size < 2 + 2 * margin:
@@ -121,7 +127,7 @@ class Windows:
         self.reads = 0
 
     def identity(self) -> dict[str, Any]:
-        """Returns what tells the series from others, without reading it."""
+        """Returns what distinguishes the series from others, without reading it."""
         paths = self.series.paths if isinstance(self.series, Files) else ()
         files = [os.stat(path) for path in jax.tree.leaves(paths)]
         return {

@@ -1,0 +1,104 @@
+"""Whether an argument is a number, a density, a size or a function."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._checks import (
+    ArgumentError,
+    kind_of,
+    real,
+    refuse_text,
+    refuse_traced,
+    single,
+    whole,
+)
+
+
+def number(x: Any, name: str, remedy: str = "Close over a number.") -> float:
+    """Returns one real number that is known before compiling.
+
+    Args:
+        x: What was given.
+        name: What the caller calls it.
+        remedy: What to do about a traced one.
+
+    Raises:
+        ArgumentError: If it is something else.
+    """
+    refuse_text(x, name)
+    refuse_traced(x, name, remedy)
+    single(real(x, name), name)
+    # As it was given: an array of JAX may have fewer digits.
+    return float(x)
+
+
+def as_density(x: Any, name: str = "density") -> Float[Array, "..."]:
+    """Returns values on cells as an array of real floating-point numbers.
+
+    Args:
+        x: What was given.
+        name: What the caller calls it.
+
+    Raises:
+        ArgumentError: If it is something else, or has no cell.
+    """
+    refuse_text(x, name)
+    array = real(x, name)
+    if not array.size:
+        raise ArgumentError(
+            f"`{name}` must have at least one cell, but has shape {array.shape}."
+        )
+    return array
+
+
+def as_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
+    """Returns a number of cells along each axis.
+
+    Args:
+        shape: What was given.
+        name: What the caller calls it.
+
+    Raises:
+        ArgumentError: If it is not a sequence of positive integers, or is empty.
+    """
+    return tuple(whole(size, name) for size in as_sequence(shape, name, "(64, 64)"))
+
+
+def as_sequence(x: Any, name: str, example: str) -> tuple[Any, ...]:
+    """Returns the entries of a sequence or an array, at least one.
+
+    Args:
+        x: What was given.
+        name: What the caller calls it.
+        example: What the user could write.
+
+    Raises:
+        ArgumentError: If it is not a sequence, or is empty.
+    """
+    sequence = isinstance(x, Sequence) and not isinstance(x, str | bytes)
+    if not (sequence or np.ndim(x)):
+        raise ArgumentError(
+            f"`{name}` must be a sequence, such as `{example}`, but is {kind_of(x)}"
+        )
+    if not len(x):
+        raise ArgumentError(f"`{name}` must have at least one entry, but is empty.")
+    return tuple(x)
+
+
+def check_function(x: Any, name: str, *, optional: bool = False) -> None:
+    """Raises unless an argument is a function.
+
+    Args:
+        x: What was given.
+        name: What the caller calls it.
+        optional: Whether it may be `None`.
+
+    Raises:
+        ArgumentError: If it is something else.
+    """
+    if not (callable(x) or (optional and x is None)):
+        choice = "a function or None" if optional else "a function"
+        raise ArgumentError(f"`{name}` must be {choice}, but is {kind_of(x)}")
