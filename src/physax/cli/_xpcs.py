@@ -92,6 +92,11 @@ def _add_data_choice(parser: argparse.ArgumentParser) -> None:
         "--frames", type=whole(1), nargs=2, metavar=("FIRST", "LAST"), help="from 1"
     )
     parser.add_argument(
+        "--keep-times",
+        action="store_true",
+        help="with --frames: their times do not begin at 0 (for samples that age)",
+    )
+    parser.add_argument(
         "--without", type=whole(1), nargs="+", metavar="FRAME", help="leave out"
     )
     parser.add_argument("--dt", type=positive, help="seconds from frame to frame")
