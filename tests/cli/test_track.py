@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from physax import PhysaxWarning
 from physax.cli import ExitCode, main
 from physax.io import read_tracks
 from physax.particles import ParticleStatus
@@ -119,6 +120,7 @@ def test_the_template_is_valid_and_names_every_key(tmp_path, capsys):
         ("duration_minutes", "duration_weeks", "unknown key `duration_weeks`.*With a "
          "unit it is `duration_seconds` or .*_minutes` or .*_hours` or .*_days`"),
         ("axes: [x, y]", "axes: [x, y], u: u, v: none", "variable 'none', but there"),
+        ("axes: [x, y]", "axes: [x, y], gaps_hours: 0", "`gaps` must be positive"),
         ("axes: [x, y]", "axes: [x, y], slip: 2", r"`slip` must lie in \[0, 1\]"),
         ("axes: [x, y]", "axes: [x, y], slip_hours: 0", "end in `_hours`.* no unit"),
     ],
@@ -187,3 +189,25 @@ def test_data_without_dates_or_sea_are_explained(tmp_path, capsys):
     line = ["track", "--config", str(path), "--output-dir", str(tmp_path / "out")]
     assert main(line) == ExitCode.REFUSED
     assert "all are on land" in capsys.readouterr().err
+
+
+def test_gaps_are_bridged_where_settings_say(tmp_path, capsys):
+    x, y, t = np.arange(0.0, 11), np.arange(0.0, 5), np.arange(0.0, 4) * 10
+    u = np.full((4, 11, 5), 0.1)
+    u[1, 5, 2] = np.nan
+    np.savez(tmp_path / "flow.npz", x=x, y=y, t=t, u=u, v=0 * u)
+    text = f"""
+velocity: {{files: ["{tmp_path}/flow.npz"], axes: [x, y], time: t, gaps_minutes: 0.4}}
+seeds: {{type: Points, points: [[4.5, 2]]}}
+output: {{tracks: a.npz, figures: false}}
+"""
+    path, out = tmp_path / "track.yaml", tmp_path / "out"
+    line = ["track", "--config", str(path), "--output-dir", str(out)]
+    path.write_text(text)
+    assert main(line) == ExitCode.DONE
+    assert read_tracks(out / "a.npz").status.tolist() == [ParticleStatus.ALIVE]
+    path.write_text(text.replace(", gaps_minutes: 0.4", ""))
+    with pytest.warns(PhysaxWarning, match="'u' has no data at some of the 4 instants"):
+        assert main(line) == ExitCode.DONE
+    assert read_tracks(out / "a.npz").status.tolist() == [ParticleStatus.NOT_FINITE]
+    assert "not_finite" in capsys.readouterr().out

@@ -369,6 +369,24 @@ def test_a_dead_frame_is_left_out(folder, tmp_path, capsys):
     assert "`without` must be numbers of frames from 1 to 24" in capsys.readouterr().err
 
 
+@pytest.mark.slow
+def test_frames_keep_their_times_where_asked(folder, tmp_path):
+    data = folder / "run1.hdf"
+    settings = tmp_path / "fit.yaml"
+    settings.write_text(
+        "mode: static_anisotropic\ndata: {frames: [9, 24], keep_times: true}\n"
+    )
+    part = ["--frames", "9", "24"]
+    for name, more, first in (
+        ("a", part, 0.0),
+        ("b", [*part, "--keep-times"], 0.8),
+        ("c", ["--config", str(settings)], 0.8),
+    ):
+        assert static_fit(data, tmp_path / name, *more) == ExitCode.DONE
+        with np.load(tmp_path / name / "fitted_data.npz") as stored:
+            assert stored["t1"].ravel()[0] == pytest.approx(first, abs=1e-6)
+
+
 def test_flow_needs_two_directions(folder, tmp_path, capsys):
     line = ["xpcs", "fit", str(folder / "run1.hdf"), "--output-dir", str(tmp_path)]
     code = main([*line, "--mode", "laminar_flow", "--phi", "-31", "-29"])

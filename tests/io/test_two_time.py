@@ -225,6 +225,24 @@ def test_the_cache_of_others_is_read_in_either_order_of_memory(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a.hdf", "a.npz"])
+def test_frames_may_keep_their_times(tmp_path, name):
+    # HDF5 layouts have even times only.
+    steps = np.arange(FRAMES) if name == "a.hdf" else np.arange(FRAMES) ** 2
+    times = 5 + 0.1 * steps
+    c2 = np.ones((1, FRAMES, FRAMES))
+    write_two_time(tmp_path / name, TwoTime(c2, 0.01, 0.0, times))
+    part = {"frames": (3, 7)}
+    again = read_two_time(tmp_path / name, **part)
+    assert np.allclose(again.times, times[2:7] - times[2], atol=1e-6)
+    kept = read_two_time(tmp_path / name, **part, keep_times=True)
+    assert np.allclose(kept.times, times[2:7], atol=1e-6)
+    spaced = read_two_time(tmp_path / name, **part, keep_times=True, dt=0.5)
+    assert np.allclose(spaced.times, [1, 1.5, 2, 2.5, 3])
+    whole = read_two_time(tmp_path / name, keep_times=True)
+    assert np.allclose(whole.times, times)
+
+
+@pytest.mark.parametrize("name", ["a.hdf", "a.npz"])
 @pytest.mark.parametrize("layout", [APSULayout(), APSLayout()], ids=lambda x: x.name)
 def test_frames_that_are_dark_are_left_out(tmp_path, name, layout):
     """A frame without light is NaN against all others."""
@@ -301,6 +319,7 @@ def test_frames_that_are_dark_are_left_out(tmp_path, name, layout):
         ({"q": np.array([0.0054, 0.006])}, r"`q` must be one number, .* once for each"),
         ({"q": np.inf}, "`q` must be positive and finite, but is inf"),
         ({"dt": 0.0}, "`dt` must be positive"),
+        ({"keep_times": 5.0}, "`keep_times` must be `True` or `False`, but is 5.0"),
         ({"mask": np.full((12, 12), np.nan)}, "`mask` must hold booleans"),
         ({"mask": [[True], [True, False]]}, "`mask` must hold booleans"),
         ({"mask": 2 * np.ones((12, 12))}, "`mask` must hold .* `mask == 1`"),

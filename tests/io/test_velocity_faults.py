@@ -1,10 +1,13 @@
 """Files and grids of velocities that are refused, with the remedy."""
 
+import inspect
+
 import numpy as np
 import pytest
 
 from physax import ArgumentError
 from physax.io import MissingPackageError, PhysaxFileError, read_velocity
+from physax.io._netcdf_open import list_files
 
 from .flows import LAT, LON, flow, save
 
@@ -23,6 +26,13 @@ def test_faulty_files_are_refused(tmp_path):
         read_velocity(str(tmp_path / "x*.nc"))
     with pytest.raises(ArgumentError, match="`paths` must name at least one file"):
         read_velocity([])
+    for wrong, kind in ((flow(), "is a Dataset"), ([flow().uo], "holds a DataArray")):
+        with pytest.raises(
+            ArgumentError, match=rf"must be names of files, but {kind}\. Write it to a"
+        ):
+            inspect.unwrap(list_files)(wrong)
+    with pytest.raises(ArgumentError, match="must be names of files, but is a int.$"):
+        inspect.unwrap(list_files)(3)
     (tmp_path / "c.nc").write_bytes(path.read_bytes()[:1000])
     with pytest.raises(PhysaxFileError, match="It cannot be read"):
         read_velocity(tmp_path / "c.nc")

@@ -22,6 +22,7 @@ velocity:
   time: null  # of .h5 and .npz: name of the times, the first dimension
   select: null  # one place along other dimensions, such as {depth: 10.0}
   scale: null  # what a number of the file is in m/s, if the file has no units; else 1
+  gaps_hours: null  # longest gap in time of a node that is bridged; .inf for all
   slip: null  # along land: 1 slides freely, 0 not at all
   period_days: null  # after which the flow repeats
   hold: false  # true: beyond the last instant the flow stays as it is

@@ -136,6 +136,7 @@ def _read(settings: Settings) -> StoredField:
             time=given.time,
             select=given.select,
             scale=given.scale,
+            gaps=given.gaps,
             slip=given.slip,
             time_period=given.period,
             time_outside=Clamp() if given.hold else None,

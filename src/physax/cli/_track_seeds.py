@@ -1,12 +1,11 @@
 """Where the particles of `physax track` begin."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .._checks import ArgumentError
 from ..io import StoredField
-from ..particles import seed_grid
+from ..particles import seed_grid, wrap_globe
 from ..particles._sphere import check_latitudes
 from ._track_settings import Settings
 
@@ -38,8 +37,7 @@ def place_seeds(settings: Settings, flow: StoredField) -> jax.Array:
         _check_latitudes(seeds)
         if not flow.periodic[0]:
             # West may be 350 in one place and -10 in another.
-            turns = jnp.floor((seeds[:, 0] - flow.low[0]) / 360)
-            seeds = seeds.at[:, 0].add(-360 * turns)
+            seeds = wrap_globe(seeds, flow.low[0])
     _check_inside(np.asarray(seeds), flow)
     if flow.land is not None and settings.coast == "strand":
         seeds = seeds[~np.asarray(flow.land.covers(seeds))]

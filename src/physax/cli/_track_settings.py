@@ -35,7 +35,7 @@ _TIMES = Dimension(
     "a time",
     "seconds",
     _UNITS,
-    ("period", "Timing.start", "duration", "record_every", "step"),
+    ("period", "gaps", "Timing.start", "duration", "record_every", "step"),
 )
 
 
@@ -52,6 +52,7 @@ class Flow:
         time: The array of times of such files.
         select: Where to take a sample, along dimensions that are not used.
         scale: What a number of the file is in m/s.
+        gaps: The longest gap in time that is bridged, in seconds; none if `None`.
         slip: How particles slide along land, from 0 to 1.
         period: The time after which the flow repeats, in seconds.
         hold: Whether the flow before the first and after the last instant is that of
@@ -66,6 +67,7 @@ class Flow:
     time: str | None = None
     select: dict[str, float] | None = None
     scale: float | None = None
+    gaps: float | None = None
     slip: float | None = None
     period: float | None = None
     hold: bool = False
@@ -77,6 +79,8 @@ class Flow:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ArgumentError(f"`{name}` must be positive, but is {value:g}.")
+        if self.gaps is not None and not self.gaps > 0:
+            raise ArgumentError(f"`gaps` must be positive, but is {self.gaps:g} s.")
 
 
 class AbstractSeeds(eqx.Module):

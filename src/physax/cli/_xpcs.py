@@ -108,6 +108,11 @@ def _add_data_choice(parser: argparse.ArgumentParser) -> None:
         help="counted from 1",
     )
     parser.add_argument(
+        "--keep-times",
+        action="store_true",
+        help="with --frames: their times do not begin at 0 (for samples that age)",
+    )
+    parser.add_argument(
         "--without",
         type=whole(1),
         nargs="+",

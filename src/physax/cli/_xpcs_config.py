@@ -44,6 +44,7 @@ data:
   q: null  # takes the nearest wavevector; null fits each
   phi_ranges_degrees: null  # such as [[-30, 30], [150, -150]]; ranges may cross 180
   frames: null  # the first and the last, counted from 1, such as [1, 200]
+  keep_times: false  # true: they keep the times of the file, for samples that age
   without: null  # frames to leave out, such as [17, 18]
   dt: null  # time between frames, where the file has none
   sigma: null  # standard deviation of one value

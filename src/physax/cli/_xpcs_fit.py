@@ -117,6 +117,7 @@ def _overruled(settings: Settings, options: argparse.Namespace) -> Settings:
     data = {
         "q": options.q,
         "frames": None if options.frames is None else tuple(options.frames),
+        "keep_times": options.keep_times or None,
         "without": options.without,
         "dt": options.dt,
         "sigma": options.sigma,

@@ -46,6 +46,7 @@ def _data(path: Path, options: argparse.Namespace) -> list[Path]:
         q=options.q,
         phi_ranges_degrees=options.phi and [tuple(pair) for pair in options.phi],
         frames=options.frames and tuple(options.frames),
+        keep_times=options.keep_times,
         without=options.without,
         dt=options.dt,
     )

@@ -118,6 +118,7 @@ class DataChoice:
         q: The wavevector in 1/angstrom, nearest wins; all if `None`.
         phi_ranges_degrees: Ranges of angles, which may cross 180; all if `None`.
         frames: The first and the last, counted from 1.
+        keep_times: Whether these keep the times of the file, or begin at 0.
         without: Frames to leave out, dead ones, counted from 1.
         dt: Seconds from frame to frame; as the file says if `None`.
         sigma: Standard deviation of one value; as the file says if `None`.
@@ -128,6 +129,7 @@ class DataChoice:
     q: float | None = None
     phi_ranges_degrees: list[Range] | None = None
     frames: tuple[int, int] | None = None
+    keep_times: bool = False
     without: list[int] | None = None
     dt: float | None = None
     sigma: float | None = None
@@ -158,6 +160,7 @@ class DataChoice:
             phi_ranges=ranges
             and [(math.radians(low), math.radians(high)) for low, high in ranges],
             frames=self.frames,
+            keep_times=self.keep_times,
             without=self.without or (),
             dt=self.dt,
             sigma=self.sigma,

@@ -38,6 +38,11 @@ _NAMES = {
 _LONGITUDE = re.compile(r"(grid_)?(lon(gitude)?|nav_lon|xlong)(_.*)?")
 _LATITUDE = re.compile(r"(grid_)?(lat(itude)?|nav_lat|xlat)(_.*)?")
 
+# Times the spacings on both sides: longitudes that miss more have a hole there.
+_HOLE = 2.5
+# Degrees: longitudes of 32 bits that are nearer are the same.
+_ONE_COLUMN = 1e-4
+
 
 class Role(NamedTuple):
     """What a coordinate is.
@@ -111,6 +116,7 @@ def plan_axis(
 
     A falling axis is flipped. Longitudes may begin anywhere and jump once by 360; if
     they go around the globe they are periodic, and columns that repeat are left out.
+    Those of a region across 0 or 180 degrees that were sorted begin behind the hole.
 
     Args:
         name: Of the coordinate.
@@ -151,17 +157,32 @@ def plan_axis(
 
 def _around(places: np.ndarray, order: np.ndarray):
     """Unwraps longitudes, and finds out whether they go around the globe."""
-    gaps = np.diff(places)
-    jumps = np.flatnonzero(gaps <= -180)
+    jumps = np.flatnonzero(np.diff(places) <= -180)
     if jumps.size == 1:
         places = places + 360.0 * (np.arange(places.size) > jumps[0])
-    if places.size < 3 or np.any(np.diff(places) <= 0):
+    if places.size < 3:
         return places, order, None
-    widest = float(np.diff(places).max())
-    kept = places < places[0] + 360 - 1e-3 * widest
-    places, order = places[kept], order[kept]
-    closes = places[0] + 360 - places[-1] <= 1.01 * widest
-    return places, order, 360.0 if closes else None
+    margin = max(1e-3 * float(np.median(np.diff(places))), _ONE_COLUMN)
+    if jumps.size == 1 and abs(places[jumps[0] + 1] - places[jumps[0]]) <= margin:
+        # -180 and 180, side by side, are one column.
+        places, order = np.delete(places, jumps), np.delete(order, jumps)
+    if np.any(np.diff(places) <= 0):
+        return places, order, None
+    kept = places < places[0] + 360 - margin
+    turn, turn_order = places[kept], order[kept]
+    gaps = np.append(np.diff(turn), turn[0] + 360 - turn[-1])
+    widest = int(np.argmax(gaps[:-1]))
+    # Spacings may vary around the globe, but not so much from one to the next.
+    beside = np.maximum(np.roll(gaps, 1), np.roll(gaps, -1))
+    holes = (gaps > _HOLE * beside) | (gaps > 180)
+    if not np.any(holes) and gaps[-1] <= 1.01 * gaps[widest]:
+        return turn, turn_order, 360.0
+    if holes[widest] and gaps[widest] > _HOLE * gaps[-1]:
+        # A region across the end of the longitudes, which were sorted.
+        first = widest + 1
+        places = np.append(turn[first:], turn[:first] + 360)
+        order = np.roll(turn_order, -first)
+    return places, order, None
 
 
 def _evened(places: np.ndarray, rounding: float, period: float | None) -> np.ndarray:

@@ -3,7 +3,7 @@
 import glob
 import os
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -83,9 +83,9 @@ def list_files(paths: Paths) -> list[Path]:
     Raises:
         PhysaxFileError: If a pattern fits to no file.
         FileNotFoundError: If there is no such file.
-        ArgumentError: If the list is empty.
+        ArgumentError: If the list is empty, or is not of names of files.
     """
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    given = [paths] if isinstance(paths, str | os.PathLike) else _names(paths)
     if not given:
         raise ArgumentError("`paths` must name at least one file, but is empty.")
     found: list[Path] = []
@@ -100,6 +100,27 @@ def list_files(paths: Paths) -> list[Path]:
         else:
             found.append(Path(entry))
     return found
+
+
+def _names(paths: Any) -> list[str | os.PathLike]:
+    """Returns a list of names of files."""
+    # A dataset of xarray is a mapping of its variables.
+    plain = isinstance(paths, Iterable) and not isinstance(paths, Mapping)
+    given: list[Any] = list(paths) if plain else [paths]
+    wrong = [one for one in given if not isinstance(one, str | os.PathLike)]
+    if wrong:
+        listed = isinstance(paths, list | tuple)
+        one = wrong[0] if listed else paths
+        remedy = (
+            " Write it to a file first: `data.to_netcdf('flow.nc')`."
+            if isinstance(one, Mapping | Iterable)
+            else ""
+        )
+        raise ArgumentError(
+            f"`paths` must be names of files, but {'holds' if listed else 'is'} a "
+            f"{type(one).__name__}.{remedy}"
+        )
+    return given
 
 
 def open_stored(path: Path, axes: Sequence[str] | None, time: str | None) -> StoredData:

@@ -345,10 +345,10 @@ def _read(part: _Part, low: int, high: int, axes: Sequence[PlannedAxis]) -> np.n
     if when is None:
         values = values[None]
     for number, axis in enumerate(axes):
-        plain = axis.order.size == values.shape[number + 1] and axis.order[0] == 0
-        if plain:
+        stored = np.arange(values.shape[number + 1])
+        if np.array_equal(axis.order, stored):
             continue
-        if axis.order.size == values.shape[number + 1]:
+        if np.array_equal(axis.order, stored[::-1]):
             values = np.flip(values, number + 1)
         else:
             values = np.take(values, axis.order, number + 1)

@@ -50,8 +50,9 @@ def read_two_time(
     without: Iterable[int] | Int[ArrayLike, " left_out"] = (),
     layout: AbstractTwoTimeLayout | None = None,
     q_tolerance: float | int = 0.1,
+    keep_times: bool = False,
 ) -> TwoTime:
-    """Reads two-time correlation maps, and only those that are asked for.
+    r"""Reads two-time correlation maps, and only those that are asked for.
 
     Recognises the layout of a file. Files often store the triangle above or
     below the diagonal only; a file that stores both is read as it is. Values keep their
@@ -68,7 +69,7 @@ def read_two_time(
         phi_ranges: Ranges of angles to read, in radians; all angles if `None`. Ranges
             wrap around: `(3.0, -3.0)` crosses pi.
         frames: The first and the last frame to read, counted from 1; all if `None`.
-            The times of a part begin at 0 again.
+            The times of a part begin at 0 unless `keep_times`.
         dt: Time between frames in seconds. Needed where the file does not state it,
             and overrules it where it does.
         sigma: Standard deviation of one value, for the maps and frames that are read;
@@ -78,6 +79,10 @@ def read_two_time(
             whether they are among those that are read or not.
         layout: How the file is stored; found out if `None`.
         q_tolerance: By which fraction the nearest wavevector may differ from `q`.
+        keep_times: Whether the frames of a part keep the times that they have in the
+            file. Rates that change with time, $t^\alpha$, are counted from time 0: of a
+            sample that ages, a part that begins at 0 again has another exponent, and
+            the fit may look good all the same.
 
     Returns:
         The maps, with angles in radians.
@@ -90,7 +95,7 @@ def read_two_time(
         MemoryLimitError: If the maps do not fit into memory.
         FileNotFoundError: If there is no such file.
     """
-    asked = asked_for(q, phi_ranges, frames, mask, without, dt, q_tolerance)
+    asked = asked_for(q, phi_ranges, frames, mask, without, dt, q_tolerance, keep_times)
     if is_npz(path):
         _check_kind(path, layout, NPZLayout)
         with open_npz(path) as archive:
@@ -224,7 +229,7 @@ def _read(
         c2,
         index.q[maps],
         index.phi[maps],
-        chosen_times(path, index, asked.dt, part),
+        chosen_times(path, index, asked.dt, part, keep=asked.keep_times),
         0.01 if sigma is None else sigma,
         mask,
     )

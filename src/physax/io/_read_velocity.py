@@ -22,6 +22,7 @@ from ..particles import (
     fill_land,
 )
 from ..runtime import check_memory
+from ._gaps import as_gaps, bridged, warn_of_gaps, warn_of_land
 from ._netcdf_open import Paths
 from ._netcdf_time import Epoch, seconds_between
 from ._netcdf_variable import StoredVariable, find_variable, same_places
@@ -40,7 +41,7 @@ class StoredField(AbstractField):
 
     Attributes:
         field: The field.
-        land: Where the files have no data, `None` if they have everywhere.
+        land: Where the files have no data at any time, `None` if they have everywhere.
         epoch: The date of time 0.
         names: Of the coordinates, as the files call them.
         units: Of the coordinates: `"degrees"`, `"m"` or `"Pa"`.
@@ -91,6 +92,7 @@ def read_velocity(
     select: Mapping[str, float] | None = None,
     snapshots: slice | None = None,
     scale: float | None = None,
+    gaps: float | None = None,
     slip: float | None = None,
     radius: float = EARTH_RADIUS,
     method: AbstractInterpolation = _LINEAR,
@@ -106,8 +108,13 @@ def read_velocity(
     or else by name. Packed and missing values are unpacked; falling axes are flipped;
     longitudes that go around the globe are periodic; dates of any calendar become
     seconds since the first. Variables may lie in several files, and each may be cut in
-    time. Where there are no data, there is land and the velocity 0. A component that
-    lies on points of its own, on faces of the cells of others, makes a `CGridField`.
+    time. A component that lies on points of its own, on faces of the cells of others,
+    makes a `CGridField`.
+
+    A node where a component has no data at any instant is land, and the velocity there
+    is 0. A node that has data at some instants has gaps: they stay NaN, which ends
+    particles with the status `NOT_FINITE`, and a warning counts them; `gaps` bridges
+    them.
 
     Over longitude and latitude the velocity becomes one of degrees per second
     (`OnSphere`). Vertical velocities are upward unless `standard_name` says downward;
@@ -130,6 +137,9 @@ def read_velocity(
         snapshots: Which instants to read, as `slice(0, 2)`; one makes a steady flow.
         scale: What a number of the file is in m/s; by default its `units` say, and
             without these it is in m/s, as `unitless` of the result says.
+        gaps: The longest time, in seconds, between two instants with data over which a
+            node that has none in between is interpolated linearly. `math.inf` bridges
+            all gaps, and holds the first and the last data of a node before and after.
         slip: How particles slide along land, as in `SlipField`; without it the velocity
             decreases to 0 toward land.
         radius: Of the sphere, in metres.
@@ -150,6 +160,7 @@ def read_velocity(
         MemoryLimitError: If the samples do not fit into memory; read fewer
             `snapshots`, or one by one with `SnapshotSeries`.
     """
+    longest = as_gaps(gaps)
     with ExitStack() as stack:
         files = open_files(paths, axes, time, stack)
         parts = velocity_parts(files, u, v, w, select or {}, scale)
@@ -159,6 +170,8 @@ def read_velocity(
     largest = _largest(read)
     lead = variables[0]
     times = _times(lead, first, last)
+    read = [bridged(values, times, longest) for values in read]
+    warn_of_gaps(variables, read, times, longest)
     periods = tuple(axis.period for axis in lead.axes)
     options: dict[str, Any] = {
         "time_period": time_period,
@@ -166,10 +179,11 @@ def read_velocity(
         "time_outside": time_outside,
     }
     if all(_same(lead, other) for other in variables[1:]):
+        leading = 0 if times is None else 1
+        warn_of_land(variables, read, leading)
         read += [np.zeros_like(read[0])] * (len(lead.axes) - len(read))
         values = np.stack(read, -1)
         nodes = [axis.positions for axis in lead.axes]
-        leading = 0 if times is None else 1
         values, land = fill_land(
             values, nodes, periods=periods, leading=leading, trailing=1
         )
@@ -205,6 +219,7 @@ def read_scalar(
     select: Mapping[str, float] | None = None,
     snapshots: slice | None = None,
     epoch: Epoch | None = None,
+    gaps: float | None = None,
     method: AbstractInterpolation = _LINEAR,
     time_method: AbstractInterpolation = _LINEAR,
     time_period: float | None = None,
@@ -213,8 +228,9 @@ def read_scalar(
 ) -> StoredField:
     """Reads a scalar such as temperature or salinity, in the unit of the file.
 
-    Files are understood as by `read_velocity`. Where there are no data, the value is
-    that of the nearest place that has some: `land` says where.
+    Files are understood as by `read_velocity`. Where there are no data at any instant,
+    the value is that of the nearest place that has some: `land` says where. It is NaN
+    where they are missing at some instants, unless `gaps` bridges these.
 
     Args:
         paths: A file, a pattern, or several.
@@ -225,6 +241,7 @@ def read_scalar(
         snapshots: As for `read_velocity`.
         epoch: The date of time 0, such as that of the velocity; the first instant of
             this variable if `None`.
+        gaps: As for `read_velocity`.
         method: The interpolation in space.
         time_method: The interpolation in time.
         time_period: The time after which it repeats, in seconds.
@@ -240,6 +257,7 @@ def read_scalar(
         ArgumentError: If an argument is out of its range.
         MemoryLimitError: If the samples do not fit into memory.
     """
+    longest = as_gaps(gaps)
     with ExitStack() as stack:
         files = open_files(paths, axes, time, stack)
         variable = find_variable(files, name, select or {})
@@ -248,6 +266,8 @@ def read_scalar(
     times = _times(variable, first, last)
     if times is not None and epoch is not None:
         times = times + seconds_between(epoch, variable.epoch)
+    values = bridged(values, times, longest)
+    warn_of_gaps([variable], [values], times, longest)
     nodes = [axis.positions for axis in variable.axes]
     periods = tuple(axis.period for axis in variable.axes)
     leading = 0 if times is None else 1

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import numpy as np
 
 from .._checks import ArgumentError, warn
-from ..particles import Land, fill_land
+from ..particles import Land
 from ._errors import PhysaxFileError
 from ._netcdf_axes import X, Y, Z
 from ._netcdf_open import Paths, StoredArray, StoredData, list_files, open_stored
@@ -187,6 +187,8 @@ class SnapshotSeries:
             first = parts[0].variable
             self._parts = parts
             self._stack = stack.pop_all()
+        self._first: np.ndarray | None = None
+        self._warned = False
         self.times = np.empty(0) if first.seconds is None else first.seconds
         self.epoch: Epoch | None = first.epoch
         self.axes = tuple(axis.positions for axis in first.axes)
@@ -205,21 +207,38 @@ class SnapshotSeries:
             number: Which, from 0.
 
         Returns:
-            The samples, of shape `[*nodes, components]`, in m/s, and 0 where the file
-            has none: on land.
+            The samples, of shape `[*nodes, components]`, in m/s, 0 on land as `land`
+            has it. Gaps, which are missing here but not at the first instant, stay NaN,
+            and end particles with the status `NOT_FINITE`; a warning tells of them.
         """
         if not 0 <= number < len(self):
             raise ArgumentError(
                 f"`number` must be one of {len(self)} instants, but is {number}."
             )
-        return fill_land(self.read(number, number + 1)[0], self.axes, trailing=1)[0]
+        values = self.read(number, number + 1)[0]
+        dry, known = self._dry(), np.isfinite(values).all(-1)
+        if not self._warned and np.any(dry == known):
+            self._warned = True
+            warn(
+                f"{self.paths[0]}: The same nodes must have data at all instants, but "
+                f"{np.sum(~dry & ~known)} nodes have none at instant {number} and do "
+                f"at the first, where {np.sum(dry & known)} have none that do here. "
+                "The former are NaN here, the latter were taken for land. "
+                "`read_velocity(..., gaps=seconds)` bridges gaps in time."
+            )
+        return np.where((dry & ~known)[..., None], 0, values).astype(values.dtype)
 
     def land(self) -> Land | None:
-        """Reads the first instant, and returns where it has no data."""
-        first = self.read(0, 1)
-        return fill_land(first, self.axes, periods=self.periods, leading=1, trailing=1)[
-            1
-        ]
+        """Returns where the first instant has no data, the others unread."""
+        dry = self._dry()
+        return Land(dry, self.axes, periods=self.periods) if dry.any() else None
+
+    def _dry(self) -> np.ndarray:
+        """Returns where the first instant has no data, which is read once."""
+        dry = self._first
+        if dry is None:
+            dry = self._first = ~np.isfinite(self.read(0, 1)[0]).all(-1)
+        return dry
 
     def read(self, first: int, last: int) -> np.ndarray:
         """Reads the instants from one number to before another.

@@ -33,8 +33,9 @@ def staggered_field(
     """Makes a field of components that do not share their points.
 
     If each lies on the faces of cells around the points of the others, that is a
-    `CGridField`, and samples that are missing are closed faces. Otherwise each is
-    interpolated on its own, and missing samples are 0.
+    `CGridField`, and samples that are missing at all times are closed faces. Otherwise
+    each is interpolated on its own, and samples that are missing at all times are 0.
+    Those that are missing at some times stay NaN.
 
     Args:
         variables: The components.
@@ -60,7 +61,7 @@ def staggered_field(
         return CGridField(components, edges, times, periods=periods, **options), edges
     parts = tuple(
         GriddedField(
-            np.where(np.isfinite(values), values, 0).astype(values.dtype),
+            np.where(_ever(values, lead), values, 0).astype(values.dtype),
             [axis.positions for axis in own],
             times,
             periods=tuple(axis.period for axis in own),
@@ -74,6 +75,11 @@ def staggered_field(
         high = min(axis.positions[-1] for axis in places)
         shared.append(np.array([low, high]))
     return Components(parts), tuple(shared)
+
+
+def _ever(values: np.ndarray, lead: int) -> np.ndarray:
+    """Whether there are data at any time, of the rank of the values."""
+    return np.any(np.isfinite(values), tuple(range(lead)), keepdims=True)
 
 
 def _matches(axes: Sequence[Sequence[PlannedAxis]]) -> list[_Match] | None:

@@ -21,6 +21,7 @@ class Asked(NamedTuple):
     without: list[int]
     dt: float | None
     q_tolerance: float
+    keep_times: bool
 
 
 def asked_for(
@@ -31,6 +32,7 @@ def asked_for(
     without: Any,
     dt: Any,
     q_tolerance: Any,
+    keep_times: Any,
 ) -> Asked:
     """Checks the arguments of `read_two_time`.
 
@@ -48,6 +50,7 @@ def asked_for(
         _numbers(without),
         _positive(dt, "dt"),
         _positive(q_tolerance, "q_tolerance"),
+        _flag(keep_times),
     )
 
 
@@ -76,6 +79,14 @@ def _first_and_last(frames: Any) -> tuple[int, int]:
             f"`(1, 200)`, but is {frames!r}."
         )
     return int(given[0]), int(given[1])
+
+
+def _flag(keep_times: Any) -> bool:
+    if not isinstance(keep_times, bool | np.bool_):
+        raise ArgumentError(
+            f"`keep_times` must be `True` or `False`, but is {keep_times!r}."
+        )
+    return bool(keep_times)
 
 
 def _pairs(mask: Any) -> np.ndarray:

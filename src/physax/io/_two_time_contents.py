@@ -169,14 +169,17 @@ def chosen_times(
     index: Index,
     dt: float | int | None,
     part: slice,
+    *,
+    keep: bool,
 ) -> np.ndarray:
-    """Returns the times of the chosen frames in seconds; a part begins at 0 again.
+    """Returns the times of the chosen frames in seconds.
 
     Args:
         path: The file, for messages.
         index: What it holds.
         dt: Time per frame in seconds, which overrules the file.
         part: The chosen frames.
+        keep: Whether a part keeps the times of the file, or begins at 0.
 
     Returns:
         Their times.
@@ -185,11 +188,11 @@ def chosen_times(
         PhysaxFileError: If neither the file nor `dt` gives them.
     """
     if dt is not None:
-        return dt * np.arange(part.stop - part.start)
+        return dt * (np.arange(part.start, part.stop) - (0 if keep else part.start))
     if index.times is None:
         raise PhysaxFileError(
             path, "It does not state the time between frames: give `dt` in seconds."
         )
     times = index.times[part]
     whole = part.stop - part.start == index.times.size
-    return times if whole else times - times[0]
+    return times if whole or keep else times - times[0]

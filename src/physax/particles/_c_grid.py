@@ -20,9 +20,10 @@ from ._status import ParticleStatus
 _LINEAR = Linear()
 
 
-def _closed(samples: Num[ArrayLike, "..."]) -> Array:
+def _closed(samples: Num[ArrayLike, "..."], leading: int) -> Array:
     array = as_array(unmasked(samples), "components")
-    return jnp.where(jnp.isfinite(array), array, 0)
+    times = tuple(range(leading))
+    return jnp.where(jnp.isfinite(array).any(times, keepdims=True), array, 0)
 
 
 class CGridField(AbstractField):
@@ -32,8 +33,9 @@ class CGridField(AbstractField):
     constant along the others. So the divergence in a cell is constant, and is the
     difference of what flows in and out: where a model conserves volume cell by cell,
     tracks do, too. Through a closed face, of velocity 0, no particle goes; faces whose
-    sample is not finite, or masked, are closed. Components along a face jump from cell
-    to cell.
+    sample is at no time finite, or is masked, are closed. One that is missing at some
+    times is a gap, which ends particles with the status `NOT_FINITE`. Components along
+    a face jump from cell to cell.
 
     Models that store as many samples as cells leave out one outer face of each axis: in
     NEMO $u$ lies on the east and $v$ on the north face of a cell, so the first row of
@@ -97,7 +99,8 @@ class CGridField(AbstractField):
                 f"{len(components)} and {len(edges)}."
             )
         sizes = as_periods(periods, len(edges))
-        self.components = tuple(_closed(samples) for samples in components)
+        leading = 0 if times is None else 1
+        self.components = tuple(_closed(samples, leading) for samples in components)
         self.edges = tuple(
             make_axis(places, f"edges[{number}]", period=size)
             for number, (places, size) in enumerate(zip(edges, sizes, strict=True))

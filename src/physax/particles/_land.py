@@ -174,10 +174,11 @@ def fill_land(
     leading: int = 0,
     trailing: int = 0,
 ) -> tuple[Num[np.ndarray, "..."], Land | None]:
-    """Puts 0 where samples are not finite, or masked, and says where that was.
+    """Puts 0 on land, where samples are not finite, or masked, at all times.
 
-    A node is land if it is so at any time and in any component: weights of 0 would not
-    keep NaN out of a sum.
+    A node is land if that holds for any component. What a node lacks at some times
+    only is a gap, and stays NaN: a particle that meets one ends with the status
+    `NOT_FINITE`.
 
     Args:
         values: The samples.
@@ -196,8 +197,8 @@ def fill_land(
             f"`values` must be numbers with at least {leading + trailing} axes, but is "
             f"{host.dtype}{list(host.shape)}."
         )
-    around = (*range(leading), *range(host.ndim - trailing, host.ndim))
-    dry = np.any(~np.isfinite(host), axis=around)
+    never = ~np.any(np.isfinite(host), axis=tuple(range(leading)))
+    dry = np.any(never, axis=tuple(range(never.ndim - trailing, never.ndim)))
     if not dry.any():
         return host, None
     wide = dry.reshape((1,) * leading + dry.shape + (1,) * trailing)

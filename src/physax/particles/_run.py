@@ -34,10 +34,11 @@ from ._motions import (
     WithVariables,
     check_width,
 )
+from ._outside_data import refuse_outside
 from ._recorder import Recorder, RunState, Sink, check_rows
 from ._run_checks import check_kinds, check_mesh, check_run
 from ._schedule import Schedule
-from ._track import longer, prepare, refuse_outside, to_tracks, width_of
+from ._track import longer, prepare, to_tracks, width_of
 from ._tracks import Tracks
 from ._windows import Span, Windows
 
@@ -138,7 +139,7 @@ def run(
     depth = _depth(problem, count, width, chunk)
     state = _begin(problem, seeds, release, mesh, depth)
     if not mesh or jax.process_count() == 1:
-        refuse_outside(state.particles, seeds)
+        refuse_outside(problem, state.particles, seeds, release)
     first = jnp.copy(state.particles.y)
     folder = None if checkpoint is None else checkpoint.folder
     recorder = Recorder(problem.schedule.every, sink, depth, count, first, folder)

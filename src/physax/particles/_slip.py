@@ -66,8 +66,8 @@ class SlipField(AbstractField):
                 `[*nodes, components]`.
             axes: For each axis the positions of the nodes, increasing.
             times: The instants, increasing; `None` for a steady field.
-            dry: Whether each node is land; without it, where a sample is not finite,
-                or masked.
+            dry: Whether each node is land; without it, where a component is at no time
+                finite, or is masked.
             slip: From 0, no slip, to 1, free slip.
             periods: As for `GriddedField`.
             time_period: As for `GriddedField`.
@@ -84,8 +84,8 @@ class SlipField(AbstractField):
             )
         leading = 0 if times is None else 1
         if dry is None:
-            lost = ~jnp.isfinite(array)
-            dry = jnp.any(lost, axis=(*range(leading), -1))
+            known = jnp.any(jnp.isfinite(array), axis=tuple(range(leading)))
+            dry = jnp.any(~known, axis=-1)
         check_mask(dry, "dry")
         dry = jnp.asarray(dry)
         if dry.shape != array.shape[leading:-1]:

@@ -6,7 +6,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, ArrayLike, Bool, Float, Key, Num
 
@@ -19,6 +18,7 @@ from ._diffrax import Diffrax, check, raise_if_unfinished, solve
 from ._diffusivity import as_diffusivity
 from ._march import Problem, enter
 from ._motions import Variable, WithVariables, as_motion, check_width
+from ._outside_data import refuse_outside
 from ._run_checks import (
     as_adjoint,
     as_release,
@@ -150,29 +150,7 @@ def _refuse_seeds_outside(problem, particles: Particles, seeds, release) -> None
     if known and _left_at_once(particles):
         numbers = jnp.arange(seeds.shape[0], dtype=jnp.int32)
         begin = eqx.filter_jit(enter)(problem, seeds, release, numbers)
-        refuse_outside(begin, seeds)
-
-
-def refuse_outside(begin: Particles, seeds: Array) -> None:
-    """Raises if seeds lie outside the data.
-
-    Args:
-        begin: States of particles before the first step.
-        seeds: Where they begin.
-
-    Raises:
-        ArgumentError: If one has left the data.
-    """
-    left = begin.status[: seeds.shape[0]] == int(ParticleStatus.LEFT_DATA)
-    outside = jnp.flatnonzero(left)
-    if outside.size:
-        first = int(outside[0])
-        raise ArgumentError(
-            f"`seeds` must lie within the data of the velocity, but {outside.size} of "
-            f"{seeds.shape[0]} do not; number {first} is at "
-            f"{np.asarray(seeds[first])}. Leave them out, or make the field with "
-            "`outside=Clamp()`."
-        )
+        refuse_outside(problem, begin, seeds, release)
 
 
 @eqx.filter_jit
