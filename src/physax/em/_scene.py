@@ -44,6 +44,8 @@ from ._sources import AbstractSource
 _CELLS = 20
 # The layer is half a wavelength of the background thick, and at least this many cells.
 _LEAST_LAYER = 10
+# A default layer so many times longer than the scene tells of mistaken units.
+_MOST_LAYER = 30
 # Passages of the scene at the speed of light in its densest medium, after the pulse.
 _PASSAGES = 8
 
@@ -69,7 +71,9 @@ def scene(
     absorbing layers half the longest wavelength thick are added outside `size`; the
     time step is 0.99 of the largest stable one; the run lasts as long as the longest
     pulse (without sources, one that covers the wavelengths) and eight passages of the
-    scene. `describe` states the choices.
+    scene. `describe` states the choices. Under `jit`, `vmap` and `grad` materials and
+    shapes may be traced where `spacing` and `steps` are given, a traced background
+    where `boundaries` are, too.
 
     Args:
         structures: Shapes with materials; later ones lie over earlier ones.
@@ -91,14 +95,21 @@ def scene(
         The simulation.
 
     Raises:
-        ArgumentError: If a number is out of range or the parts do not fit.
+        ArgumentError: If a number is out of range, the parts do not fit, or what a
+            choice depends on is traced.
         MemoryLimitError: If the fields do not fit into memory.
     """
     size, waves = check_size(size, wavelengths)
     check_scale(size, waves)
     structures, ground = painted(structures, background)
     materials = [ground, *(one.material for one in structures)]
-    index = max(map(partial(largest_index, waves), materials, places(structures)))
+    index = 1.0
+    if spacing is None or steps is None:
+        index = max(map(partial(largest_index, waves), materials, places(structures)))
+    else:
+        # A traced index is no obstacle where nothing is chosen by it.
+        for material, what in zip(materials, places(structures), strict=True):
+            check_valid(waves, material, what)
     if spacing is None:
         spacing = float(waves.min()) / index / _CELLS
     width = _known(spacing, "spacing")
@@ -107,17 +118,16 @@ def scene(
             f"`spacing` must be one positive and finite number, but is {spacing} m."
         )
     spacing = float(width)
-    # Whole numbers of cells should not become one more by rounding.
-    cells = ceil(waves.max() / largest_index(waves, ground) / 2 / spacing - 1e-6)
-    layer = CPML(max(_LEAST_LAYER, cells))
-    faces = Boundaries.all(layer) if boundaries is None else boundaries
+    faces = boundaries
+    if faces is None:
+        faces = Boundaries.all(default_layer(size, waves, ground, spacing))
     middle = check_point(
         (0.0,) * len(size) if centre is None else tuple(centre),
         len(size),
         "centre",
         "the scene",
     )
-    grid = _grid(size, middle, spacing, faces)
+    grid = _grid(size, middle, spacing, faces, painted=bool(structures))
     names = components(grid.ndim, polarisation).names
     apart = any(one.permittivity.ndim for one in materials if isinstance(one, Material))
     medium = rasterise(
@@ -133,6 +143,9 @@ def scene(
         # Without sources it is for `s_parameters`, which adds such a pulse.
         band = band_pulse(SPEED_OF_LIGHT / waves.max(), SPEED_OF_LIGHT / waves.min())
         pulses = [one.pulse for one in sources.values()] or [band]
+        refuse_traced(
+            pulses, "sources", "The number of steps depends on it. Give `steps`."
+        )
         passage = index * float(np.hypot.reduce(size)) / SPEED_OF_LIGHT
         duration = max(float(p.duration()) for p in pulses) + _PASSAGES * passage
         parts = components(grid.ndim, polarisation)
@@ -190,7 +203,12 @@ def _middle(waves: np.ndarray) -> float:
 
 
 def _grid(
-    size: list[float], middle: Sequence[float], spacing: float, faces: Boundaries
+    size: list[float],
+    middle: Sequence[float],
+    spacing: float,
+    faces: Boundaries,
+    *,
+    painted: bool,
 ) -> Grid:
     """Returns the cells of a scene and of the layers around it."""
     shape, origin = [], []
@@ -204,7 +222,7 @@ def _grid(
         inner = max(1, round(length / spacing))
         shape.append(inner + low + high)
         origin.append(x - (inner / 2 + low) * spacing)
-    check_fields(shape, spacing)
+    check_fields(shape, spacing, painted=painted)
     return Grid.uniform(shape, spacing, origin)
 
 
@@ -213,8 +231,52 @@ def places(structures: Sequence[Structure]) -> list[str]:
     return ["`background`", *(f"`structures[{k}]`" for k in range(len(structures)))]
 
 
+def default_layer(
+    size: Sequence[float], waves: np.ndarray, ground: Material | PEC, spacing: float
+) -> CPML:
+    """Returns the absorbing layer of a scene whose faces are not given.
+
+    Args:
+        size: Lengths of the scene in metres.
+        waves: Wavelengths in vacuum, in metres.
+        ground: The background.
+        spacing: Width of the cells in metres.
+
+    Raises:
+        ArgumentError: If the background is traced, or the layer would be so much
+            thicker than the scene that units must be wrong.
+    """
+    remedy = "The thickness of absorbing layers depends on it. Give `boundaries`."
+    index = largest_index(waves, ground, remedy=remedy)
+    thickness, longest = waves.max() / index / 2, max(size)
+    if thickness > _MOST_LAYER * longest:
+        raise ArgumentError(
+            f"`wavelengths` must be at most {2 * index * _MOST_LAYER * longest:.3g} m, "
+            "so that absorbing layers of half a wavelength are at most "
+            f"{_MOST_LAYER} times as thick as the scene is long, but one is "
+            f"{waves.max():.3g} m. Is its unit right? Else give `boundaries`."
+        )
+    # Whole numbers of cells should not become one more by rounding.
+    return CPML(max(_LEAST_LAYER, ceil(thickness / spacing - 1e-6)))
+
+
+def check_valid(waves: np.ndarray, material: Material | PEC, what: str) -> None:
+    """Refuses wavelengths at which the numbers of a material do not hold.
+
+    Args:
+        waves: Wavelengths in vacuum, in metres.
+        material: The material.
+        what: Where it is, for the message.
+    """
+    if isinstance(material, Material) and material.valid is not None:
+        check_range(waves, material.valid, f"the material of {what}")
+
+
 def largest_index(
-    waves: np.ndarray, material: Material | PEC, what: str = "`background`"
+    waves: np.ndarray,
+    material: Material | PEC,
+    what: str = "`background`",
+    remedy: str = "The grid depends on its index. Give `spacing` and `steps`.",
 ) -> float:
     """Returns the largest size of the index of a material, 1 for perfect metal.
 
@@ -222,14 +284,17 @@ def largest_index(
         waves: Wavelengths in vacuum, in metres.
         material: The material.
         what: Where it is, for the message.
+        remedy: What to do if it is traced, for the message.
 
     Raises:
-        ArgumentError: If the numbers of the material do not hold at a wavelength.
+        ArgumentError: If the numbers of the material do not hold at a wavelength, or
+            are traced.
     """
     if isinstance(material, PEC):
         return 1.0
-    if material.valid is not None:
-        check_range(waves, material.valid, f"the material of {what}")
+    check_valid(waves, material, what)
+    response = (material.permittivity, material.permeability, material.poles)
+    refuse_traced(response, what.strip("`"), remedy)
     eps = np.asarray(material.permittivity)
     eps = np.linalg.eigvalsh(eps)[-1] if eps.ndim == 2 else np.max(eps)
     # What is known stays known under `jit`.
