@@ -3,9 +3,7 @@
 import argparse
 
 from .._checks import ArgumentError
-from ._em_build import build
-from ._em_run import check_runnable
-from ._em_settings import read_settings
+from ._em_run import prepared
 from ._exit import ExitCode
 from ._output import write_template
 
@@ -95,10 +93,8 @@ def run_config(options: argparse.Namespace) -> ExitCode:
     if options.check is not None:
         if options.output is not None:
             raise ArgumentError("`--output` must be left out with `--check`.")
-        settings, file = read_settings(options.check)
-        build(settings, file)
-        check_runnable(settings, file, figures=settings.output.figures, dry=False)
-        print(f"{options.check}: valid settings")
+        with prepared(options.check, figures=True, dry=False):
+            print(f"{options.check}: valid settings")
         return ExitCode.DONE
     write_template(TEMPLATE, options.output)
     return ExitCode.DONE

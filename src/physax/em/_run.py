@@ -171,6 +171,27 @@ def warm_up(
     jax.block_until_ready(_finish(problem, state, **options))
 
 
+def check_run(sim: Simulation, *, until: Decay | None = None) -> None:
+    """Refuses all that `run` would refuse, without running.
+
+    Args:
+        sim: The simulation.
+        until: As for `run`.
+
+    Raises:
+        ArgumentError: If the mode of a source is cut off or cannot be solved, or a
+            monitor cannot serve this medium.
+        MemoryLimitError: If the run needs more memory than there is.
+    """
+    _check_rules(sim, until, None)
+    check_sources(sim)
+    _check_state(sim, None)
+    problem = _lengthless(sim)
+    options = {"layout": None, "watch": watch_every(sim, until)}
+    begin = jax.eval_shape(partial(initial_state, **options), problem)
+    jax.eval_shape(partial(_finish, **options), problem, begin)
+
+
 def _check_rules(sim: Any, until: Any, layout: Any) -> None:
     instance(sim, "sim", Simulation)
     check_rule(until)
