@@ -8,6 +8,7 @@ import typing
 import warnings
 from functools import partial
 
+import equinox as eqx
 import pytest
 from matplotlib.animation import FFMpegWriter
 
@@ -357,3 +358,13 @@ def test_another_file_leaves_the_folder_of_an_unfinished_run_alone(
     assert 0 < summary["first_step"] < summary["steps"] == 800
     told = f"800 steps, {summary['first_step']} of them before, in"
     assert told in capsys.readouterr().out
+
+
+def test_a_disc_may_be_called_a_circle(tmp_path, monkeypatch):
+    found = []
+    monkeypatch.setattr(_em_run, "check_run", lambda sim, until: found.append(sim))
+    path = tmp_path / "run.yaml"
+    for kind in ("Cylinder", "Circle"):
+        path.write_text(TEXT.replace("type: Cylinder", f"type: {kind}"))
+        assert main(["em", "config", "--check", str(path)]) == ExitCode.DONE
+    assert eqx.tree_equal(*found)

@@ -28,13 +28,13 @@ background: {permittivity: 2.09}
 
 averaging: volume  # of cells that an interface cuts, or polarised, staircase
 
-# Box {centre, size}, Cylinder {centre, radius, axis, length} (in 2-D a disc), Sphere
-# {centre, radius}, Ellipsoid {centre, radii}, Cone {centre, radii, length, axis}, Ring
-# {centre, radius, width, axis, length}, Prism {vertices, low, high, sidewall}, Polygon
-# {vertices, axis, low, high}; the same, along curves: Path {points, width}, Taper
-# {start, stop, widths}, Bend {centre, radius, width, start, stop}, Bezier and Spline
-# {points, width}; from files: STL {path, unit, centre}, GDS {path, layer, low, high,
-# cell, centre}. Later ones lie over earlier.
+# Box {centre, size}, Circle {centre, radius}, Cylinder {centre, radius, axis, length},
+# Sphere {centre, radius}, Ellipsoid {centre, radii}, Cone {centre, radii, length,
+# axis}, Ring {centre, radius, width, axis, length}, Prism {vertices, low, high,
+# sidewall}, Polygon {vertices, axis, low, high}; the same, along curves: Path {points,
+# width}, Taper {start, stop, widths}, Bend {centre, radius, width, start, stop}, Bezier
+# and Spline {points, width}; from files: STL {path, unit, centre}, GDS {path, layer,
+# low, high, cell, centre}. Later ones lie over earlier.
 structures:
   - shape: {type: Box, centre_um: [0, 0], size_um: [.inf, 0.4]}
     material: {permittivity: 12.1}
