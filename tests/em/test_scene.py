@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from physax import em
-from physax._checks import ArgumentError
+from physax._checks import ArgumentError, PhysaxWarning
 from physax.em import _extent
 from physax.runtime import MemoryLimitError
 from physax.units import SPEED_OF_LIGHT
@@ -134,6 +134,25 @@ def test_scene_runs_and_decays():
 def test_wavelengths_must_be_positive(bad):
     with pytest.raises(ArgumentError, match="`wavelengths` must be positive, but are"):
         made(wavelengths=bad)
+
+
+def test_wavelengths_must_be_a_list():
+    message = r"`wavelengths` must be one number or a list, but has shape \(2, 2\)"
+    with pytest.raises(ArgumentError, match=message):
+        made(wavelengths=np.full((2, 2), 1.5e-6))
+
+
+def test_a_shape_in_another_unit_is_warned_of():
+    corners = ((-0.5, -0.2), (0.5, -0.2), (0.0, 0.2))
+    one, other = (
+        em.Structure(em.Polygon(np.multiply(corners, unit)), GLASS)
+        for unit in (1.0, 1e-6)
+    )
+    with pytest.warns(
+        PhysaxWarning, match=r"`structures\[1\]` should not be more than"
+    ):
+        made(structures=[other, one])
+    made(structures=[other, em.Structure(em.Box((0.0, 0.0), (np.inf, 1e-6)), GLASS)])
 
 
 @pytest.mark.parametrize("make", [em.scene, em.graded_grid])

@@ -17,6 +17,7 @@ from .._checks import (
     refuse_text,
     refuse_traced,
     traced,
+    warn,
 )
 from ..grid import Grid
 from ..units import SPEED_OF_LIGHT
@@ -103,6 +104,7 @@ def scene(
     check_scale(size, waves)
     structures, ground = painted(structures, background)
     materials = [ground, *(one.material for one in structures)]
+    _review_extents(structures, size)
     index = 1.0
     if spacing is None or steps is None:
         index = max(map(partial(largest_index, waves), materials, places(structures)))
@@ -119,7 +121,10 @@ def scene(
         )
     spacing = float(width)
     faces = boundaries
-    if faces is None:
+    if faces is not None:
+        remedy = "Write `Boundaries.all(CPML(10))`."
+        instance(faces, "boundaries", Boundaries, remedy)
+    else:
         faces = Boundaries.all(default_layer(size, waves, ground, spacing))
     middle = check_point(
         (0.0,) * len(size) if centre is None else tuple(centre),
@@ -172,6 +177,10 @@ def check_size(
             f"2e-6), but is {size!r}."
         )
     waves = np.atleast_1d(_known(wavelengths, "wavelengths"))
+    if waves.ndim > 1:
+        raise ArgumentError(
+            f"`wavelengths` must be one number or a list, but has shape {waves.shape}."
+        )
     lengths = [float(length) for length in _known(size, "size")]
     if not 1 <= len(lengths) <= 3:
         raise ArgumentError(f"`size` must have 1 to 3 entries, but has {len(lengths)}.")
@@ -180,6 +189,26 @@ def check_size(
     if not all(length > 0 and np.isfinite(length) for length in lengths):
         raise ArgumentError(f"`size` must be positive and finite, but is {lengths}.")
     return lengths, waves
+
+
+# A finite shape so many times longer than the scene tells of mistaken units.
+_MOST_EXTENT = 100
+
+
+def _review_extents(structures: Sequence[Structure], size: list[float]) -> None:
+    """Warns of shapes that are finite and yet far larger than the scene."""
+    for k, one in enumerate(structures):
+        low, high = one.shape.bounds()
+        if traced((low, high)):
+            continue
+        lengths = (np.asarray(high, float) - np.asarray(low, float))[: len(size)]
+        length = np.max(lengths, where=np.isfinite(lengths), initial=0.0)
+        if length > _MOST_EXTENT * max(size):
+            warn(
+                f"`structures[{k}]` should not be more than {_MOST_EXTENT} times as "
+                f"long as the scene, {max(size):.3g} m, but is {length:.3g} m long. "
+                "Are its lengths in metres? Write `inf` for a shape without an end."
+            )
 
 
 def _known(value: Any, name: str) -> np.ndarray:
@@ -314,6 +343,7 @@ def describe(sim: Simulation) -> str:
         Grid, resolution, time step, duration, faces, sources, monitors and memory.
     """
     grid = instance(sim, "sim", Simulation).grid
+    refuse_traced(sim, "sim", "Describe it outside.")
     lengths = " x ".join(f"{float(grid.size(a)) * 1e6:.4g}" for a in range(grid.ndim))
     widths = ", ".join(
         f"{float(jnp.min(w)) * 1e9:.4g}"

@@ -8,7 +8,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from .._checks import ArgumentError, instance
+from .._checks import ArgumentError, instance, refuse_traced
 from ..em import PEC, PMC, Simulation
 from ..em._boundaries import layer_cells
 from ..grid import AXES
@@ -56,6 +56,7 @@ def simulation(
         ArgumentError: If the plane or the component does not exist.
     """
     instance(sim, "sim", Simulation, "Of a result `plot.field` draws the field.")
+    refuse_traced(sim, "sim", "Draw it outside.")
     if sim.grid.ndim == 1:
         if plane is not None:
             raise ArgumentError(f"`plane` must be None in 1-D, but is {plane}.")
