@@ -8,11 +8,12 @@ import typing
 import warnings
 from functools import partial
 
+import equinox as eqx
 import pytest
 from matplotlib.animation import FFMpegWriter
 
 from physax import PhysaxWarning, em
-from physax.cli import ExitCode, _em, main
+from physax.cli import ExitCode, _em, _em_run, main
 from physax.cli._em_settings import DIMENSIONS, REGISTRY, Settings
 from physax.io._construct import _is_array, _parameters
 
@@ -266,10 +267,45 @@ def test_moving_pictures_that_cannot_be_written_are_refused_first(
     assert said.startswith(message)
 
 
+# A mode across the disc of SiO2, which has poles.
+GUIDE = ("type: Dipole, component: Ez, position_um: [-0.5, 0]", "type: ModeSource, "
+         "port: {centre_um: [0.2, 0], width_um: 0.8, direction: +x}", "")  # fmt: skip
+
+
+def test_a_mode_that_cannot_be_solved_is_refused_before_the_folder_is_made(
+    tmp_path, capsys
+):
+    said = refused(tmp_path, capsys, *GUIDE[:2])
+    assert "needs a medium without poles there" in said
+
+
+def test_a_check_is_made_in_the_precision_of_the_file(tmp_path, monkeypatch):
+    found = []
+    monkeypatch.setattr(
+        _em_run, "check_run", lambda sim, until: found.append((sim.dt.dtype, until))
+    )
+    path = tmp_path / "run.yaml"
+    path.write_text(f"{TEXT}precision: float64\n")
+    assert main(["em", "config", "--check", str(path)]) == ExitCode.DONE
+    assert found == [("float64", em.Decay(1e-5))]
+
+
+def test_layers_that_dwarf_the_scene_are_refused_as_a_mistaken_unit(tmp_path, capsys):
+    layers = TEXT[TEXT.index("boundaries:") : TEXT.index("sources:")]
+    text = TEXT.replace("material: SiO2", "material: {permittivity: 2}")
+    path = tmp_path / "run.yaml"
+    path.write_text(text.replace(layers, "").replace("[0.95, 1.05]", "[950]"))
+    assert main(["em", "config", "--check", str(path)]) == ExitCode.REFUSED
+    said = capsys.readouterr().err
+    assert "line 2: It is refused: `wavelengths` must be at most 9.6e-05 m" in said
+    assert "but one is 0.00095 m. Is its unit right?" in said
+
+
 def test_a_check_refuses_what_a_run_refuses(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(FFMpegWriter, "isAvailable", lambda: False)
     path = tmp_path / "run.yaml"
-    for old, new, _ in (LINES["no light"], ("figures: false", "animation: mp4", "")):
+    moving = ("figures: false", "animation: mp4", "")
+    for old, new, _ in (LINES["no light"], moving, GUIDE):
         wanted = refused(tmp_path, capsys, old, new)
         assert main(["em", "config", "--check", str(path)]) == ExitCode.REFUSED
         assert capsys.readouterr().err == f"physax: {path}: {wanted}"
@@ -322,3 +358,13 @@ def test_another_file_leaves_the_folder_of_an_unfinished_run_alone(
     assert 0 < summary["first_step"] < summary["steps"] == 800
     told = f"800 steps, {summary['first_step']} of them before, in"
     assert told in capsys.readouterr().out
+
+
+def test_a_disc_may_be_called_a_circle(tmp_path, monkeypatch):
+    found = []
+    monkeypatch.setattr(_em_run, "check_run", lambda sim, until: found.append(sim))
+    path = tmp_path / "run.yaml"
+    for kind in ("Cylinder", "Circle"):
+        path.write_text(TEXT.replace("type: Cylinder", f"type: {kind}"))
+        assert main(["em", "config", "--check", str(path)]) == ExitCode.DONE
+    assert eqx.tree_equal(*found)

@@ -199,6 +199,8 @@ def test_cells_are_averaged_as_asked(tmp_path):
         ("material: {permittivity: 4}", "material: Si", r"`wavelengths` must lie "
          r"between .* for 'Si'"),
         ("permittivity: 4", "permittivity: -4", "`permittivity` must be positive"),
+        ("size_um: [0.25]", "size_um: [inf]", r"line 6: .*must be a number, but is the "
+         r"text 'inf'\. Write \.inf, with a dot"),
         ("type: FluxMonitor, axis: x", "type: FluxMonitor, axes: x", "line 10: .*"
          "unknown key `axes`.*Did you mean `axis`"),
         ("centre_um: [-0.7]", "centre_um: [-9]", "monitor 'back' must lie in the grid"),

@@ -161,6 +161,26 @@ def test_faces_of_an_axis_that_the_grid_lacks_are_refused():
         build(boundaries=em.Boundaries.all(face))
 
 
+def test_a_bloch_vector_in_units_of_the_period_is_warned_of():
+    # 30 cells of 20 nm: pi / 2 over the period would be 2.6e6 rad/m.
+    message = r"should be in rad/m, but 0\.25 rad/m turn the phase by 1\.5e-07 over"
+    with pytest.warns(PhysaxWarning, match=message):
+        build(boundaries=em.Boundaries(x=em.Bloch(0.25)))
+    for vector in (0.0, 2.6e6):
+        build(boundaries=em.Boundaries(x=em.Bloch(vector)))
+
+
+def test_a_monitor_that_records_but_the_first_step_is_warned_of():
+    where = {"centre": (0.3e-6, 0.26e-6), "size": (0.0, 0.0)}
+    for monitor in (
+        em.TimeMonitor(("Ez",), **where, every=200),
+        em.EnergyMonitor(every=200),
+    ):
+        with pytest.warns(PhysaxWarning, match="`every` of monitor 'a' should be at"):
+            build(monitors={"a": monitor}, steps=20)
+        build(monitors={"a": monitor}, steps=200)
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
 def test_bloch_vector_must_be_finite(bad):
     with pytest.raises(ArgumentError, match="`wavevector` must be finite, but is"):

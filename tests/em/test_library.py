@@ -143,6 +143,8 @@ def test_a_formula_of_fractions_is_the_same_sum():
 def test_an_unknown_name_gets_hints():
     with pytest.raises(ArgumentError, match="'sio2'.*Did you mean 'SiO2'"):
         em.library("sio2")
+    with pytest.raises(ArgumentError, match=r"Did you mean 'Si' or 'Si3N4'\?$"):
+        em.library("SiN")
     with pytest.raises(ArgumentError, match="'Al2O3-o' or 'Al2O3-e'"):
         em.library("sapphire")
     with pytest.raises(ArgumentError, match=r"'xyz'. `materials\(\)` lists"):
@@ -202,6 +204,9 @@ def test_a_sellmeier_formula_is_differentiable():
         ([], [], r"shapes \(0,\) and \(0,\)"),
         ([-1.0], [1e-7], "`strengths` must be finite and at least 0, but is -1"),
         ([1.0], [0.0], "`wavelengths` must be positive, but is 0"),
+        # In um, and squares of roots in um^2: both would leave a vacuum at 1.5 um.
+        ([1.0], [0.12], "`wavelengths` must lie between 1e-9 and 2e-3 .*but is 0.12"),
+        ([1.0, 1.0], [6e-3, 104], "`wavelengths` must lie .*µm² they.*but is 0.006"),
         ([1j], [1e-7], "must be a list of real numbers"),
     ],
 )

@@ -91,3 +91,10 @@ def test_entries_beside_the_diagonal_have_no_complex_permittivity():
     assert jnp.all(jnp.isnan(run(TILTED)))
     found = complex_permittivity(Material(np.diag([2.0, 3.0, 4.0])), [1e14, 2e14])
     assert jnp.array_equal(found, jnp.array([[2.0, 3.0, 4.0]] * 2))
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_traced_integer_counts_as_a_number(name):
+    found = jax.jit(lambda x: getattr(Material(**{name: x}), name))(12)
+    assert found == 12
+    assert found.dtype == jnp.zeros(()).dtype

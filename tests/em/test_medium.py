@@ -53,7 +53,7 @@ def test_number_must_be_positive(name, bad):
 @pytest.mark.parametrize("name", POSITIVE + LOSSES)
 @pytest.mark.parametrize("mask", [True, np.ones(SHAPE, bool), jnp.ones(SHAPE, bool)])
 def test_a_mask_is_no_medium(name, mask):
-    with pytest.raises(ArgumentError, match=f"`{name}` must be numbers, but holds tru"):
+    with pytest.raises(ArgumentError, match=f"`{name}` must be numbers, but holds boo"):
         em.Medium(**{name: mask})
 
 

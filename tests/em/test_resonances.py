@@ -259,6 +259,11 @@ RECORD = ringing([(200.0, 1_000.0, 1.0)], 2_000)
         (RECORD, {"band": (0.0, 1e14)}, "`band` must begin above 0 Hz"),
         (
             RECORD,
+            {"band": (1.5e-6, 1.6e-6)},
+            r"`band` must be in Hz, .* but is \(1.5e-06, 1.6e-06\).* not wavelengths",
+        ),
+        (
+            RECORD,
             {"band": (1e14, 3e15)},
             r"below the Nyquist frequency, 2.5e\+15 Hz .* every 2e-16 s",
         ),

@@ -1,12 +1,14 @@
 """Scenes from shapes: the defaults that the docstring promises, and the printout."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from physax import em
-from physax._checks import ArgumentError
+from physax._checks import ArgumentError, PhysaxWarning
+from physax.em import _extent
 from physax.runtime import MemoryLimitError
 from physax.units import SPEED_OF_LIGHT
 
@@ -134,6 +136,25 @@ def test_wavelengths_must_be_positive(bad):
         made(wavelengths=bad)
 
 
+def test_wavelengths_must_be_a_list():
+    message = r"`wavelengths` must be one number or a list, but has shape \(2, 2\)"
+    with pytest.raises(ArgumentError, match=message):
+        made(wavelengths=np.full((2, 2), 1.5e-6))
+
+
+def test_a_shape_in_another_unit_is_warned_of():
+    corners = ((-0.5, -0.2), (0.5, -0.2), (0.0, 0.2))
+    one, other = (
+        em.Structure(em.Polygon(np.multiply(corners, unit)), GLASS)
+        for unit in (1.0, 1e-6)
+    )
+    with pytest.warns(
+        PhysaxWarning, match=r"`structures\[1\]` should not be more than"
+    ):
+        made(structures=[other, one])
+    made(structures=[other, em.Structure(em.Box((0.0, 0.0), (np.inf, 1e-6)), GLASS)])
+
+
 @pytest.mark.parametrize("make", [em.scene, em.graded_grid])
 def test_materials_of_the_library_have_a_range(make):
     silicon = em.Structure(em.Box((0.0,), (0.5e-6,)), em.library("Si"))
@@ -211,3 +232,89 @@ def test_printout_states_the_choices():
 def test_printout_works_in_any_dimension(ndim):
     text = em.describe(made(ndim))
     assert text.count("faces") == ndim
+
+
+LAYERS = em.Boundaries.all(em.CPML(8))
+
+
+def film(permittivity, **options):
+    """A lamp beside a film, of which all but the material is given."""
+    bar = em.Structure(em.Box((0.0, 0.0), (np.inf, 0.25e-6)), em.Material(permittivity))
+    given = {"spacing": 50e-9, "steps": 150, **options}
+    pulse = em.GaussianPulse(2e14, 6e13)
+    return em.scene(
+        given.pop("structures", [bar]),
+        (0.8e-6, 0.6e-6),
+        [1.5e-6],
+        polarisation="Ez",
+        boundaries=LAYERS,
+        sources={"in": em.Dipole("Ez", (-0.2e-6, 0.0), pulse)},
+        **given,
+    )
+
+
+def ground(permittivity):
+    return film(1.0, structures=[], background=em.Material(permittivity))
+
+
+def brightness(sim):
+    return jnp.sum(jnp.abs(em.simulate(sim).fields["Ez"]) ** 2)
+
+
+@pytest.mark.x64  # a finite difference
+@pytest.mark.parametrize("make", [film, ground])
+def test_a_scene_has_derivatives_by_its_materials(make):
+    @jax.jit
+    def seen(permittivity):
+        return brightness(make(permittivity))
+
+    step = 1e-4
+    slope = float(seen(4.0 + step) - seen(4.0 - step)) / (2 * step)
+    # The truncation of the difference is of the order of step squared.
+    assert jax.grad(seen)(4.0) == pytest.approx(slope, rel=1e-6)
+    both = np.asarray(jax.vmap(seen)(jnp.asarray([4.0, 5.0])))
+    assert both == pytest.approx([float(seen(4.0)), float(seen(5.0))], rel=1e-9)
+
+
+CHOICES = {
+    "spacing": (lambda e: film(e, spacing=None), r"`structures\[0\]` must be known "
+                "here, but is traced .* Give `spacing` and `steps`"),
+    "steps": (lambda e: film(e, steps=None), r"`structures\[0\]` must be known here"),
+    "layers": (lambda e: em.scene([], (1e-6,), [1.5e-6], spacing=5e-8, steps=9,
+                                  background=em.Material(e)),
+               "`background` must be known here, but is traced .* Give `boundaries`"),
+    "grid": (lambda e: em.graded_grid([], (1e-6,), [1.5e-6],
+                                      background=em.Material(e)).edges(0),
+             "`background` must be known here, but is traced .* Make the grid outside"),
+    "pulse": (lambda f: em.scene([], (1e-6,), [1.5e-6], spacing=5e-8, sources={
+        "in": em.Dipole("Ez", (0.0,), em.GaussianPulse(f * 5e13, 1e13))}),
+        "`sources` must be known here, but is traced .* Give `steps`"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_what_a_choice_depends_on_must_not_be_traced(name):
+    make, message = CHOICES[name]
+    with pytest.raises(ArgumentError, match=message):
+        jax.jit(make)(4.0)
+
+
+def test_layers_that_dwarf_the_scene_tell_of_wavelengths_in_another_unit():
+    # 1550 nm, given as if they were in um.
+    message = (
+        r"`wavelengths` must be at most 0.00012 m, .* but one is 0.00155 m\. Is its "
+        "unit right"
+    )
+    with pytest.raises(ArgumentError, match=message):
+        em.scene([], (2e-6, 1e-6), [1.55e-3], polarisation="Ez", spacing=4e-8)
+    em.scene([], (2e-6,), [1.55e-4], spacing=1e-6, boundaries=LAYERS, steps=9)
+
+
+def test_structures_count_in_what_a_scene_needs(monkeypatch):
+    size, options = (1e-6, 1e-6), {"polarisation": "Ez", "boundaries": LAYERS}
+    asked = []
+    monkeypatch.setattr(_extent, "check_memory", lambda n, what: asked.append(n))
+    for structures in ([], [block(2)]):
+        em.scene(structures, size, [1.5e-6], spacing=1e-8, steps=9, **options)
+    width = jnp.zeros(()).dtype.itemsize
+    assert asked == [116 * 116 * width * 3, 116 * 116 * width * 5]

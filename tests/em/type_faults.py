@@ -12,7 +12,7 @@ import numpy as np
 
 from physax import em, plot
 from physax.grid import Grid
-from physax.io import GDSLayer, read_gds, write_csv, write_touchstone
+from physax.io import GDSLayer, read_gds, save_npz, write_csv, write_touchstone
 
 
 PULSE = em.GaussianPulse(2e14, 4e13)
@@ -33,7 +33,77 @@ def scene(structures=(), size=(1e-6, 1e-6), **options):
     return em.scene(structures, size, [1.5e-6], polarisation="Ez", **options)
 
 
+def silent(make):
+    """A function that throws away what another one returns, which JAX cannot hold."""
+
+    def made(x):
+        make(x)
+        return jnp.zeros(())
+
+    return made
+
+
 FAULTS = {
+    "layer for boundaries of a scene": (
+        lambda: scene(boundaries=em.CPML(10)),
+        r"`boundaries` must be a `Boundaries`, but is a CPML\. Write `Boundaries\.all",
+    ),
+    "list for boundaries of a scene": (
+        lambda: scene(boundaries=[em.CPML(10)]),
+        r"`boundaries` must be a `Boundaries`, but is a list\. Write `Boundaries\.all",
+    ),
+    "structures for scattering parameters": (
+        lambda: em.s_parameters([], {"a": PORT}, [1.5e-6]),
+        r"`sim` must be a `Simulation`, but is a list\. Make one .* by `scene`",
+    ),
+    "number for a state": (
+        lambda: em.run(sim(), state=3, start=0),
+        r"`state` must be a `State`, but is an int\. Pass the `state` of a `RunResult`",
+    ),
+    "fraction for the first step": (
+        lambda: em.run(sim(), start=0.5),
+        r"`start` must be an integer of at least 0, but is 0\.5",
+    ),
+    "fraction for the last step": (
+        lambda: em.advance(sim(), em.initial_state(sim()), 0, 10.5),
+        r"`stop` must be an integer, the number of a step, but has the dtype float32",
+    ),
+    "index by NumPy": (
+        lambda: em.group_index(lambda f: np.sqrt(f) * 1e-7, 2e14),
+        r"`index` must be written with `jax\.numpy`, but hands its arguments to NumPy",
+    ),
+    "number for an index": (
+        lambda: em.group_index(2.4, 2e14),
+        r"`index` must be a function from a frequency .*, but is a float\. Write `lam",
+    ),
+    "traced description": (
+        lambda: jax.jit(silent(em.describe))(sim()),
+        r"`sim` must be known here, but is traced by .*\. Describe it outside",
+    ),
+    "traced picture": (
+        lambda: jax.jit(silent(plot.simulation))(sim()),
+        r"`sim` must be known here, but is traced by .*\. Draw it outside",
+    ),
+    "traced file": (
+        lambda: jax.jit(silent(lambda x: save_npz("never.npz", {"a": x})))(1.0),
+        r"`results` must be known here, but is traced by .*\. Save what the compiled",
+    ),
+    "traced steps": (
+        lambda: jax.jit(silent(lambda n: em.with_steps(sim(), n)))(3),
+        r"`steps` must be known here, but is traced by .*\. Give a Python integer",
+    ),
+    "text for components of a monitor": (
+        lambda: sim(monitors={"a": em.FieldMonitor("Ez", (0, 0), (0, 0), 2e14)}),
+        r"`components` of monitor 'a' must be a list of names, .*Write `\('Ez',\)`",
+    ),
+    "text for components of a medium": (
+        lambda: em.rasterise([], GRID, components="Ez"),
+        r"`components` must be a list of names, but is the text 'Ez'\. Write `\('Ez'",
+    ),
+    "none for corners": (
+        lambda: em.Polygon(None),
+        r"`vertices` must be corners, of the shape \(n, 2\), but are None",
+    ),
     "number as medium": (
         lambda: em.Simulation(GRID, 2.0, steps=1, polarisation="Ez"),
         r"`medium` must be a `Medium`, but is a float\. Write `Medium\(2\.25\)`",

@@ -265,3 +265,33 @@ def test_the_picture_can_be_saved(tmp_path):
 def test_bad_arguments_are_refused(make, options, message):
     with pytest.raises(ArgumentError, match=message):
         simulation(make(), **options)
+
+
+def test_ports_are_green_and_point_into_the_device():
+    ports = {
+        "west": Port((-1 * MICRO, 0.0), 2 * MICRO, "+x"),
+        "south": Port((0.5 * MICRO, -1 * MICRO), 1 * MICRO, "+y"),
+    }
+    axes = simulation(flat(sources={}, monitors={}), ports=ports)
+    axes.figure.draw_without_rendering()
+    green = to_hex("tab:green")
+    west, south = lines_of(axes, green)
+    assert west == pytest.approx(np.array([[-1, -1], [-1, 1]]), abs=1e-5)
+    assert south == pytest.approx(np.array([[0, -1], [1, -1]]), abs=1e-5)
+    arrows = [a for a in axes.texts if a.arrow_patch]
+    steps = [np.subtract(a.xy, a.xyann) for a in arrows]
+    assert [to_hex(a.arrow_patch.get_edgecolor()) for a in arrows] == [green] * 2
+    assert steps[0][0] > 0
+    assert steps[1][1] > 0
+    assert {"west", "south"} <= texts(axes).keys()
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert "port" in labels
+
+
+def test_ports_must_fit_the_grid():
+    port = Port((0.0, 0.0, 0.0), MICRO, "+x")
+    with pytest.raises(ArgumentError, match="`centre` of port 'a' must have one entry"):
+        simulation(flat(), ports={"a": port})
+    line = Simulation(Grid.centred((80,), 0.05 * MICRO), steps=1)
+    with pytest.raises(ArgumentError, match="`ports` must be left out in 1-D, but"):
+        simulation(line, ports={"a": port})

@@ -9,7 +9,7 @@ import numpy as np
 from .. import em
 from .._checks import ArgumentError
 from ..em._monitors import AbstractSpectralMonitor
-from ..em._scene import largest_index, places
+from ..em._scene import default_layer, largest_index, places
 from ..grid import AXES
 from ..io import YamlNode
 from ..units import SPEED_OF_LIGHT
@@ -74,7 +74,19 @@ def build(settings: Settings, file: YamlNode) -> em.Simulation:
     with at(file):
         materials = [background, *(one.material for one in structures)]
         index = max(map(partial(largest_index, waves), materials, places(structures)))
-        check_cells(size, waves.min() / index, settings.spacing, faces)
+
+        def around(spacing: float) -> em.Boundaries:
+            if faces is not None:
+                return faces
+            return em.Boundaries.all(default_layer(size, waves, background, spacing))
+
+        check_cells(
+            size,
+            waves.min() / index,
+            settings.spacing,
+            around,
+            painted=bool(structures),
+        )
         sim = em.scene(
             structures,
             size,

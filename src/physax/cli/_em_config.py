@@ -2,9 +2,7 @@
 
 import argparse
 
-from ._em_build import build
-from ._em_run import check_runnable
-from ._em_settings import read_settings
+from ._em_run import prepared
 from ._exit import ExitCode
 from ._output import write_or_check
 
@@ -29,13 +27,13 @@ background: {permittivity: 2.09}
 
 averaging: volume  # of cells that an interface cuts, or polarised, staircase
 
-# Box {centre, size}, Cylinder {centre, radius, axis, length} (in 2-D a disc), Sphere
-# {centre, radius}, Ellipsoid {centre, radii}, Cone {centre, radii, length, axis}, Ring
-# {centre, radius, width, axis, length}, Prism {vertices, low, high, sidewall}, Polygon
-# {vertices, axis, low, high}; the same, along curves: Path {points, width}, Taper
-# {start, stop, widths}, Bend {centre, radius, width, start, stop}, Bezier and Spline
-# {points, width}; from files: STL {path, unit, centre}, GDS {path, layer, low, high,
-# cell, centre}. Later ones cover earlier ones.
+# Box {centre, size}, Circle {centre, radius}, Cylinder {centre, radius, axis, length},
+# Sphere {centre, radius}, Ellipsoid {centre, radii}, Cone {centre, radii, length,
+# axis}, Ring {centre, radius, width, axis, length}, Prism {vertices, low, high,
+# sidewall}, Polygon {vertices, axis, low, high}; the same, along curves: Path {points,
+# width}, Taper {start, stop, widths}, Bend {centre, radius, width, start, stop}, Bezier
+# and Spline {points, width}; from files: STL {path, unit, centre}, GDS {path, layer,
+# low, high, cell, centre}. Later ones cover earlier ones.
 structures:
   - shape: {type: Box, centre_um: [0, 0], size_um: [.inf, 0.4]}
     material: {permittivity: 12.1}
@@ -95,7 +93,5 @@ def run_config(options: argparse.Namespace) -> ExitCode:
 
 
 def _check(path: str) -> str:
-    settings, file = read_settings(path)
-    build(settings, file)
-    check_runnable(settings, file, figures=settings.output.figures, dry=False)
-    return "valid settings"
+    with prepared(path, figures=True, dry=False):
+        return "valid settings"

@@ -1,6 +1,6 @@
 """What settings of `physax em run` must keep so that a scene can be made of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -82,7 +82,9 @@ def check_cells(
     size: Sequence[float],
     wavelength: float,
     spacing: float | None,
-    faces: em.Boundaries | None,
+    faces: Callable[[float], em.Boundaries],
+    *,
+    painted: bool,
 ) -> None:
     """Refuses a scene whose fields do not fit into memory, before anything is made.
 
@@ -90,18 +92,19 @@ def check_cells(
         size: Lengths of the scene in metres.
         wavelength: The shortest one in the densest material, in metres.
         spacing: Width of its cells in metres; a twentieth of that if `None`.
-        faces: Those of the file, whose layers count, too.
+        faces: Returns the faces for a width of the cells; their layers count, too.
+        painted: Whether there are structures.
 
     Raises:
-        MemoryLimitError: If there is less memory than the fields alone need.
+        MemoryLimitError: If there is less memory than fields and permittivities need.
     """
     key = "size" if spacing is None else "spacing"
     spacing = wavelength / _CELLS if spacing is None else spacing
     shape = [max(1, round(length / spacing)) for length in size]
     for axis in range(len(size)):
-        shape[axis] += 0 if faces is None else sum(layer_cells(faces, axis))
+        shape[axis] += sum(layer_cells(faces(spacing), axis))
     remedy = "Lengths are in metres where a key has no unit, as `size_um`."
-    _extent.check_fields(shape, spacing, key, remedy)
+    _extent.check_fields(shape, spacing, key, remedy, painted=painted)
 
 
 def check_steps(steps: int, dt: float) -> None:

@@ -4,9 +4,10 @@ import argparse
 import dataclasses
 import json
 import shutil
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import h5py
@@ -15,8 +16,9 @@ import numpy as np
 from .. import em
 from .._checks import ArgumentError
 from .._status import Status
+from ..em._run import check_run
 from ..grid import AXES
-from ..io import YamlNode, check_writable, save_npz
+from ..io import check_writable, save_npz
 from ..io._whole_file import whole_file
 from ..io._whole_hdf5 import whole_hdf5
 from ..runtime import Checkpointing, compile_quickly
@@ -33,14 +35,9 @@ def run_em(options: argparse.Namespace) -> ExitCode:
     talk = Talk(options.verbose - options.quiet)
     limit_threads(options.threads)
     compile_quickly()
-    settings, file = read_settings(options.file)
-    wide = settings.precision == "float64"
-    with double_precision() if wide else nullcontext():
-        # Numbers that were read before the precision was known are read again.
-        settings, file = read_settings(options.file) if wide else (settings, file)
-        sim = build(settings, file)
-        figures = settings.output.figures and not options.no_figures
-        check_runnable(settings, file, figures=figures, dry=options.dry_run)
+    drawn = not options.no_figures
+    with prepared(options.file, figures=drawn, dry=options.dry_run) as ready:
+        settings, sim, figures = ready
         output = check_writable(options.output_dir)
         talk.say(em.describe(sim))
         # A run that goes on has its picture, and one that is not this one keeps it.
@@ -52,25 +49,56 @@ def run_em(options: argparse.Namespace) -> ExitCode:
         return _run(settings, sim, output, talk, figures)
 
 
-def check_runnable(
-    settings: Settings, file: YamlNode, *, figures: bool, dry: bool
-) -> None:
-    """Refuses settings of a simulation that cannot be shown, or has no light.
+class Prepared(NamedTuple):
+    """What a run needs before it makes its folder.
+
+    Attributes:
+        settings: Those of the file.
+        sim: The simulation.
+        figures: Whether pictures are wanted.
+    """
+
+    settings: Settings
+    sim: em.Simulation
+    figures: bool
+
+
+@contextmanager
+def prepared(path: str, *, figures: bool, dry: bool) -> Iterator[Prepared]:
+    """Reads a file, makes its simulation and checks all before the folder is made.
+
+    The precision is that of the file while the block runs.
 
     Args:
-        settings: Those of the file.
-        file: Its lines.
-        figures: Whether pictures are drawn.
+        path: The file.
+        figures: Whether pictures may be drawn, if the file asks for them.
         dry: Whether nothing will run.
+
+    Raises:
+        PhysaxFileError: If something is refused; names the line.
+        MemoryLimitError: If the run does not fit into memory.
     """
-    with at(file, "output"):
-        check_animation(settings.output.animation if figures else None)
-    with at(file):
-        if not (settings.sources or dry):
-            raise ArgumentError(
-                "`sources` must have at least one entry, but is empty: nothing would "
-                "be seen. `--dry-run` needs none."
-            )
+    settings, file = read_settings(path)
+    wide = settings.precision == "float64"
+    with double_precision() if wide else nullcontext():
+        # Numbers that were read before the precision was known are read again.
+        settings, file = read_settings(path) if wide else (settings, file)
+        sim = build(settings, file)
+        figures = settings.output.figures and figures
+        with at(file, "output"):
+            check_animation(settings.output.animation if figures else None)
+        with at(file):
+            if not (settings.sources or dry):
+                raise ArgumentError(
+                    "`sources` must have at least one entry, but is empty: nothing "
+                    "would be seen. `--dry-run` needs none."
+                )
+            check_run(sim, until=_rule(settings))
+        yield Prepared(settings, sim, figures)
+
+
+def _rule(settings: Settings) -> em.Decay | None:
+    return None if settings.run.decay is None else em.Decay(settings.run.decay)
 
 
 def _run(
@@ -80,7 +108,7 @@ def _run(
     checkpoints = output / "checkpoints"
     done = em.run(
         sim,
-        until=None if given.decay is None else em.Decay(given.decay),
+        until=_rule(settings),
         checkpoint=Checkpointing(checkpoints, given.checkpoint_every),
         progress=talk.level >= 0,
         throw=False,

@@ -27,6 +27,7 @@ SHAPES = {
     for kind in (
         em.Box,
         em.Cylinder,
+        em.Circle,
         em.Sphere,
         em.Polygon,
         em.Ellipsoid,

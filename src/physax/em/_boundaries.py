@@ -158,6 +158,7 @@ def check_boundaries(
         )
     _refuse_extra(boundaries, grid)
     for axis, name in enumerate(boundaries.names(grid.ndim)):
+        _review_phase(boundaries.axis(axis)[0], grid, axis, name)
         layers = [f for f in boundaries.axis(axis) if isinstance(f, Layer)]
         total = sum(layer.cells for layer in layers)
         if total >= grid.shape[axis]:
@@ -173,6 +174,26 @@ def check_boundaries(
                     f"`boundaries` along {name} should have layers of at least {few} "
                     f"cells, but one has {layer.cells}: it reflects visibly.",
                 )
+
+
+# Phases over a period, in radians, below which a wavevector was meant in other units.
+_LEAST_PHASE = 1e-4
+
+
+def _review_phase(face: Face | None, grid: Grid, axis: int, name: str) -> None:
+    """Warns of a wavevector that is as good as none."""
+    if not isinstance(face, Bloch) or traced((face, grid)):
+        return
+    vector = float(np.asarray(face.wavevector))
+    with jax.ensure_compile_time_eval():
+        period = float(grid.size(axis))
+    if 0 < abs(vector) * period < _LEAST_PHASE:
+        warn(
+            f"`wavevector` of the `Bloch` faces along {name} should be in rad/m, but "
+            f"{vector:g} rad/m turn the phase by {vector * period:.3g} over the period "
+            f"of {period:.3g} m, as good as 0. A fraction f of the reciprocal period "
+            "is `2 * np.pi * f / period`."
+        )
 
 
 def _refuse_extra(boundaries: Boundaries, grid: Grid) -> None:

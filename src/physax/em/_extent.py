@@ -14,6 +14,9 @@ from ..runtime import check_memory
 _SHORTEST, _LONGEST = 1e-5, 1e6
 # Components of the fields in 1-D, 2-D and 3-D.
 _COMPONENTS = (2, 3, 6)
+# With structures: fields and permittivities, or, where these are more, the five arrays
+# that painting a single shape was measured to take at once.
+_PAINTED = (5, 5, 9)
 
 
 def check_scale(
@@ -56,6 +59,8 @@ def check_fields(
     spacing: float,
     key: str = "spacing",
     remedy: str = "Lengths are in metres.",
+    *,
+    painted: bool = False,
 ) -> None:
     """Refuses a grid whose fields do not fit into memory, before anything is made.
 
@@ -64,11 +69,14 @@ def check_fields(
         spacing: Their width in metres, for the message.
         key: What makes so many.
         remedy: What to do, for the message.
+        painted: Whether structures are painted onto it.
 
     Raises:
-        MemoryLimitError: If there is less memory than the fields alone need.
+        MemoryLimitError: If there is less memory than the fields alone need, or, with
+            structures, than fields and permittivities do.
     """
-    bytes_each = _COMPONENTS[len(shape) - 1] * jnp.result_type(float).itemsize
+    arrays = (_PAINTED if painted else _COMPONENTS)[len(shape) - 1]
+    bytes_each = arrays * jnp.result_type(float).itemsize
     what = (
         f"`{key}` makes {' x '.join(map(str, shape))} cells of {spacing:.3g} m. "
         f"{remedy} The scene"

@@ -59,8 +59,8 @@ def graded_grid(
         The grid.
 
     Raises:
-        ArgumentError: If a number is out of its range, a shape is traced, or a line is
-            outside of the grid.
+        ArgumentError: If a number is out of its range, a shape or a material is traced,
+            or a line is outside of the grid.
     """
     size, waves = check_size(size, wavelengths)
     check_scale(size, waves)
@@ -77,11 +77,15 @@ def graded_grid(
         )
     structures, ground = painted(structures, background)
     bounds = [_bounds(one) for one in structures]
-    widest = float(waves.min()) / largest_index(waves, ground) / cells
-    limits = [
-        float(waves.min()) / largest_index(waves, one.material, what) / cells
-        for one, what in zip(structures, places(structures)[1:], strict=True)
-    ]
+    remedy = "Widths of cells depend on its index. Make the grid outside."
+    widest, *limits = (
+        float(waves.min()) / largest_index(waves, material, what, remedy) / cells
+        for material, what in zip(
+            [ground, *(one.material for one in structures)],
+            places(structures),
+            strict=True,
+        )
+    )
     edges = []
     for axis, (length, x) in enumerate(zip(size, middle, strict=True)):
         ends = (x - length / 2, x + length / 2)

@@ -112,7 +112,7 @@ def _hint(name: str) -> str:
         for text in (known, numbers["title"].split(",")[0]):
             spoken.setdefault(text.lower(), []).append(known)
     asked = str(name).lower()
-    near = get_close_matches(asked, spoken, n=4, cutoff=0.5)
+    near = get_close_matches(asked, spoken, n=4, cutoff=0.7)
     found = list(dict.fromkeys(known for text in near for known in spoken[text]))
     if found:
         return "Did you mean " + " or ".join(map(repr, found[:6])) + "?"

@@ -39,6 +39,8 @@ def _values(
             x = as_array(x, name)
             if jnp.issubdtype(x.dtype, jnp.integer):
                 x = x.astype(float)
+    elif jnp.issubdtype(x.dtype, jnp.integer):
+        x = x.astype(float)
     if not jnp.issubdtype(x.dtype, jnp.floating):
         raise ArgumentError(
             f"`{name}` must be real, but has dtype {x.dtype}. Give losses as "

@@ -10,8 +10,9 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 from scipy.optimize import linear_sum_assignment
 
-from .._checks import ArgumentError, positive, refuse_traced, traced
+from .._checks import ArgumentError, kind_of, positive, refuse_traced, traced
 from .._products import einsum
+from .._written_for_jax import written_for_jax
 from ..units import ETA_0
 from ._cross_section import CrossSectionModes
 
@@ -86,9 +87,19 @@ def group_index(
 
     Returns:
         The group index of each mode.
+
+    Raises:
+        ArgumentError: If `index` is not a function that JAX can trace, or `frequency`
+            is not positive.
     """
     frequency = positive(frequency, "frequency")
-    value, slope = jax.jvp(index, (frequency,), (jnp.ones_like(frequency),))
+    if not callable(index):
+        raise ArgumentError(
+            "`index` must be a function from a frequency in Hz to effective indices, "
+            f"but is {kind_of(index)} Write `lambda f: ...`, which solves at f."
+        )
+    with written_for_jax("index"):
+        value, slope = jax.jvp(index, (frequency,), (jnp.ones_like(frequency),))
     return value + frequency * slope
 
 

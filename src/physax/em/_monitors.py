@@ -170,6 +170,11 @@ def region_reads(
     frame: Frame, components: tuple[str, ...], centre: Point, size: Point, what: str
 ) -> tuple[Read, ...]:
     """Returns the reads of components in a region, after checking them."""
+    if isinstance(components, str):
+        raise ArgumentError(
+            f"`components` of {what} must be a list of names, but is the text "
+            f"{components!r}. Write `({components!r},)`."
+        )
     if not components:
         raise ArgumentError(
             f"`components` of {what} must name at least one component, but is empty."

@@ -60,8 +60,9 @@ class PlaneWave(AbstractSource):
 
     Attributes:
         direction: `"+x"`, `"-x"`, `"+y"`, ...: the way it travels along the grid.
-        component: The electric component it carries, for example `"Ez"`. Under Bloch
-            faces it may gain another.
+        component: The electric component it carries, for example `"Ez"`. H along it is
+            zero; under Bloch faces E gains the others that this takes. For s or p at
+            an azimuth see the docs.
         centre: Middle of the box in metres.
         size: Lengths of the box in metres, finite along `direction`; `inf` has no
             faces: along a periodic axis, or between `PEC` faces normal to E or `PMC`

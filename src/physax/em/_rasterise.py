@@ -84,6 +84,11 @@ def _checked_components(components: Sequence[str] | None, ndim: int) -> Sequence
                 "('Hz', 'Ex', 'Ey'), on a grid of r and z `Cylindrical.components`."
             )
         return _COMPONENTS_BY_NDIM[ndim]
+    if isinstance(components, str):
+        raise ArgumentError(
+            f"`components` must be a list of names, but is the text {components!r}. "
+            f"Write `({components!r},)`."
+        )
     if ndim == 2 and set(components) == set(CYLINDRICAL_NAMES):
         return CYLINDRICAL_NAMES
     for component in components:

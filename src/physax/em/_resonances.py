@@ -269,6 +269,10 @@ def _from(record: _Record, start) -> _Record:
     )
 
 
+# Periods in the record below which a number was not a frequency in Hz.
+_LEAST_PERIODS = 1e-6
+
+
 def _checked_band(band, record: _Record) -> tuple[float, float]:
     """Returns the ends of the band in Hz."""
     band = band if np.ndim(band) else (band,)
@@ -283,6 +287,13 @@ def _checked_band(band, record: _Record) -> tuple[float, float]:
         raise ArgumentError(
             "`band` must begin above 0 Hz, where nothing oscillates, but begins at "
             f"{low:g} Hz."
+        )
+    length = record.dt * len(record.values)
+    if max(-low, high) * length < _LEAST_PERIODS:
+        raise ArgumentError(
+            f"`band` must be in Hz, above {_LEAST_PERIODS / length:.3g} Hz for a "
+            f"record of {length:.3g} s, but is ({low:g}, {high:g}). Is it in Hz, and "
+            "not wavelengths?"
         )
     limit = 1 / (2 * record.dt)
     if max(-low, high) >= limit:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from .._checks import ArgumentError, instance, refuse_traced
+from .._checks import ArgumentError, instance, refuse_traced, whole
 from .._loop import iterate
 from .._status import Status, raise_for
 from ..grid import Layout
@@ -100,7 +100,16 @@ def advance(
 
     Returns:
         The state before step `stop`.
+
+    Raises:
+        ArgumentError: If `start` or `stop` is not an integer.
     """
+    for name, bound in (("start", start), ("stop", stop)):
+        if not jnp.issubdtype(jnp.result_type(bound), jnp.integer):
+            raise ArgumentError(
+                f"`{name}` must be an integer, the number of a step, but has the dtype "
+                f"{jnp.result_type(bound)}. Round it."
+            )
     program = build_program(sim, layout, watch)
 
     def loop(program, state):
@@ -171,6 +180,27 @@ def warm_up(
     jax.block_until_ready(_finish(problem, state, **options))
 
 
+def check_run(sim: Simulation, *, until: Decay | None = None) -> None:
+    """Refuses all that `run` would refuse, without running.
+
+    Args:
+        sim: The simulation.
+        until: As for `run`.
+
+    Raises:
+        ArgumentError: If the mode of a source is cut off or cannot be solved, or a
+            monitor cannot serve this medium.
+        MemoryLimitError: If the run needs more memory than there is.
+    """
+    _check_rules(sim, until, None)
+    check_sources(sim)
+    _check_state(sim, None)
+    problem = _lengthless(sim)
+    options = {"layout": None, "watch": watch_every(sim, until)}
+    begin = jax.eval_shape(partial(initial_state, **options), problem)
+    jax.eval_shape(partial(_finish, **options), problem, begin)
+
+
 def _check_rules(sim: Any, until: Any, layout: Any) -> None:
     instance(sim, "sim", Simulation)
     check_rule(until)
@@ -231,6 +261,9 @@ def run(
         CheckpointError: If a checkpoint cannot be written, or is of another problem.
     """
     _check_rules(sim, until, layout)
+    start = whole(start, "start", 0)
+    if state is not None:
+        instance(state, "state", State, "Pass the `state` of a `RunResult`.")
     if checkpoint is not None:
         instance(
             checkpoint, "checkpoint", Checkpointing, "Write `Checkpointing(folder)`."

@@ -11,7 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Complex, Float
 
-from .._checks import ArgumentError, at_once, by_name, check, positive, traced, warn
+from .._checks import (
+    ArgumentError,
+    at_once,
+    by_name,
+    check,
+    instance,
+    positive,
+    traced,
+    warn,
+)
 from ..grid import Box, Grid, Layout
 from ..units import NANO, SPEED_OF_LIGHT
 from ._adjoints import AbstractAdjoint
@@ -323,6 +332,7 @@ def s_parameters(
             of one (several modes at one place may), a port lies in a conductor, its
             mode does not propagate, or a nonlinear medium lacks a `power`.
     """
+    instance(sim, "sim", Simulation, "Make one of structures by `scene`.")
     inputs = _checked_inputs(sim, ports, inputs)
     if power is None:
         if sim.medium.nonlinearities:

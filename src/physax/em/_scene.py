@@ -17,6 +17,7 @@ from .._checks import (
     refuse_text,
     refuse_traced,
     traced,
+    warn,
 )
 from ..grid import Grid
 from ..units import SPEED_OF_LIGHT
@@ -44,6 +45,8 @@ from ._sources import AbstractSource
 _CELLS = 20
 # The layer is half a wavelength of the background thick, and at least this many cells.
 _LEAST_LAYER = 10
+# A default layer so many times longer than the scene tells of mistaken units.
+_MOST_LAYER = 30
 # Passages of the scene at the speed of light in its densest medium, after the pulse.
 _PASSAGES = 8
 
@@ -69,7 +72,9 @@ def scene(
     absorbing layers half the longest wavelength thick are added outside `size`; the
     time step is 0.99 of the largest stable one; the run lasts as long as the longest
     pulse (without sources, one that covers the wavelengths) and eight passages of the
-    scene. `describe` states the choices.
+    scene. `describe` states the choices. Under `jit`, `vmap` and `grad` materials and
+    shapes may be traced where `spacing` and `steps` are given, a traced background
+    where `boundaries` are, too.
 
     Args:
         structures: Shapes with materials; later ones lie over earlier ones.
@@ -91,14 +96,22 @@ def scene(
         The simulation.
 
     Raises:
-        ArgumentError: If a number is out of range or the parts do not fit.
+        ArgumentError: If a number is out of range, the parts do not fit, or what a
+            choice depends on is traced.
         MemoryLimitError: If the fields do not fit into memory.
     """
     size, waves = check_size(size, wavelengths)
     check_scale(size, waves)
     structures, ground = painted(structures, background)
     materials = [ground, *(one.material for one in structures)]
-    index = max(map(partial(largest_index, waves), materials, places(structures)))
+    _review_extents(structures, size)
+    index = 1.0
+    if spacing is None or steps is None:
+        index = max(map(partial(largest_index, waves), materials, places(structures)))
+    else:
+        # A traced index is no obstacle where nothing is chosen by it.
+        for material, what in zip(materials, places(structures), strict=True):
+            check_valid(waves, material, what)
     if spacing is None:
         spacing = float(waves.min()) / index / _CELLS
     width = _known(spacing, "spacing")
@@ -107,17 +120,19 @@ def scene(
             f"`spacing` must be one positive and finite number, but is {spacing} m."
         )
     spacing = float(width)
-    # Whole numbers of cells should not become one more by rounding.
-    cells = ceil(waves.max() / largest_index(waves, ground) / 2 / spacing - 1e-6)
-    layer = CPML(max(_LEAST_LAYER, cells))
-    faces = Boundaries.all(layer) if boundaries is None else boundaries
+    faces = boundaries
+    if faces is not None:
+        remedy = "Write `Boundaries.all(CPML(10))`."
+        instance(faces, "boundaries", Boundaries, remedy)
+    else:
+        faces = Boundaries.all(default_layer(size, waves, ground, spacing))
     middle = check_point(
         (0.0,) * len(size) if centre is None else tuple(centre),
         len(size),
         "centre",
         "the scene",
     )
-    grid = _grid(size, middle, spacing, faces)
+    grid = _grid(size, middle, spacing, faces, painted=bool(structures))
     names = components(grid.ndim, polarisation).names
     apart = any(one.permittivity.ndim for one in materials if isinstance(one, Material))
     medium = rasterise(
@@ -133,6 +148,9 @@ def scene(
         # Without sources it is for `s_parameters`, which adds such a pulse.
         band = band_pulse(SPEED_OF_LIGHT / waves.max(), SPEED_OF_LIGHT / waves.min())
         pulses = [one.pulse for one in sources.values()] or [band]
+        refuse_traced(
+            pulses, "sources", "The number of steps depends on it. Give `steps`."
+        )
         passage = index * float(np.hypot.reduce(size)) / SPEED_OF_LIGHT
         duration = max(float(p.duration()) for p in pulses) + _PASSAGES * passage
         parts = components(grid.ndim, polarisation)
@@ -159,6 +177,10 @@ def check_size(
             f"2e-6), but is {size!r}."
         )
     waves = np.atleast_1d(_known(wavelengths, "wavelengths"))
+    if waves.ndim > 1:
+        raise ArgumentError(
+            f"`wavelengths` must be one number or a list, but has shape {waves.shape}."
+        )
     lengths = [float(length) for length in _known(size, "size")]
     if not 1 <= len(lengths) <= 3:
         raise ArgumentError(f"`size` must have 1 to 3 entries, but has {len(lengths)}.")
@@ -167,6 +189,26 @@ def check_size(
     if not all(length > 0 and np.isfinite(length) for length in lengths):
         raise ArgumentError(f"`size` must be positive and finite, but is {lengths}.")
     return lengths, waves
+
+
+# A finite shape so many times longer than the scene tells of mistaken units.
+_MOST_EXTENT = 100
+
+
+def _review_extents(structures: Sequence[Structure], size: list[float]) -> None:
+    """Warns of shapes that are finite and yet far larger than the scene."""
+    for k, one in enumerate(structures):
+        low, high = one.shape.bounds()
+        if traced((low, high)):
+            continue
+        lengths = (np.asarray(high, float) - np.asarray(low, float))[: len(size)]
+        length = np.max(lengths, where=np.isfinite(lengths), initial=0.0)
+        if length > _MOST_EXTENT * max(size):
+            warn(
+                f"`structures[{k}]` should not be more than {_MOST_EXTENT} times as "
+                f"long as the scene, {max(size):.3g} m, but is {length:.3g} m long. "
+                "Are its lengths in metres? Write `inf` for a shape without an end."
+            )
 
 
 def _known(value: Any, name: str) -> np.ndarray:
@@ -190,7 +232,12 @@ def _middle(waves: np.ndarray) -> float:
 
 
 def _grid(
-    size: list[float], middle: Sequence[float], spacing: float, faces: Boundaries
+    size: list[float],
+    middle: Sequence[float],
+    spacing: float,
+    faces: Boundaries,
+    *,
+    painted: bool,
 ) -> Grid:
     """Returns the cells of a scene and of the layers around it."""
     shape, origin = [], []
@@ -204,7 +251,7 @@ def _grid(
         inner = max(1, round(length / spacing))
         shape.append(inner + low + high)
         origin.append(x - (inner / 2 + low) * spacing)
-    check_fields(shape, spacing)
+    check_fields(shape, spacing, painted=painted)
     return Grid.uniform(shape, spacing, origin)
 
 
@@ -213,8 +260,52 @@ def places(structures: Sequence[Structure]) -> list[str]:
     return ["`background`", *(f"`structures[{k}]`" for k in range(len(structures)))]
 
 
+def default_layer(
+    size: Sequence[float], waves: np.ndarray, ground: Material | PEC, spacing: float
+) -> CPML:
+    """Returns the absorbing layer of a scene whose faces are not given.
+
+    Args:
+        size: Lengths of the scene in metres.
+        waves: Wavelengths in vacuum, in metres.
+        ground: The background.
+        spacing: Width of the cells in metres.
+
+    Raises:
+        ArgumentError: If the background is traced, or the layer would be so much
+            thicker than the scene that units must be wrong.
+    """
+    remedy = "The thickness of absorbing layers depends on it. Give `boundaries`."
+    index = largest_index(waves, ground, remedy=remedy)
+    thickness, longest = waves.max() / index / 2, max(size)
+    if thickness > _MOST_LAYER * longest:
+        raise ArgumentError(
+            f"`wavelengths` must be at most {2 * index * _MOST_LAYER * longest:.3g} m, "
+            "so that absorbing layers of half a wavelength are at most "
+            f"{_MOST_LAYER} times as thick as the scene is long, but one is "
+            f"{waves.max():.3g} m. Is its unit right? Else give `boundaries`."
+        )
+    # Whole numbers of cells should not become one more by rounding.
+    return CPML(max(_LEAST_LAYER, ceil(thickness / spacing - 1e-6)))
+
+
+def check_valid(waves: np.ndarray, material: Material | PEC, what: str) -> None:
+    """Refuses wavelengths at which the numbers of a material do not hold.
+
+    Args:
+        waves: Wavelengths in vacuum, in metres.
+        material: The material.
+        what: Where it is, for the message.
+    """
+    if isinstance(material, Material) and material.valid is not None:
+        check_range(waves, material.valid, f"the material of {what}")
+
+
 def largest_index(
-    waves: np.ndarray, material: Material | PEC, what: str = "`background`"
+    waves: np.ndarray,
+    material: Material | PEC,
+    what: str = "`background`",
+    remedy: str = "The grid depends on its index. Give `spacing` and `steps`.",
 ) -> float:
     """Returns the largest size of the index of a material, 1 for perfect metal.
 
@@ -222,14 +313,17 @@ def largest_index(
         waves: Wavelengths in vacuum, in metres.
         material: The material.
         what: Where it is, for the message.
+        remedy: What to do if it is traced, for the message.
 
     Raises:
-        ArgumentError: If the numbers of the material do not hold at a wavelength.
+        ArgumentError: If the numbers of the material do not hold at a wavelength, or
+            are traced.
     """
     if isinstance(material, PEC):
         return 1.0
-    if material.valid is not None:
-        check_range(waves, material.valid, f"the material of {what}")
+    check_valid(waves, material, what)
+    response = (material.permittivity, material.permeability, material.poles)
+    refuse_traced(response, what.strip("`"), remedy)
     eps = np.asarray(material.permittivity)
     eps = np.linalg.eigvalsh(eps)[-1] if eps.ndim == 2 else np.max(eps)
     # What is known stays known under `jit`.
@@ -249,6 +343,7 @@ def describe(sim: Simulation) -> str:
         Grid, resolution, time step, duration, faces, sources, monitors and memory.
     """
     grid = instance(sim, "sim", Simulation).grid
+    refuse_traced(sim, "sim", "Describe it outside.")
     lengths = " x ".join(f"{float(grid.size(a)) * 1e6:.4g}" for a in range(grid.ndim))
     widths = ", ".join(
         f"{float(jnp.min(w)) * 1e9:.4g}"

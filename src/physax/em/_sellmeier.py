@@ -11,6 +11,10 @@ from ._materials import Material
 from ._poles import Lorentz
 
 
+# Where materials have resonances, in metres: silicon as far out as 1.1 mm.
+_SHORTEST, _LONGEST = 1e-9, 2e-3
+
+
 def sellmeier(
     strengths: Num[ArrayLike, "..."] | Sequence[Num[ArrayLike, ""]],
     wavelengths: Num[ArrayLike, "..."] | Sequence[Num[ArrayLike, ""]],
@@ -33,7 +37,8 @@ def sellmeier(
 
     Raises:
         ArgumentError: If there is not one wavelength for each strength, a strength is
-            negative, or a wavelength or the constant not positive.
+            negative, a wavelength not between 1 nm and 2 mm, or the constant not
+            positive.
     """
     b, waves = _listed(strengths, "strengths"), _listed(wavelengths, "wavelengths")
     if b.shape != waves.shape or not b.size:
@@ -45,7 +50,16 @@ def sellmeier(
         good = jnp.isfinite(b) & (b >= 0)
         # A negative energy of a resonance without damping shows in no loss.
         b = check(b, good, "`strengths` must be finite and at least 0")
-        frequencies = SPEED_OF_LIGHT / positive(waves, "wavelengths")
+        waves = positive(waves, "wavelengths")
+        good = (waves >= _SHORTEST) & (waves <= _LONGEST)
+        # Resonances far from all light would leave a vacuum without a word.
+        waves = check(
+            waves,
+            good,
+            "`wavelengths` must lie between 1e-9 and 2e-3 m (in metres; of printed C "
+            "in µm² they are `sqrt(C) * 1e-6`)",
+        )
+        frequencies = SPEED_OF_LIGHT / waves
         poles = tuple(Lorentz(one, f) for one, f in zip(b, frequencies, strict=True))
     return Material(constant, poles=poles)
 

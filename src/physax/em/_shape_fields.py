@@ -58,6 +58,10 @@ def as_length(x: ArrayLike) -> Float[Array, ""]:
 
 def as_vertices(x: ArrayLike | Sequence) -> Float[Array, "vertices 2"]:
     """Returns the finite corners of a polygon."""
+    if x is None or isinstance(x, str):
+        raise ArgumentError(
+            f"`vertices` must be corners, of the shape (n, 2), but are {x!r}."
+        )
     x = as_floats(x, "vertices")
     if x.ndim != 2 or x.shape[1] != 2 or x.shape[0] < 3:
         raise ArgumentError(

@@ -11,7 +11,16 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Num
 
-from .._checks import ArgumentError, by_name, instance, positive, traced, warn, whole
+from .._checks import (
+    ArgumentError,
+    by_name,
+    instance,
+    positive,
+    refuse_traced,
+    traced,
+    warn,
+    whole,
+)
 from ..grid import Grid
 from ..runtime import Precision
 from ._apodised import check_windows
@@ -171,6 +180,7 @@ class Simulation(eqx.Module):
         check_resolution(self.sources, grid, merged)
         check_frequencies(self.monitors, self.dt, self.steps)
         check_windows(self.monitors, self.dt, self.steps)
+        _review_records(self.monitors, self.steps)
         linear = not self.medium.nonlinearities
         check_excitation(self.sources, self.monitors, linear=linear)
 
@@ -244,6 +254,7 @@ MOST_STEPS = 2**30 - 1
 
 
 def _countable(steps: Any, least: int) -> int:
+    refuse_traced(steps, "steps", "Give a Python integer.")
     steps = whole(steps, "steps", least)
     if steps > MOST_STEPS:
         raise ArgumentError(
@@ -260,6 +271,17 @@ def _one_number(dt: Array) -> Array:
             "with `vmap`."
         )
     return dt
+
+
+def _review_records(monitors: Mapping[str, AbstractMonitor], steps: int) -> None:
+    """Warns of monitors that record a run of several steps once."""
+    for name, monitor in monitors.items():
+        recorder = isinstance(monitor, TimeMonitor | EnergyMonitor)
+        if recorder and monitor.every > steps > 1:
+            warn(
+                f"`every` of monitor {name!r} should be at most {steps}, the steps of "
+                f"the run, but is {monitor.every}: only the first step is recorded."
+            )
 
 
 def _check_energy(sim: Simulation) -> None:

@@ -16,6 +16,9 @@ DEGREES = types.MappingProxyType({"degrees": math.pi / 180})
 # A text that begins as a number and goes on with a unit.
 _MEASURED = re.compile(r"[-+]?[.0-9][-+.0-9eE]*\s*[^\W\d].*")
 
+# Infinity as Python writes it, which YAML reads as text.
+_ENDLESS = re.compile(r"[-+]?(inf|infinity)", re.IGNORECASE)
+
 # Characters of a value in a message.
 _LONGEST = 60
 
@@ -96,6 +99,11 @@ class KeyUnits(NamedTuple):
         endings = self.endings(name, target)
         for item in node.value if isinstance(node.value, list) else [node]:
             text = item.value
+            if endings and isinstance(text, str) and _ENDLESS.fullmatch(text):
+                return item.error(
+                    f"must be a number, but is the text {text!r}. Write "
+                    f"{'-' * text.startswith('-')}.inf, with a dot."
+                )
             if endings and isinstance(text, str) and _MEASURED.fullmatch(text):
                 return item.error(
                     f"must be a number, but is the text {text!r}.{endings}"

@@ -21,6 +21,7 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
+from .._checks import refuse_traced
 from ._encoding import EncodingError, decode, encode, stored_dtype
 from ._errors import PhysaxFileError
 from ._whole_file import whole_file
@@ -50,6 +51,7 @@ def save_npz(path: str | os.PathLike, results: eqx.Module | Mapping[str, Any]) -
         ArgumentError: If a value is of a kind that cannot be saved.
         OSError: If the file cannot be written.
     """
+    refuse_traced(results, "results", "Save what the compiled function returns.")
     arrays: list[np.ndarray] = []
     content = encode(results, arrays)
     members, entries = {}, []

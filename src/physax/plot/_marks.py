@@ -1,5 +1,6 @@
 """Where sources and monitors lie in a simulation, in metres."""
 
+from collections.abc import Mapping
 from functools import singledispatch
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from ..em import (
     Port,
     Simulation,
 )
+from ..em._frame import check_point
 from ..em._monitors import Read
 from ..grid import Grid
 
@@ -41,6 +43,13 @@ def source_marks(sim: Simulation) -> list[Mark]:
     """Lists where the sources lie."""
     found = (_of_source(s, name, sim) for name, s in sim.sources.items())
     return [mark for mark in found if mark is not None]
+
+
+def port_marks(ports: Mapping[str, Port], grid: Grid) -> list[Mark]:
+    """Lists where ports lie, with the way into the device."""
+    for name, port in ports.items():
+        check_point(port.centre, grid.ndim, "centre", f"port {name!r}")
+    return [_of_port(port, name, grid) for name, port in ports.items()]
 
 
 def monitor_marks(sim: Simulation) -> list[Mark]:

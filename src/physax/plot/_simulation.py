@@ -1,6 +1,6 @@
 """The picture of a simulation before it runs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -8,17 +8,17 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from .._checks import ArgumentError, instance
-from ..em import PEC, PMC, Simulation
+from .._checks import ArgumentError, by_name, instance, refuse_traced
+from ..em import PEC, PMC, Port, Simulation
 from ..em._boundaries import layer_cells
 from ..grid import AXES
 from ._canvas import Unit, add_colour_bar, new_axes, readable_unit
-from ._marks import Mark, grid_bounds, monitor_marks, source_marks
+from ._marks import Mark, grid_bounds, monitor_marks, port_marks, source_marks
 from ._permittivity import permittivity_picture
 from ._samples import aspect_of, cut, draw_image
 
 
-_SOURCE, _MONITOR, _LAYER = "tab:red", "tab:blue", "0.35"
+_SOURCE, _MONITOR, _PORT, _LAYER = "tab:red", "tab:blue", "tab:green", "0.35"
 # From white to a grey on which red and blue stand out.
 _GREYS = LinearSegmentedColormap.from_list("permittivity", ["1.0", "0.45"])
 _METAL = LinearSegmentedColormap.from_list("metal", ["#00000000", "#000000ff"])
@@ -32,11 +32,13 @@ def simulation(
     *,
     plane: tuple[str, float | int] | None = None,
     component: str | None = None,
+    ports: Mapping[str, Port] | None = None,
 ) -> Axes:
     """Draws what will be simulated: permittivity, sources, monitors and faces.
 
     Sources are red, with an arrow the way they send; monitors blue, with an arrow the
-    way their flux counts; absorbing layers hatched. Perfect metal and walls are black,
+    way their flux counts; ports green, with an arrow into the device; absorbing layers
+    hatched. Perfect metal and walls are black,
     walls of PMC dashed; periodic faces stay bare. In 3-D, what does not touch the plane
     is drawn faintly where it is projected onto it. The legend names monitors that cover
     the whole grid.
@@ -48,22 +50,30 @@ def simulation(
             `("y", 0.0)`. The middle along z if `None`.
         component: The electric component whose permittivity is drawn, where each has
             its own: `"Ez"`. The last one if `None`.
+        ports: By name, as for `s_parameters`; each is drawn where its mode is launched.
 
     Returns:
         The axes. `axes.figure.savefig(path)` writes the picture.
 
     Raises:
-        ArgumentError: If the plane or the component does not exist.
+        ArgumentError: If the plane or the component does not exist, or a port does not
+            fit the dimension of the grid.
     """
     instance(sim, "sim", Simulation, "For the fields of a result, use `plot.field`.")
+    refuse_traced(sim, "sim", "Draw it outside.")
+    ports = by_name(ports, "ports", Port)
     if sim.grid.ndim == 1:
         if plane is not None:
             raise ArgumentError(f"`plane` must be None in 1-D, but is {plane}.")
+        if ports:
+            raise ArgumentError(
+                f"`ports` must be left out in 1-D, but names {sorted(ports)}."
+            )
         return _draw_line(sim, new_axes(axes, 0.4), component)
-    return _draw_area(sim, axes, plane, component)
+    return _draw_area(sim, axes, plane, component, ports)
 
 
-def _draw_area(sim: Simulation, axes, plane, component) -> Axes:
+def _draw_area(sim: Simulation, axes, plane, component, ports) -> Axes:
     ndim = sim.grid.ndim
     if ndim == 2 and plane is not None:
         raise ArgumentError(f"`plane` must be None in 2-D, but is {plane}.")
@@ -92,7 +102,11 @@ def _draw_area(sim: Simulation, axes, plane, component) -> Axes:
     layers = _draw_layers(axes, sim, shown, unit)
     walls = _draw_walls(axes, sim, shown, (x, y))
     monitors, everywhere = _sorted_monitors(sim)
-    for marks, colour in ((monitors, _MONITOR), (source_marks(sim), _SOURCE)):
+    for marks, colour in (
+        (monitors, _MONITOR),
+        (port_marks(ports, sim.grid), _PORT),
+        (source_marks(sim), _SOURCE),
+    ):
         for mark in marks:
             faint = plane is not None and not _touches(mark, plane, sim)
             _draw_mark(axes, mark, shown, unit, colour, 0.35 if faint else 1.0)
@@ -107,7 +121,7 @@ def _draw_area(sim: Simulation, axes, plane, component) -> Axes:
             ha="right",
             va="bottom",
         )
-    _add_legend(axes, sim, layers, walls, everywhere)
+    _add_legend(axes, sim, layers, walls, everywhere, ports=bool(ports))
     return axes
 
 
@@ -262,6 +276,8 @@ def _add_legend(
     layers: bool,
     walls: list[type],
     everywhere: list[str],
+    *,
+    ports: bool = False,
 ) -> None:
     """Explains above the picture what the marks are."""
     entries: list = []
@@ -269,6 +285,8 @@ def _add_legend(
         entries.append(Line2D([], [], color=_SOURCE, lw=2, label="source"))
     if sim.monitors:
         entries.append(Line2D([], [], color=_MONITOR, lw=2, label="monitor"))
+    if ports:
+        entries.append(Line2D([], [], color=_PORT, lw=2, label="port"))
     if layers:
         patch = Patch(
             fill=False, hatch="////", ec=_LAYER, lw=0, label="absorbing layer"
