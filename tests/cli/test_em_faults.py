@@ -269,14 +269,14 @@ def test_moving_pictures_that_cannot_be_written_are_refused_first(
 
 # A mode across the disc of SiO2, which has poles.
 GUIDE = ("type: Dipole, component: Ez, position_um: [-0.5, 0]", "type: ModeSource, "
-         "port: {centre_um: [0.2, 0], width_um: 0.8, direction: +x}", "")  # fmt: skip
+         "port: {centre_um: [0.2, 0], width_um: 0.8, direction: +x, mode: 9}", "")  # fmt: skip
 
 
 def test_a_mode_that_cannot_be_solved_is_refused_before_the_folder_is_made(
     tmp_path, capsys
 ):
     said = refused(tmp_path, capsys, *GUIDE[:2])
-    assert "needs a medium without poles there" in said
+    assert "the effective index of mode 9 is" in said
 
 
 def test_a_check_is_made_in_the_precision_of_the_file(tmp_path, monkeypatch):

@@ -43,7 +43,7 @@ SQUARE = [[0, 0], [1, 0], [1, 1]]
 OPTIMISE = [
     ({"schedule": "x"}, "`schedule` must be a number, but is 'x'"),
     ({"schedule": Stages}, "`schedule` must be .*Stages'>. Did you forget to call it"),
-    ({"schedule": True}, "`schedule` must be numbers, but holds truth values"),
+    ({"schedule": True}, "`schedule` must be numbers, but holds booleans"),
     ({"schedule": NAN}, "`schedule` must be at least 0, but is nan"),
     ({"optimiser": "adam"}, r"`optimiser` must be .* `optax.adam\(0.02\)`.* is 'adam'"),
     ({"optimiser": optax.adam}, "`optimiser` must be .*. Did you forget to call it"),
@@ -111,7 +111,7 @@ FUNCTIONS = [
     ),
     (
         lambda: call("tanh_projection", RHO > 0.5, 8.0),
-        "`density` must be numbers, but holds truth values",
+        "`density` must be numbers, but holds booleans",
     ),
     (
         lambda: call("greyness", np.zeros((0, 2))),
@@ -223,7 +223,7 @@ MODULES = [
     (lambda: ConicFilter("2", 1.0), "`radius` must be a number, but is '2'"),
     (
         lambda: ConicFilter(2.0, True),
-        "`spacing` must be numbers, but holds truth value",
+        "`spacing` must be numbers, but holds boolean",
     ),
     (
         lambda: ConicFilter(2.0, ()),

@@ -116,7 +116,13 @@ def test_scenes_have_absorbers_outside_of_their_size():
     )
     assert sim.grid.shape == (60, 40)
     with pytest.raises(MemoryLimitError):
-        check_cells((1e3 * CELL,) * 3, 20 * CELL, CELL, em.Boundaries.all(WIDE))
+        check_cells(
+            (1e3 * CELL,) * 3,
+            20 * CELL,
+            CELL,
+            lambda _: em.Boundaries.all(WIDE),
+            painted=False,
+        )
 
 
 def film(face):

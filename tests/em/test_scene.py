@@ -222,7 +222,7 @@ def test_printout_states_the_choices():
     assert lines["permittivity"].split()[1:] == ["1", "to", "2.25"]
     assert "0.990 of the Courant limit" in lines["time"]
     assert f"{sim.steps} steps" in lines["run"]
-    assert "MiB" in lines["memory"]
+    assert "kB of state" in lines["memory"]
     assert "CPML of 15 cells" in em.describe(sim)
     assert "lamp: Dipole, 1500 nm (199.86 THz), 20 cells" in lines["source"]
     assert "eye: FluxMonitor" in lines["monitor"]

@@ -38,6 +38,7 @@ from ._cross_section import (
     cross_section_modes as cross_section_modes,
 )
 from ._cylindrical import Cylindrical as Cylindrical
+from ._describe import describe as describe
 from ._diffraction_orders import (
     DiffractionOrders as DiffractionOrders,
     diffraction_orders as diffraction_orders,
@@ -154,7 +155,7 @@ from ._run import (
 from ._s_parameters import SParameters as SParameters, s_parameters as s_parameters
 from ._scaling import predict_scaling as predict_scaling, step_cost as step_cost
 from ._scatterer import scatterer as scatterer
-from ._scene import describe as describe, scene as scene
+from ._scene import scene as scene
 from ._sellmeier import sellmeier as sellmeier
 from ._shapes import (
     Box as Box,

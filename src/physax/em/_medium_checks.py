@@ -2,8 +2,13 @@
 
 import jax.numpy as jnp
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, traced, warn
+from ..grid import Grid
+from ..runtime import Precision
+from ._boundaries import Boundaries, reaches_layer
 from ._boxes import check_inside, meet
+from ._cpml import CPML
+from ._dispersion import metallic
 from ._medium import PROPERTIES, REGIONAL, Medium, at_component
 
 
@@ -58,6 +63,35 @@ def beyond_scalars(medium: Medium) -> str:
         "off-diagonal entries": medium.off_diagonals,
     }
     return " and ".join(name for name, given in parts.items() if given)
+
+
+def check_storage(precision: Precision, kind: str) -> None:
+    """Raises if fields are stored too coarsely for a medium of some kind."""
+    if jnp.finfo(precision.storage).bits < 32:
+        raise ArgumentError(
+            f"`storage` of the precision must be float32 or float64 in a {kind} "
+            f"medium, but is {precision.storage}."
+        )
+
+
+def warn_of_metal_in_layers(medium: Medium, boundaries: Boundaries, grid: Grid) -> None:
+    """Warns of metals that reach into a layer, which amplifies their backward waves.
+
+    These run along surfaces that the electric field pierces: where it has a single
+    component it does not, and nothing grows.
+    """
+    for number, one in enumerate(medium.dispersions):
+        # A traced shape has the box of the whole grid, wherever it lies.
+        if traced(one.fraction):
+            continue
+        if reaches_layer(boundaries, one.box, grid.shape, CPML) and metallic(one):
+            warn(
+                f"Dispersion {number} should end before the absorbing layers, because "
+                "its permittivity is negative at some frequency: a `CPML` amplifies "
+                "waves whose power flows against their phase, such as some surface "
+                "plasmons, and the fields may grow. Leave a gap, or take an "
+                "`Absorber`. A glass may be given by its index in the band alone.",
+            )
 
 
 def _check_metal(medium: Medium, names: tuple[str, ...], shape) -> None:

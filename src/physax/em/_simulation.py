@@ -17,18 +17,15 @@ from .._checks import (
     instance,
     positive,
     refuse_traced,
-    traced,
     warn,
     whole,
 )
 from ..grid import Grid
 from ..runtime import Precision
 from ._apodised import check_windows
-from ._boundaries import PEC, Bloch, Boundaries, check_boundaries, reaches_layer
+from ._boundaries import PEC, Bloch, Boundaries, check_boundaries
 from ._components import Components, components
-from ._cpml import CPML
 from ._cylindrical import Cylindrical, check_cylindrical
-from ._dispersion import metallic
 from ._emission import check_excitation
 from ._flux import FluxMonitor
 from ._force import check_forces
@@ -43,7 +40,12 @@ from ._limits import (
     largest_step,
 )
 from ._medium import Medium, at_component
-from ._medium_checks import beyond_scalars, check_medium
+from ._medium_checks import (
+    beyond_scalars,
+    check_medium,
+    check_storage,
+    warn_of_metal_in_layers,
+)
 from ._monitors import AbstractMonitor, FieldMonitor
 from ._plane_wave_checks import check_plane_waves
 from ._setup import Setup
@@ -148,9 +150,9 @@ class Simulation(eqx.Module):
         check_medium(self.medium, parts.names, grid.shape)
         _check_energy(self)
         if self.medium.dispersions:
-            _check_storage(self.precision, "dispersive")
+            check_storage(self.precision, "dispersive")
             if len(parts.electric) > 1:
-                _warn_of_metal_in_layers(self.medium, self.boundaries, grid)
+                warn_of_metal_in_layers(self.medium, self.boundaries, grid)
         if self.medium.nonlinearities:
             _check_nonlinear(self)
         if self.medium.off_diagonals:
@@ -296,17 +298,9 @@ def _check_energy(sim: Simulation) -> None:
             )
 
 
-def _check_storage(precision: Precision, kind: str) -> None:
-    if jnp.finfo(precision.storage).bits < 32:
-        raise ArgumentError(
-            f"`storage` of the precision must be float32 or float64 in a {kind} "
-            f"medium, but is {precision.storage}."
-        )
-
-
 def _check_nonlinear(sim: Simulation) -> None:
     """Refuses what nonlinear media do not support."""
-    _check_storage(sim.precision, "nonlinear")
+    check_storage(sim.precision, "nonlinear")
     if sim.cylindrical is not None:
         raise ArgumentError(
             "`medium` must be linear in cylindrical coordinates, because powers of "
@@ -348,28 +342,6 @@ def _check_tensors(sim: Simulation) -> None:
             f"positive, but does not at node {node} of its box: fields would grow. "
             f"Multiply the entries there by at most {float(factor[node]):.3g}."
         )
-
-
-def _warn_of_metal_in_layers(
-    medium: Medium, boundaries: Boundaries, grid: Grid
-) -> None:
-    """Warns of metals that reach into a layer, which amplifies their backward waves.
-
-    These run along surfaces that the electric field pierces: where it has a single
-    component it does not, and nothing grows.
-    """
-    for number, one in enumerate(medium.dispersions):
-        # A traced shape has the box of the whole grid, wherever it lies.
-        if traced(one.fraction):
-            continue
-        if reaches_layer(boundaries, one.box, grid.shape, CPML) and metallic(one):
-            warn(
-                f"Dispersion {number} should end before the absorbing layers, because "
-                "its permittivity is negative at some frequency: a `CPML` amplifies "
-                "waves whose power flows against their phase, such as some surface "
-                "plasmons, and the fields may grow. Leave a gap, or take an "
-                "`Absorber`. A glass may be given by its index in the band alone.",
-            )
 
 
 def _locate(sources: dict, monitors: dict, frame: Frame):
