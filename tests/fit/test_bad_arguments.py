@@ -38,7 +38,7 @@ from physax.fit import (
     target_of,
     to_arviz,
 )
-from tests.fit.decays import X, Y, problem, residual
+from tests.fit.decays import START, X, Y, problem, residual
 
 
 KEY = jax.random.key(0)
@@ -66,6 +66,10 @@ def decay(p, x):
 
 def apart(basis=decay, observed=Y, **options):
     return Separable(basis, {"b": 2.0}, X, observed, **options)
+
+
+def of_numpy(p, data):
+    return p["a"] * np.exp(-p["b"] * data[0]) + p["c"] - data[1]
 
 
 def fitted():
@@ -239,6 +243,53 @@ TABLE = [
     ("`mean` must be real, but has dtype complex", lambda: Normal(1j, 1.0)),
     ("`low` must be real, but has dtype complex", lambda: Uniform(1j, 1.0)),
     ("`deviation` must be positive, but is 0", lambda: KnownSigma(0.0)),
+    (
+        "`start` must hold real numbers, but has a complex number. Give its real and",
+        lambda: problem({"a": 1j, "b": 1.0, "c": 0.0}),
+    ),
+    (
+        r"`start` must hold numbers, but start\['mode'\] is 'fast'. Options that",
+        lambda: problem({**START, "mode": "fast"}),
+    ),
+    (
+        r"`bounds` .* lower one does not fit: it has bb, but `start` does not, and it "
+        r"lacks b \(write None for none\). The entries of `start` are a, b, c.$",
+        lambda: problem(bounds=({"a": 0.0, "bb": 0.0, "c": None}, None)),
+    ),
+    (
+        "`bounds` .* lower one does not fit: cannot broadcast a non-scalar to",
+        lambda: problem(bounds=({"a": np.zeros(2), "b": None, "c": None}, None)),
+    ),
+    (
+        "`bounds` .* upper one does not fit: it is a list. `start` is a dict.$",
+        lambda: Parameters({"0": 1.0}, (None, [9.0])),
+    ),
+    (
+        r"`priors` .* does not fit: it has bb, but `parameters` does not, and it lacks "
+        r"b \(write None for none\). The entries of `parameters` are a, b, c.$",
+        lambda: PriorResiduals({"a": Normal(0.0, 1.0), "bb": None, "c": None})(START),
+    ),
+    (
+        "`fixed` must pick parameters of `start`, which are a, b, c, .* KeyError 'd'.$",
+        lambda: problem(fixed=lambda p: p["d"]),
+    ),
+    (
+        "`where` must pick parameters of `start`, which are a, b, c, .* KeyError 'd'.$",
+        lambda: problem(ties=Tie(lambda p: p["d"], lambda p: p["a"])),
+    ),
+    (
+        "`residual` must be written with `jax.numpy`, but hands its arguments to NumPy",
+        lambda: raw(least_squares)(LeastSquares(of_numpy, START, (X, Y))),
+    ),
+    (
+        "`basis` must be written with `jax.numpy`, but hands its arguments to NumPy",
+        lambda: raw(least_squares)(apart(lambda p, x: np.exp(-p["b"] * x))),
+    ),
+    (
+        r"`basis` must return an array of shape \(200, 2\) for 2 `functions`, but its "
+        r"shape is \(200,\). Stack them",
+        lambda: raw(least_squares)(apart(functions=["a", "b"])),
+    ),
 ]
 
 
@@ -246,6 +297,13 @@ TABLE = [
 def test_what_is_of_another_kind_is_refused_by_its_name(message, call):
     with pytest.raises(ArgumentError, match=message):
         call()
+
+
+def test_what_is_no_number_is_a_constant_of_the_start():
+    start = {"a": 1, "b": 2.0, "c": True, "d": None, "e": np.arange(3), "f": decay}
+    parameters = Parameters(start)
+    assert parameters.names == ("a", "b")
+    assert parameters.tree(parameters.vector)["c"] is True
 
 
 def test_pairs_names_and_numbers_of_numpy_are_taken():

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from physax._checks import ArgumentError
-from physax.fit import curve_fit
+from physax._checks import ArgumentError, PhysaxWarning
+from physax.fit import FitError, curve_fit
 from tests.fit.decays import SIGMA, TRUE, X, Y, host_model
 
 
@@ -59,6 +59,9 @@ REFUSED = {
     "`method` must be a `fit.TrustRegion`, but is 'lm'": {"method": "lm"},
     "`ydata` must be an array of numbers with rows of equal length, but is of the type "
     "list: .* inhomogeneous": {"ydata": [[1.0], [1.0, 2.0]]},
+    "`ydata` must be real, as the values of `f` are, but has dtype complex128: imagi": {
+        "ydata": Y + 0j
+    },
     "`ydata` must have an axis of points, but is a single number": {"ydata": 1.0},
     r"`xdata` must have a first axis of 200 points, .* but has shape \(199,\)\. Pass": {
         "xdata": X[1:]
@@ -233,3 +236,33 @@ def test_several_independent_variables_are_a_tuple():
         curve_fit(plane, both, y)
     found, _ = curve_fit(plane, tuple(both), y)
     assert np.allclose(found, [2, -3])
+
+
+def test_parameters_have_the_names_of_the_signature():
+    assert curve_fit(decay, X, Y).result.names == ("a", "b", "c")
+    held = ([-9.0, 1.3, -9.0], [9.0, 1.3, 9.0])
+    assert curve_fit(decay, X, Y, TRUE, bounds=held).result.names == ("a", "c")
+    unnamed = lambda x, *p: decay(x, *p)  # noqa: E731
+    assert curve_fit(unnamed, X, Y, TRUE).result.names == ("p[0]", "p[1]", "p[2]")
+
+
+def test_what_is_not_determined_is_named():
+    message = "do not determine every free parameter: a, b.$"
+    with pytest.raises(FitError, match=message) as caught:
+        curve_fit(lambda x, a, b, c: (a + b) * x + c, X, Y)
+    assert caught.value.result.names == ("a", "b", "c")
+    with pytest.raises(FitError, match=message):
+        curve_fit(lambda x, a, b: (a + b) * x, X[:2], Y[:2])
+
+
+def test_as_many_points_as_parameters_leave_errors_open_as_in_scipy():
+    line = lambda x, a, b: a * x + b  # noqa: E731
+    with pytest.warns(PhysaxWarning, match="`pcov` is infinite: with as many para"):
+        found, covariance = curve_fit(line, X[:2], Y[:2])
+    with pytest.warns(optimize.OptimizeWarning):
+        want, want_covariance = optimize.curve_fit(line, X[:2], Y[:2])
+    np.testing.assert_allclose(found, want, rtol=1e-6)
+    assert np.array_equal(covariance, want_covariance)
+    assert np.all(covariance == np.inf)
+    known = curve_fit(line, X[:2], Y[:2], sigma=[SIGMA] * 2, absolute_sigma=True)
+    assert np.all(np.isfinite(known.pcov))

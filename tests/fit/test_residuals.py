@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from physax.fit import LeastSquares, least_squares
+from physax._checks import ArgumentError
+from physax.fit import LeastSquares, Stream, least_squares, multistart, plan
 from tests.fit.decays import SIGMA, START, X, Y, host_model, model, problem
 
 
@@ -142,3 +143,31 @@ def test_starts_lead_to_the_same_minimum(start):
     result = least_squares(problem(dict(zip("abc", start, strict=True))), throw=True)
     best = least_squares(problem(), throw=True)
     np.testing.assert_allclose(result.values, best.values, rtol=1e-9)
+
+
+def test_a_column_that_broadcasts_is_refused_wherever_residuals_are_made():
+    column = Y[:, None]
+    message = (
+        r"`residual` must return as many values for each point of a chunk as for one "
+        r"alone, 1, but returns an array of shape \(200, 200\) for 200 points. .*"
+        r"pass the column as `y\[:, 0\]`"
+    )
+    with pytest.raises(ArgumentError, match=message):
+        least_squares(problem(data=(X, column)))
+    blocks = plan(X.size, 3, resident=False)
+    with pytest.raises(ArgumentError, match=message):
+        least_squares(problem(data=(X, column)), plan=blocks, progress=False)
+    stream = Stream(lambda: iter([(X, column)]), X.size)
+    with pytest.raises(ArgumentError, match=message):
+        least_squares(problem(data=stream), progress=False)
+    limits = dict.fromkeys("abc", 0.0), dict.fromkeys("abc", 5.0)
+    bounded = problem({"a": 1.0, "b": 2.0, "c": 0.5}, (X, column), bounds=limits)
+    with pytest.raises(ArgumentError, match=message):
+        multistart(bounded, key=jax.random.key(0), starts=2)
+
+
+def test_columns_on_both_sides_are_a_fit_like_any_other():
+    columns = least_squares(problem(data=(X[:, None], Y[:, None])), throw=True)
+    plain = least_squares(problem(), throw=True)
+    assert int(columns.count) == X.size
+    np.testing.assert_allclose(columns.values, plain.values, rtol=1e-9)

@@ -164,6 +164,21 @@ TABLE = [
         lambda: raw(xpcs.g1)(MODEL, 0.0, 1.0, Q, 90),
     ),
     ("`D0` must be real, but has", lambda: Diffusion(1j)),
+    ("`D0` must be a number, but is nan", lambda: Diffusion(np.nan)),
+    ("`offset` must be a number, but is nan", lambda: Shear(1.0, 0.0, np.nan)),
+    (
+        r"`diffusion` must be a rate of diffusion, but is a Shear. Write `Diffusion",
+        lambda: Static(Shear(1e-3)),
+    ),
+    (
+        r"`diffusion` must be a rate of diffusion, but is a Shear. Write `Diffusion",
+        lambda: LaminarFlow(Shear(1e-3), Shear(1e-3)),
+    ),
+    (
+        "`fixed` must pick .*, which are diffusion.D0, diffusion.alpha, diffusion.D_off"
+        "set, but fails: AttributeError .* no attribute 'D'.$",
+        lambda: raw(xpcs.two_time_problem)(DATA, MODEL, fixed=lambda m: m.diffusion.D),
+    ),
     ("`rate` must be real, but has", lambda: Shear(1j)),
     ("`gamma` must be real, but has", lambda: Stretched(1.0, 1j)),
     ("`contrast` must be real, but has", lambda: Constant(1j)),

@@ -320,7 +320,7 @@ def test_what_no_fit_can_do_is_said_at_once():
         problem(data.c2, flow())
     with pytest.raises(ArgumentError, match="`model` must be an `AbstractCorrelation`"):
         problem(data, "diffusion")
-    with pytest.raises(ArgumentError, match="`D0` must be numbers, but holds truth"):
+    with pytest.raises(ArgumentError, match="`D0` must be numbers, but holds booleans"):
         Diffusion(True, 0.0)
 
 
@@ -362,3 +362,12 @@ def test_diffusion_does_not_change_its_sign(start):
     )
     assert found.result.status == Status.CONVERGED
     assert float(found.model.diffusion.D0) == pytest.approx(1e4, rel=1e-2)
+
+
+@pytest.mark.parametrize("times", [1, 5])
+def test_a_poor_fit_of_flow_hints_at_other_starts(times):
+    data = measured(flow())
+    data = eqx.tree_at(lambda d: d.sigma, data, data.sigma / times)
+    found = fit_two_time(data, flow(factor=1.05), fixed=hold)
+    assert found.result.success
+    assert ("`initial_models`, or use" in str(found)) == (times > 1)

@@ -121,3 +121,21 @@ def test_frames_are_read_in_both_orders_of_bytes_and_not_masked(correlate):
     labels = np.ma.masked_equal(LABELS, 2)
     with pytest.raises(ArgumentError, match="`labels` must be known .* the label 0"):
         correlate(FRAMES, labels)
+
+
+@pytest.mark.parametrize("correlate", [xpcs.two_time_from_frames, xpcs.multi_tau])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_pixel_that_is_not_finite_is_named_unless_it_is_left_out(correlate, value):
+    bad, labels = FRAMES.astype(np.float32), np.ones_like(LABELS)
+    bad[7:, 0, 0] = bad[:, 3, 5] = value
+    labels[0, 0] = 0
+    message = rf"frame 0 has {value:g} at pixel \(3, 5\) \(1 such pixels\). Give"
+    with pytest.raises(ArgumentError, match=message):
+        correlate(bad, labels)
+    labels[3, 5] = 0
+    # The last chunk is filled up with a pixel that does not count.
+    found = jax.tree.leaves(correlate(bad, labels, chunk=7))
+    clean = jax.tree.leaves(correlate(FRAMES.astype(np.float32), labels, chunk=7))
+    for one, other in zip(found, clean, strict=True):
+        assert np.array_equal(one, other)
+    assert np.all(np.isfinite(found[-1]))

@@ -1,5 +1,6 @@
 """Curve fitting with the call signature of SciPy."""
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Sequence
 from numbers import Real
@@ -19,12 +20,13 @@ from .._checks import (
     refuse_text,
     refuse_traced,
     true_or_false,
+    warn,
 )
 from .._written_for_jax import written_for_jax
 from ..runtime import require_x64
 from ._fit_result import FitResult
 from ._given import check_callable
-from ._least_squares import least_squares
+from ._least_squares import FitError, least_squares
 from ._losses import AbstractLoss
 from ._problems import LeastSquares
 from ._trust_region import TrustRegion
@@ -153,8 +155,20 @@ def curve_fit(
         loss=loss,
         absolute_sigma=absolute_sigma,
     )
-    found = least_squares(problem, method, throw=True)
+    found = least_squares(problem, method)
     refuse_traced(found.values, "f", _INSIDE)
+    names = _names(f, len(start))
+    if names is not None:
+        free = tuple(names[i] for i in problem.parameters.free)
+        found = dataclasses.replace(found, names=free)
+    if not found.success:
+        raise FitError(found.message, found)
+    if not absolute_sigma and int(found.degrees_of_freedom) < 1:
+        warn(
+            "`pcov` is infinite: with as many parameters as points, nothing tells the "
+            "size of the errors. Add points, or give `sigma` with "
+            "`absolute_sigma=True`."
+        )
     return CurveFit(np.asarray(found.parameters), np.asarray(found.covariance), found)
 
 
@@ -232,6 +246,24 @@ def _checked_bounds(bounds: Any) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
+def _positional(f: Callable) -> list[str]:
+    """Returns the names of the positional parameters of a function."""
+    return [
+        p.name
+        for p in inspect.signature(f).parameters.values()
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+
+
+def _names(f: Callable, count: int) -> list[str] | None:
+    """Returns the names of the parameters of a fit, where the signature has them."""
+    try:
+        names = _positional(f)[1:]
+    except (TypeError, ValueError):
+        return None
+    return names[:count] if len(names) >= count else None
+
+
 def _start(f: Callable, p0, bounds) -> np.ndarray:
     if p0 is not None:
         start = np.atleast_1d(_reals(p0, "p0"))
@@ -241,11 +273,7 @@ def _start(f: Callable, p0, bounds) -> np.ndarray:
             )
         _check_bound_shapes(bounds, start.size)
         return start
-    names = [
-        p
-        for p in inspect.signature(f).parameters.values()
-        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
+    names = _positional(f)
     if len(names) < 2:
         raise ArgumentError(
             "`p0` must be given for a function whose signature does not name its "
@@ -273,6 +301,12 @@ def _check_model(f: Callable, xdata, start, ydata) -> None:
     _check_count(f, xdata, start)
     with written_for_jax("f"):
         found = eqx.filter_eval_shape(f, xdata, *start)
+    complex_model = jnp.issubdtype(found.dtype, jnp.complexfloating)
+    if jnp.iscomplexobj(ydata) and not complex_model:
+        raise ArgumentError(
+            f"`ydata` must be real, as the values of `f` are, but has dtype "
+            f"{ydata.dtype}: imaginary parts would count as data. Give `ydata.real`."
+        )
     if found.shape not in ((), ydata.shape):
         raise ArgumentError(
             f"`f` must return an array of the shape of `ydata`, {ydata.shape}, but "

@@ -179,7 +179,19 @@ def one_fit(result: Any) -> FitResult:
 
 def _ending(result: FitResult) -> str:
     sentence = Status(int(result.status)).sentence
+    if int(result.status) == Status.UNDETERMINED:
+        sentence = f"{sentence.rstrip('.')}: {', '.join(_undetermined(result))}."
     return f"{sentence} {result.detail}".rstrip()
+
+
+def _undetermined(result: FitResult) -> list[str]:
+    """Returns the names of what the data do not determine."""
+    # Not the errors: without degrees of freedom all of those may be infinite.
+    variances = np.diagonal(_unscaled(result.factor, result.held))
+    names = (*result.linear_names, *result.names)
+    return [
+        name for name, one in zip(names, variances, strict=True) if not one < np.inf
+    ]
 
 
 def _summary(result: FitResult) -> str:
@@ -256,7 +268,9 @@ def _of_one(factor, held, chi2, count, *, linear: int, absolute: bool) -> _Stati
     unscaled = _inverse_products(factor, held)
     full = unscaled
     if not absolute:
-        full = unscaled * jnp.where(freedom > 0, ratio, jnp.inf)
+        # Without degrees of freedom nothing is known of the scale, nor of a sign.
+        nothing = jnp.where(held[:, None] | held[None, :], 0, jnp.inf)
+        full = jnp.where(freedom > 0, unscaled * ratio, nothing)
     variances = jnp.diagonal(full)
     # The root has no derivative at the zeros of what a bound holds.
     some = variances > 0
@@ -301,3 +315,6 @@ def _inverse_products(factor: Float[Array, "n n"], held: Array) -> Float[Array, 
         jnp.where(jnp.eye(len(norms), dtype=bool), infinite, jnp.nan),
         covariance,
     )
+
+
+_unscaled = jax.jit(_inverse_products)

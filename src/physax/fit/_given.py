@@ -1,10 +1,12 @@
 """Checks of what is given to fits."""
 
+import math
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
 import jax
+from jaxtyping import Array, Float, PyTree
 
 from .._checks import ArgumentError, instance, kind_of
 from ..runtime import Progress
@@ -59,6 +61,71 @@ def check_names(names: Any, name: str) -> None:
             f"`{name}` must be a list of names, such as `['amplitude']`, but is "
             f"{names!r}."
         )
+
+
+def entries(tree: PyTree) -> list[str]:
+    """Returns the names of the leaves of a tree, such as `diffusion.D0`."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree, is_leaf=lambda x: x is None)
+    return [
+        jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves
+    ]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Returns names as text; of very many the first ones."""
+    shown = ", ".join(names[:_SHOWN])
+    return shown + (f", ... ({len(names)})" if len(names) > _SHOWN else "")
+
+
+_SHOWN = 20
+
+
+def unlike(tree: PyTree, like: PyTree, name: str, error: ValueError) -> str:
+    """Says how a tree differs from the one that it should resemble.
+
+    Args:
+        tree: What was given.
+        like: What it should resemble.
+        name: What the caller calls that.
+        error: What NumPy or JAX say of it, where the entries are the same.
+    """
+    ours, theirs = entries(tree), entries(like)
+    unknown = [one for one in ours if not _within(one, theirs)]
+    missing = [one for one in theirs if not any(_within(o, [one]) for o in ours)]
+    parts = []
+    if unknown:
+        parts.append(f"it has {listed(unknown)}, but `{name}` does not")
+    if missing:
+        parts.append(f"it lacks {listed(missing)} (write None for none)")
+    if not parts and type(tree) is type(like):
+        return str(error)
+    if not parts:
+        return f"it is {kind_of(tree)} `{name}` is {kind_of(like)}"
+    return f"{', and '.join(parts)}. The entries of `{name}` are {listed(theirs)}."
+
+
+def _within(upper: str, names: Sequence[str]) -> bool:
+    return any(one == upper or one.startswith(f"{upper}.") for one in names)
+
+
+def as_columns(
+    values: Array, shape: tuple[int, ...], names: int
+) -> Float[Array, "..."]:
+    """Returns functions of a `Separable` along the last axis.
+
+    Args:
+        values: What `basis` returned.
+        shape: That of the observed values.
+        names: How many functions there are.
+    """
+    if values.size != math.prod(shape) * names:
+        raise ArgumentError(
+            "`basis` must return an array of shape "
+            f"{(*shape, names) if names > 1 else shape} for {names} `functions`, but "
+            f"its shape is {values.shape}. Stack them along the last axis, and give "
+            "`functions` one name for each."
+        )
+    return values.reshape(*shape, names)
 
 
 def check_mask(mask: Any) -> None:

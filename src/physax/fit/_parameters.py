@@ -18,7 +18,7 @@ from .._checks import (
     instance,
     traced,
 )
-from ._given import check_callable, check_pair
+from ._given import check_callable, check_pair, entries, listed, unlike
 
 
 class Tie(eqx.Module):
@@ -42,7 +42,9 @@ class Parameters(eqx.Module):
     """The start of a fit, and which entries of its flat vector may move.
 
     Attributes:
-        start: The tree, numbers as arrays. Floating point leaves are parameters.
+        start: The tree, numbers as arrays. Numbers of Python, integers too, and
+            floating point arrays are parameters. Booleans, integer arrays, functions
+            and None are constants.
         flat: All of them in one vector.
         free: Places in `flat` of those that move.
         low: Lower bounds of those.
@@ -74,6 +76,7 @@ class Parameters(eqx.Module):
                 "`start` must hold at least one number or floating point array, but is "
                 f"{start!r}."
             )
+        _refuse_texts(self.start)
         several = isinstance(ties, Sequence)
         self.ties = tuple(
             instance(tie, "ties", Tie, "Write `Tie(where, value)`.")
@@ -81,9 +84,9 @@ class Parameters(eqx.Module):
         )
         check_picker(fixed)
         check_pair(bounds, "bounds")
-        held = _places(self.start, fixed) if fixed is not None else set()
+        held = _places(self.start, fixed, "fixed") if fixed is not None else set()
         for tie in self.ties:
-            held |= _places(self.start, tie.where)
+            held |= _places(self.start, tie.where, "where")
         lows, highs = (
             _bound_vector(bound, self.start, name, empty)
             for bound, name, empty in zip(
@@ -171,16 +174,32 @@ def _as_parameter(leaf):
         isinstance(leaf, np.ndarray) and leaf.dtype.kind == "f"
     ):
         return as_array(leaf)
-    if eqx.is_array(leaf) and jnp.iscomplexobj(leaf):
+    if isinstance(leaf, complex | np.complexfloating) or (
+        eqx.is_array(leaf) and jnp.iscomplexobj(leaf)
+    ):
+        what = "array" if np.ndim(leaf) else "number"
         raise ArgumentError(
-            "`start` must hold real numbers, but has a complex array. Give its real "
+            f"`start` must hold real numbers, but has a complex {what}. Give its real "
             "and imaginary parts as two parameters."
         )
     return leaf
 
 
-def _places(tree: PyTree, where: Callable) -> set[int]:
-    """Returns the places in the flat vector of what `where` picks."""
+def _refuse_texts(start: PyTree) -> None:
+    for path, leaf in jax.tree_util.tree_leaves_with_path(start):
+        if isinstance(leaf, str):
+            raise ArgumentError(
+                f"`start` must hold numbers, but start{jax.tree_util.keystr(path)} is "
+                f"{leaf!r}. Options that are not fitted belong in the function."
+            )
+
+
+def _places(tree: PyTree, where: Callable, name: str) -> set[int]:
+    """Returns the places in the flat vector of what `where` picks.
+
+    Raises:
+        ArgumentError: If there is no such parameter.
+    """
     arrays, rest = eqx.partition(tree, eqx.is_inexact_array)
     leaves, structure = jax.tree.flatten(arrays)
     ends = np.cumsum([leaf.size for leaf in leaves])
@@ -188,7 +207,14 @@ def _places(tree: PyTree, where: Callable) -> set[int]:
         np.arange(end - leaf.size, end).reshape(leaf.shape)
         for leaf, end in zip(leaves, ends, strict=True)
     ]
-    chosen = where(eqx.combine(jax.tree.unflatten(structure, numbers), rest))
+    try:
+        chosen = where(eqx.combine(jax.tree.unflatten(structure, numbers), rest))
+    except (KeyError, AttributeError, IndexError) as error:
+        raise ArgumentError(
+            f"`{name}` must pick parameters of `start`, which are "
+            f"{listed(entries(tree))}, but fails: {type(error).__name__} "
+            f"{error}."
+        ) from error
     picked = [np.ravel(leaf) for leaf in jax.tree.leaves(chosen)]
     return set(np.concatenate(picked).astype(int).tolist()) if picked else set()
 
@@ -217,7 +243,7 @@ def _bound_vector(bound, tree: PyTree, name: str, empty: float) -> np.ndarray:
     except ValueError as error:
         raise ArgumentError(
             f"`bounds` must be a pair of numbers or of trees like `start`, but the "
-            f"{name} one does not fit: {error}"
+            f"{name} one does not fit: {unlike(bound, tree, 'start', error)}"
         ) from error
     leaves = [np.ravel(leaf) for leaf in jax.tree.leaves(full)]
     return np.concatenate(leaves)

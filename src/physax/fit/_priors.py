@@ -12,6 +12,7 @@ from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float, PyTree
 
 from .._checks import ArgumentError, instance, positive, real
+from ._given import unlike
 
 
 def _deviation(x) -> Float[Array, "*shape"]:
@@ -196,8 +197,16 @@ def pairs(priors: PyTree, parameters: PyTree) -> list[tuple[AbstractPrior, Array
 
     try:
         jax.tree.map(add, priors, parameters, is_leaf=ends)
+    except ArgumentError:
+        raise
     except ValueError as error:
         raise ArgumentError(
-            f"`priors` must be a tree like the parameters, but does not fit: {error}"
+            "`priors` must be a tree like the parameters, but does not fit: "
+            + unlike(
+                jax.tree.map(ends, priors, is_leaf=ends),
+                parameters,
+                "parameters",
+                error,
+            )
         ) from error
     return found

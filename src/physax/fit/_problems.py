@@ -1,5 +1,6 @@
 """Least-squares problems: what is minimised, over which parameters, on which data."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,6 +15,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from .._checks import ArgumentError, instance, true_or_false
 from .._products import matmul
+from .._written_for_jax import written_for_jax
 from ._given import check_callable, check_mask
 from ._losses import AbstractLoss, Squared
 from ._parameters import Parameters, Tie
@@ -169,13 +171,35 @@ class LeastSquares(AbstractProblem):
         return self.parameters.low, self.parameters.high
 
     def residuals_each(self):
-        one = jax.tree.map(
-            lambda x: jax.ShapeDtypeStruct((1, *x.shape[1:]), x.dtype), self.data[0]
-        )
-        found = eqx.filter_eval_shape(self.residual, self.parameters.start, one)
+        found = self._of_one_point(self.data[0])
         return found.size * (
             2 if jnp.issubdtype(found.dtype, jnp.complexfloating) else 1
         )
+
+    def _of_one_point(self, data) -> jax.ShapeDtypeStruct:
+        """Returns the shape of the residuals of one point."""
+        one = jax.tree.map(
+            lambda x: jax.ShapeDtypeStruct((1, *x.shape[1:]), x.dtype), data
+        )
+        with written_for_jax("residual"):
+            return eqx.filter_eval_shape(self.residual, self.parameters.start, one)
+
+    def _rows(self, parameters, data, points: int) -> Float[Array, " rows"]:
+        """Returns the residuals of a chunk as one vector, point after point."""
+        with written_for_jax("residual"):
+            values = self.residual(parameters, data)
+        rows = _as_rows(values, points)
+        if points > 1 and values.ndim > 1:
+            one = self._of_one_point(data).shape
+            if one[:1] == (1,) and one[1:] != values.shape[1:]:
+                raise ArgumentError(
+                    "`residual` must return as many values for each point of a chunk "
+                    f"as for one alone, {math.prod(one)}, but returns an array of "
+                    f"shape {values.shape} for {points} points. A column of shape "
+                    f"({points}, 1) and a vector broadcast to a matrix: pass the "
+                    "column as `y[:, 0]`."
+                )
+        return rows
 
     def sums_shape(self, batch):
         del batch
@@ -190,9 +214,7 @@ class LeastSquares(AbstractProblem):
             data = safe_points(data, used)
 
         def residuals(vector):
-            return _as_rows(
-                self.residual(self.parameters.tree(vector), data), used.size
-            )
+            return self._rows(self.parameters.tree(vector), data, used.size)
 
         values, jacobian = _jacobian(residuals, vector)
         # What a point that does not count gives, even NaN, is gone here.
@@ -264,7 +286,7 @@ class LeastSquares(AbstractProblem):
 
     def _losses(self, parameters, data, used):
         """Returns the loss of each point that is used."""
-        values = _as_rows(self.residual(parameters, data), used.size)
+        values = self._rows(parameters, data, used.size)
         values = jnp.where(used[:, None], values.reshape(used.size, -1), 0)
         scale = self.loss.scale
         return scale**2 * jnp.sum(self.loss.rho((values / scale) ** 2), axis=1)

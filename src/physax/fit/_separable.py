@@ -22,6 +22,7 @@ from .._checks import (
     whole,
 )
 from .._products import einsum, matmul
+from .._written_for_jax import written_for_jax
 from ._eliminate import (
     Mixing,
     Parts,
@@ -30,7 +31,7 @@ from ._eliminate import (
     residual_map,
     separate,
 )
-from ._given import check_callable, check_mask, check_names, check_pair
+from ._given import as_columns, check_callable, check_mask, check_names, check_pair
 from ._parameters import Parameters, Tie
 from ._problems import AbstractProblem, as_absolute_sigma
 from ._sums import Columns
@@ -295,8 +296,9 @@ class Separable(AbstractSeparable):
         weight = jnp.where(keep, 1.0 if sigma is None else 1 / sigma, 0)
 
         def functions(moving):
-            values = self.basis(self.parameters.tree(moving), data)
-            return values.reshape(*observed.shape, self.parts.varying)
+            with written_for_jax("basis"):
+                values = self.basis(self.parameters.tree(moving), data)
+            return as_columns(values, observed.shape, self.parts.varying)
 
         return functions, keep, weight
 

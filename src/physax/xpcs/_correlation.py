@@ -22,6 +22,11 @@ def check_model(model: Any) -> None:
 
 
 def _transport(x):
+    if isinstance(x, Shear):
+        raise ArgumentError(
+            "`diffusion` must be a rate of diffusion, but is a Shear. Write "
+            "`Diffusion(12000.0)`; for flow, `LaminarFlow(diffusion, shear)`."
+        )
     return instance(x, "diffusion", AbstractTransport, "Write `Diffusion(12000.0)`.")
 
 

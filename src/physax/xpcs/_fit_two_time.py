@@ -62,9 +62,25 @@ def _summary(fit: TwoTimeFit) -> str:
     lines = [str(fit.result)]
     if fit.convention is not None:
         lines.append(f"  shear factor: {fit.convention} convention")
+        if _poor(fit.result):
+            lines.append(
+                "  The reduced chi-square is far above 1. If sigma is right, the model "
+                "does not fit, or this is a local minimum: start from "
+                "`initial_models`, or use `fit.multistart`."
+            )
     for name, values in (("contrast", fit.contrast), ("offset", fit.offset)):
         lines.append(f"  {name}: {', '.join(f'{v:.5g}' for v in values)}")
     return "\n".join(lines)
+
+
+# More than wrong errors of the data usually make of it.
+_POOR = 2.0
+
+
+def _poor(result: FitResult) -> bool:
+    """Returns whether a fit has converged to something that does not fit."""
+    good = int(result.status) == Status.CONVERGED and result.absolute_sigma
+    return good and float(result.reduced_chi2) > _POOR
 
 
 def fit_two_time(

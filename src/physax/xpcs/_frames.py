@@ -36,8 +36,9 @@ def two_time_from_frames(
         pixels of a label are NaN: leave them out with the mask of `TwoTime`.
 
     Raises:
-        ArgumentError: If a shape does not fit, there are fewer than two frames, labels
-            are missing or negative, or `chunk` is not positive.
+        ArgumentError: If a shape does not fit, a pixel is not finite, there are
+            fewer than two frames, labels are missing or negative, or `chunk` is not
+            positive.
     """
     frames = as_frames(frames)
     parts = pixel_chunks(frames, labels, chunk)
@@ -49,7 +50,8 @@ def two_time_from_frames(
     def add(carry, part):
         pairs, sums = carry
         pixels, used, label = part
-        panel = flat[:, pixels].astype(dtype) * used.astype(dtype)
+        # Not a product with 0: the pixel that fills up a chunk may be NaN.
+        panel = jnp.where(used, flat[:, pixels].astype(dtype), 0)
         found = matmul(panel, panel.T)
         return (pairs.at[label].add(found), sums.at[label].add(panel.sum(1))), None
 

@@ -93,8 +93,9 @@ def multi_tau(
         wavevectors they make a `OneTime`.
 
     Raises:
-        ArgumentError: If a shape does not fit, there are fewer than two frames, labels
-            are missing or negative, or a number is out of its range.
+        ArgumentError: If a shape does not fit, a pixel is not finite, there are
+            fewer than two frames, labels are missing or negative, or a number is out
+            of its range.
     """
     frames = as_frames(frames)
     parts = pixel_chunks(frames, labels, chunk)
@@ -113,7 +114,8 @@ def _correlate(frames, parts, lags):
     def add(carry, part):
         sums, squares = carry
         pixels, used, label = part
-        panel = flat[:, pixels].astype(dtype) * used.astype(dtype)
+        # Not a product with 0: the pixel that fills up a chunk may be NaN.
+        panel = jnp.where(used, flat[:, pixels].astype(dtype), 0)
         means = _means(panel, lags)
         # Second moments of products and both means over pixels: the error of the ratio.
         moments = einsum("alp,blp->lab", means, means)

@@ -2,12 +2,19 @@
 
 from typing import Any, NamedTuple
 
-import jax.core
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Int, Num
 
-from .._checks import ArgumentError, native, refuse_masked, refuse_traced, whole
+from .._checks import (
+    ArgumentError,
+    native,
+    refuse_masked,
+    refuse_traced,
+    traced,
+    whole,
+)
 
 
 class PixelChunks(NamedTuple):
@@ -36,7 +43,7 @@ def pixel_chunks(
     """Sorts pixels by label. The labels must be known, as they determine shapes.
 
     Args:
-        frames: The frames, for their shape.
+        frames: The frames, from `as_frames`.
         labels: 0 for pixels to leave out, 1, 2, ... for those of each map.
         chunk: How many pixels to take at once.
 
@@ -44,7 +51,8 @@ def pixel_chunks(
         The chunks, each of pixels with one label.
 
     Raises:
-        ArgumentError: If a shape does not fit, a label between 1 and the largest is
+        ArgumentError: If a shape does not fit, a pixel with a label is not finite, a
+            label between 1 and the largest is
             missing, a label is negative or none is positive, or `chunk` is not
             positive.
     """
@@ -67,6 +75,7 @@ def pixel_chunks(
             "`labels` must be integers, 0 for pixels to leave out and 1, 2, ... for "
             f"maps, but have dtype {flat.dtype} and minimum {flat.min(initial=0)}."
         )
+    _check_finite(frames, flat > 0)
     size = np.bincount(flat)[1:]
     if not size.size or not size.all():
         missing = [int(n) + 1 for n in np.flatnonzero(size == 0)] or [1]
@@ -91,6 +100,27 @@ def pixel_chunks(
         len(size),
         size,
     )
+
+
+def _check_finite(frames: Any, used: Bool[np.ndarray, " pixels"]) -> None:
+    """Raises if a pixel with a label is not finite, where that is known."""
+    if traced(frames) or not jnp.issubdtype(frames.dtype, jnp.floating):
+        return
+    bad = ~np.asarray(_all_finite(frames)).ravel() & used
+    if bad.any():
+        pixel = np.unravel_index(int(np.argmax(bad)), frames.shape[1:])
+        series = np.asarray(frames[(slice(None), *pixel)])
+        frame = int(np.argmin(np.isfinite(series)))
+        raise ArgumentError(
+            f"`frames` must be finite where `labels` is not 0, but frame {frame} has "
+            f"{series[frame]:g} at pixel {tuple(map(int, pixel))} ({bad.sum()} such "
+            "pixels). Give them the label 0, or leave the frame out."
+        )
+
+
+@jax.jit
+def _all_finite(frames):
+    return jnp.all(jnp.isfinite(frames), axis=0)
 
 
 def as_frames(frames: Any) -> Num[Array, "..."]:

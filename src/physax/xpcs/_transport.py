@@ -1,7 +1,7 @@
 r"""Transport coefficients: how fast particles spread and how fast layers slide."""
 
 from abc import abstractmethod
-from functools import partial
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
 from .._checks import ArgumentError, real
-from ._known import on_host, require
+from ._known import known, on_host, require
 from ._quotients import sinhc
 
 
@@ -90,6 +90,18 @@ class AbstractNumericalTransport(AbstractTransport):
         return half * jnp.sum(self(nodes) * _WEIGHTS.astype(half.dtype), axis=-1)
 
 
+def _number(name: str) -> Callable[[ArrayLike], Array]:
+    """Makes a converter that refuses NaN; infinite ones may be bounds of a fit."""
+
+    def convert(x):
+        x = real(x, name)
+        (now,) = on_host(x)
+        good = not known(now) or ~np.isnan(now)
+        return require(x, good, f"`{name}` must be a number")
+
+    return convert
+
+
 def _check_quadrature(quadrature: str) -> None:
     if quadrature not in ("exact", "trapezoid"):
         raise ArgumentError(
@@ -119,16 +131,12 @@ class Diffusion(AbstractTransport):
             0, as the program homodyne does.
 
     Raises:
-        ArgumentError: If `quadrature` is unknown.
+        ArgumentError: If `quadrature` is unknown or a number is NaN.
     """
 
-    D0: Float[Array, ""] = eqx.field(converter=partial(real, name="D0"))
-    alpha: Float[Array, ""] = eqx.field(
-        converter=partial(real, name="alpha"), default=0.0
-    )
-    D_offset: Float[Array, ""] = eqx.field(
-        converter=partial(real, name="D_offset"), default=0.0
-    )
+    D0: Float[Array, ""] = eqx.field(converter=_number("D0"))
+    alpha: Float[Array, ""] = eqx.field(converter=_number("alpha"), default=0.0)
+    D_offset: Float[Array, ""] = eqx.field(converter=_number("D_offset"), default=0.0)
     quadrature: str = eqx.field(static=True, default="exact")
 
     def __check_init__(self):
@@ -160,19 +168,13 @@ class Shear(AbstractTransport):
         quadrature: As for `Diffusion`.
 
     Raises:
-        ArgumentError: If `quadrature` is unknown.
+        ArgumentError: If `quadrature` is unknown or a number is NaN.
     """
 
-    rate: Float[Array, ""] = eqx.field(converter=partial(real, name="rate"))
-    beta: Float[Array, ""] = eqx.field(
-        converter=partial(real, name="beta"), default=0.0
-    )
-    offset: Float[Array, ""] = eqx.field(
-        converter=partial(real, name="offset"), default=0.0
-    )
-    phi0: Float[Array, ""] = eqx.field(
-        converter=partial(real, name="phi0"), default=0.0
-    )
+    rate: Float[Array, ""] = eqx.field(converter=_number("rate"))
+    beta: Float[Array, ""] = eqx.field(converter=_number("beta"), default=0.0)
+    offset: Float[Array, ""] = eqx.field(converter=_number("offset"), default=0.0)
+    phi0: Float[Array, ""] = eqx.field(converter=_number("phi0"), default=0.0)
     quadrature: str = eqx.field(static=True, default="exact")
 
     def __check_init__(self):
