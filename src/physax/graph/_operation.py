@@ -106,7 +106,7 @@ def register_op(name: str, *, replace: bool = False) -> Callable[[Callable], Cal
 
     def register(function: Callable) -> Callable:
         taken = _found(name)
-        if taken not in (None, function) and not replace:
+        if not (taken is None or taken is function or replace):
             own = name in _REGISTERED
             raise GraphError(
                 f"An operation must be registered once, but {name!r} already is"
