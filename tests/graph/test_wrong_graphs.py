@@ -5,7 +5,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physax.graph import MLP, Graph, GraphError, Linear, compile, layer, op
+from physax.graph import (
+    MLP,
+    AbstractBlock,
+    FourierFeatures,
+    Graph,
+    GraphError,
+    Linear,
+    compile,
+    layer,
+    op,
+    register_op,
+)
+from physax.graph._operation import operation_named
 
 
 def chain():
@@ -24,6 +36,16 @@ def halves(x):
 
 def matmul(a, b):
     return a @ b
+
+
+class Own(AbstractBlock):
+    label: str = "own"
+    terminals: tuple[str, ...] = ("x",)
+    results: tuple[str, ...] = ("y",)
+    trainable: bool = True
+
+    def build(self, key, *inputs):
+        return np.sin
 
 
 def shaped(**shapes):
@@ -194,6 +216,62 @@ WRONG = {
         lambda: chain().rename(x="h"),
         ["`x`", "'h' is taken"],
     ),
+    "a function of NumPy": (
+        lambda: compile(op(lambda x: np.sin(x), label="wave"), {"x": (4,)}),
+        ["wave(x=x:[4]) -> wave:?", "`wave` must be written with `jax.numpy`"],
+    ),
+    "a function that decides by a value": (
+        lambda: compile(op(lambda x: x if x[0] > 0 else -x, label="f"), {"x": (4,)}),
+        ["f(x=x:[4]) -> f:?", "`f` must be one formula for all values", "`jnp.where`"],
+    ),
+    "a function that needs a number": (
+        lambda: compile(op(lambda x: x * float(x[0]), label="f"), {"x": (4,)}),
+        ["f(x=x:[4]) -> f:?", "`f` must not need a value as a Python number"],
+    ),
+    "a block of one's own that uses NumPy": (
+        lambda: compile(Own(), {"x": (4,)}),
+        ["own(x=x:[4]) -> own:?", "`own` must be written with `jax.numpy`"],
+    ),
+    "a function that refuses the shape": (
+        lambda: shaped(a=(3, 4), b=(5, 6)),
+        ["c:? must accept inputs of these shapes, but raises TypeError: dot_general"],
+    ),
+    "a list in place of an array": (
+        lambda: compile(op("sin"), {"x": ("b", 3)})(x=[[1.0, 2.0, 3.0]]),
+        ["input `x` must be an array of shape [b,3], but is a list.", "`jnp.asarray`"],
+    ),
+    "an input without its name": (
+        lambda: compile(op("sin"), {"x": (3,)})(np.ones(3)),
+        ["given by name, `program(x=...)`, but 1 came by position"],
+    ),
+    "a block that is called": (
+        lambda: Linear(8)(input="x"),
+        ["`linear` must be wired by `connect(input='...')`", "but was called"],
+    ),
+    "an operation made of a block": (
+        lambda: op(Linear(8)),
+        ["`function` must be a function", "but is a Layer", "without `op`"],
+    ),
+    "a dimension that is a boolean": (
+        lambda: Linear(True),
+        ["`dimension` must be an integer of at least 1, but is True"],
+    ),
+    "one hidden size without a tuple": (
+        lambda: MLP(2, 4, 1),
+        ["`hidden_sizes` must be a sequence of integers, as `(64, 64)`, but is 4"],
+    ),
+    "a number of waves that is none": (
+        lambda: FourierFeatures(2.5),
+        ["`count` must be an integer of at least 1, but is 2.5"],
+    ),
+    "a size that is a boolean": (
+        lambda: chain().with_shapes(x=(True, 32)),
+        ["size of `x`", "at least 0", "True"],
+    ),
+    "an operation that JAX has": (
+        lambda: register_op("tanh")(twice),
+        ["'tanh' already is one of JAX", "`replace=True`"],
+    ),
     "a name with a dot": (
         lambda: chain() | Linear(3).connect(name="a.b"),
         ["must not contain '.'", "'a.b'"],
@@ -208,3 +286,21 @@ def test_the_message_says_where_and_what(case):
         make()
     for part in parts:
         assert part in str(error.value)
+
+
+def test_the_function_of_the_user_stays_the_cause():
+    with pytest.raises(GraphError) as error:
+        compile(op(np.sin, inputs=("x",)), {"x": (4,)})
+    assert isinstance(error.value.__cause__, jax.errors.TracerArrayConversionError)
+
+
+def test_an_operation_is_replaced_where_that_is_asked_for():
+    tanh = operation_named("tanh")
+    try:
+        register_op("tanh", replace=True)(twice)
+        assert compile(op("tanh"), {"x": (1,)})(x=np.ones(1))["tanh"][0] == 2
+    finally:
+        register_op("tanh", replace=True)(tanh)
+    assert operation_named("tanh") is tanh
+    # What is registered already may be registered again.
+    register_op("tanh")(tanh)

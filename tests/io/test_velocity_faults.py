@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from physax import ArgumentError
-from physax.io import MissingPackageError, PhysaxFileError, read_velocity
+from physax.io import (
+    MissingPackageError,
+    PhysaxFileError,
+    _netcdf_open,
+    _netcdf_variable,
+    _read_velocity,
+    _snapshot_series,
+    read_velocity,
+)
 from physax.io._netcdf_open import list_files
 
 from .flows import LAT, LON, flow, save
@@ -75,3 +83,36 @@ def test_without_xarray_the_remedy_is_named(tmp_path, without):
     without("xarray")
     with pytest.raises(MissingPackageError, match="NetCDF .* need .* xarray: pip"):
         read_velocity(path)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"snapshots": 0}, r"`snapshots` must be a slice of integers, .*, but is 0"),
+        ({"snapshots": (0, 2)}, r"`snapshots` must be a slice .*, but is \(0, 2\)"),
+        ({"snapshots": slice(0.0, 1)}, r"`snapshots` must be .* is slice\(0.0, 1"),
+        ({"scale": "cm"}, "`scale` must be a number, but is 'cm'"),
+        ({"scale": True}, "`scale` must be numbers, but holds booleans"),
+        ({"scale": [1.0, 2.0]}, "`scale` must be one number, but has shape"),
+        ({"select": 3}, r"`select` must be a dict of places by dim.*, but is 3"),
+        ({"axes": "yx"}, r"`axes` must be a list of names, as .*, but is 'yx'"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused(tmp_path, changed, message):
+    path = tmp_path / "a.npz"
+    speed = np.ones((2, 3, 4))
+    axes = {"y": np.arange(3.0), "x": np.arange(4.0), "t": np.arange(2.0)}
+    np.savez(path, u=speed, v=speed, **axes)
+    options = {"axes": ("y", "x"), "time": "t"} | changed
+    with pytest.raises(ArgumentError, match=message):
+        unchecked_read(path, **options)
+
+
+def unchecked_read(path, **options):
+    """Reads as users do, without the type checks of the tests."""
+    modules = (_read_velocity, _snapshot_series, _netcdf_variable, _netcdf_open)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in modules:
+            for name, made in inspect.getmembers(module, inspect.isfunction):
+                patch.setattr(module, name, inspect.unwrap(made))
+        return _read_velocity.read_velocity(path, **options)

@@ -1,3 +1,5 @@
+import inspect
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -150,8 +152,21 @@ def test_faulty_requests_are_refused(tmp_path):
     with pytest.raises(PhysaxFileError, match="lacks 'recorded_times'"):
         read_tracks(tmp_path / "c.nc")
     (tmp_path / "d.nc").write_bytes(b"no file")
-    with pytest.raises(PhysaxFileError, match="cannot be read"):
+    # One line, without the advice of xarray.
+    with pytest.raises(PhysaxFileError, match=r"cannot be read: [^.\n]*\. If the file"):
         read_tracks(tmp_path / "d.nc")
+    for name, remedy in (("e.npy", "read by `np.load`"), ("e.vtp", "by `read_vtk`")):
+        (tmp_path / name).write_bytes(b"no file")
+        message = rf"`write_tracks` wrote, '.npz', .* '\{name[1:]}'\. .*{remedy}"
+        with pytest.raises(PhysaxFileError, match=message):
+            read_tracks(tmp_path / name)
+    with pytest.raises(ArgumentError, match="`path` must be the name of a file, as in"):
+        inspect.unwrap(read_tracks)(tracks())
+    for name in ("e.nc", "e.npz"):
+        with pytest.raises(ArgumentError, match="`tracks` must be a `Tracks`, but is"):
+            inspect.unwrap(write_tracks)(tmp_path / name, np.zeros((2, 2, 2)))
+    with pytest.raises(ArgumentError, match=r"`write_tracks\(path, tracks\)`, but is"):
+        inspect.unwrap(write_tracks)(tracks(), tmp_path / "e.nc")
 
 
 def test_without_xarray_the_remedy_is_named(tmp_path, without):

@@ -245,7 +245,7 @@ BAD_BOXES = [
         lambda: Box(np.array([0.0, 1.0]), np.ones(2), Absorb()),
         "`high` must be above `low`, but along axis 1 they are 1 and 1",
     ),
-    (lambda: Reflect(0.0), r"`restitution` must lie in \(0, 1\), but is 0"),
+    (lambda: Reflect(0.0), r"`restitution` must lie in \(0, 1\], but is 0"),
     (
         lambda: FluxWeighted((np.arange(3.0),), np.ones(3), 0),
         r"`inflow` must have one entry for each cell, \(2,\), but has shape \(3,\)",

@@ -73,7 +73,9 @@ def test_land_covers_places_and_repeats():
 
 def test_values_that_are_missing_become_land():
     values = np.ones((2, 3, 4, 2), np.float32)
-    values[1, 2, 3, 0] = np.nan
+    values[:, 2, 3, 0] = np.nan
+    # Missing at one time: a gap, which is not land.
+    values[1, 0, 1, 1] = np.nan
     filled, land = fill_land(
         values, (np.arange(3.0), np.arange(4.0)), leading=1, trailing=1
     )
@@ -81,12 +83,10 @@ def test_values_that_are_missing_become_land():
     assert np.array_equal(filled[:, 2, 3], np.zeros((2, 2)))
     assert land.mask.sum() == 1
     assert land.mask[2, 3]
-    assert (
-        fill_land(values[:1], (np.arange(3.0), np.arange(4.0)), leading=1, trailing=1)[
-            1
-        ]
-        is None
-    )
+    assert np.isnan(filled[1, 0, 1, 1])
+    whole = values[:, :2]
+    _, none = fill_land(whole, (np.arange(2.0), np.arange(4.0)), leading=1, trailing=1)
+    assert none is None
 
 
 def test_faulty_land_is_refused():

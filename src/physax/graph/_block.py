@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import equinox as eqx
 from jaxtyping import Array, Key
@@ -42,6 +42,23 @@ class AbstractBlock(eqx.Module):
             What takes the inputs by position and returns the output, or a tuple or a
             dict of several outputs.
         """
+
+    def __call__(self, *inputs: Any, **wires: Any) -> NoReturn:
+        """Raises: a block is wired by `connect` and run by `compile`.
+
+        Args:
+            *inputs: What it was called with.
+            **wires: What it was called with by name.
+
+        Raises:
+            GraphError: Always.
+        """
+        del inputs, wires
+        example = ", ".join(f"{terminal}='...'" for terminal in self.terminals[:2])
+        raise GraphError(
+            f"`{self.label}` must be wired by `connect({example})` and run by "
+            "`compile`, but was called. A block is not a function."
+        )
 
     def connect(
         self,

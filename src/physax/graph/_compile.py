@@ -14,6 +14,7 @@ from jax.sharding import PartitionSpec
 from jax.tree_util import DictKey, GetAttrKey, SequenceKey, tree_flatten_with_path
 from jaxtyping import Array, Key
 
+from .._checks import instance, one_key
 from ..runtime import propose, shardings
 from ._assembly import Assembly, Frozen, assemble
 from ._backend import Backend
@@ -75,10 +76,15 @@ def compile(
     Raises:
         GraphError: If an input has no shape, a name is unknown, or a shape does not
             fit.
-        ArgumentError: If a layout does not fit the mesh.
+        ArgumentError: If a layout does not fit the mesh, or `key` or `backend` is of
+            another kind.
     """
     graph = graph if isinstance(graph, Graph) else Graph() | graph
-    backend = backend or Backend()
+    backend = Backend() if backend is None else backend
+    instance(backend, "backend", Backend, "Write `Backend()`, or leave it out.")
+    if key is not None:
+        key = jr.wrap_key_data(key) if _is_raw(key) else key
+        one_key(key)
     if jit is not None:
         backend = backend.with_jit(jit)
     fixed = {w: _first_value(w, v, backend) for w, v in (trainable or {}).items()}
@@ -134,6 +140,12 @@ def compile(
         pull_back,
         draw,
     )
+
+
+def _is_raw(key: Any) -> bool:
+    """Whether a key is one of `jax.random.PRNGKey`."""
+    is_array = isinstance(key, jax.Array)
+    return is_array and key.dtype == jnp.uint32 and key.shape == (2,)
 
 
 class _ArrayOfNode(NamedTuple):

@@ -11,11 +11,14 @@ import numpy as np
 from jax.sharding import PartitionSpec
 from jax.tree_util import PyTreeDef
 
-from .._checks import PhysaxError
+from .._checks import PhysaxError, kind_of
 from ._assembly import Assembly
 from ._backend import Backend
 from ._block import GraphError
 from ._structs import Sizes, agree, shape_of, struct_text
+
+
+_LEAF = jax.tree.structure(0)
 
 
 class NotFiniteError(PhysaxError, FloatingPointError):
@@ -101,6 +104,8 @@ def _entry(function: Callable, backend: Backend) -> Callable:
 
 
 def _run(source, params, constants, inputs) -> tuple[dict[str, Any], dict[str, Any]]:
+    _check_mapping("inputs", inputs)
+    _check_mapping("params", params)
     _check_names("inputs", inputs, source.structs)
     arrays = {**params, **jax.lax.stop_gradient(constants)}
     _check_names("params", arrays, (*source.names, *source.given))
@@ -134,6 +139,14 @@ def _run(source, params, constants, inputs) -> tuple[dict[str, Any], dict[str, A
     return dict(zip(built.outputs, outputs, strict=True)), finite
 
 
+def _check_mapping(argument: str, given: Any) -> None:
+    if not isinstance(given, Mapping):
+        what = "an array." if isinstance(given, jax.Array) else kind_of(given)
+        raise GraphError(
+            f"`{argument}` must be a dict of arrays by name, but is {what}"
+        )
+
+
 def _check_names(argument: str, given: Mapping[str, Any], wanted: Any) -> None:
     missing = [name for name in wanted if name not in given]
     unknown = [name for name in given if name not in wanted]
@@ -165,6 +178,13 @@ def _checked(wire: str, value: Any, struct: Any, sizes: Sizes) -> Any:
         exact = not any(want[1:]) and np.can_cast(leaf.dtype, wanted.dtype)
         return leaf.astype(wanted.dtype) if rounded or exact else leaf
 
+    if isinstance(struct, jax.ShapeDtypeStruct) and jax.tree.structure(value) != _LEAF:
+        listed = isinstance(value, (list, tuple))
+        raise GraphError(
+            f"The input `{wire}` must be an array of shape {struct_text(struct)}, but "
+            f"is {kind_of(value)}"
+            + (" Convert lists of numbers by `jnp.asarray`." if listed else "")
+        )
     if jax.tree.structure(value) == jax.tree.structure(struct):
         value = jax.tree.map(cast, value, struct)
     found = shape_of(value)

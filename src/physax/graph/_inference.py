@@ -12,6 +12,8 @@ import numpy as np
 from jax.tree_util import PyTreeDef
 from jaxtyping import PyTree
 
+from .._checks import ArgumentError
+from .._written_for_jax import written_for_jax
 from ._block import Connection, GraphError, results_of
 from ._structs import struct_text
 
@@ -53,11 +55,14 @@ def infer(node: Connection, structs: dict[str, Any], first: Connection) -> None:
     built = tuple(structs[wire] for wire in first.inputs)
     try:
         outputs = by_value(_traced, (first.block, built, inputs))
-    except GraphError as error:
-        raise GraphError(f"{described(node, structs)}: {error}") from None
+    except ArgumentError as error:
+        raise GraphError(f"{described(node, structs)}: {error}") from error.__cause__
     except (TypeError, ValueError, IndexError, KeyError, AttributeError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise GraphError(f"{described(node, structs)}: {reason}") from error
+        reason = (str(error).strip() or "without a message").splitlines()[0]
+        raise GraphError(
+            f"{described(node, structs)} must accept inputs of these shapes, but "
+            f"raises {type(error).__name__}: {reason}"
+        ) from error
     structs.update(zip(node.outputs, outputs, strict=True))
 
 
@@ -91,8 +96,10 @@ def _traced(tree: PyTreeDef, leaves: tuple, kinds: tuple, real: np.dtype) -> tup
     block, built, inputs = jax.tree.unflatten(tree, leaves)
 
     def run(values):
-        function = block.build(jr.key(0), *built)
-        return results_of(function(*values), block.results, block.label)
+        with written_for_jax(block.label):
+            function = block.build(jr.key(0), *built)
+            found = function(*values)
+        return results_of(found, block.results, block.label)
 
     return eqx.filter_eval_shape(run, inputs)
 

@@ -12,6 +12,7 @@ from jaxtyping import Array, PyTree
 
 from ._block import AbstractBlock, GraphError
 from ._operation import operation_named
+from ._structs import as_size
 
 
 # The arguments that say what comes in, and the axis of one item that they count.
@@ -169,8 +170,8 @@ def layer(
     Raises:
         GraphError: If there is no such layer, it has a state, or an option is unknown.
     """
-    name = name if isinstance(name, str) else name.__name__
-    made = getattr(eqx.nn, name, None)
+    name = name.__name__ if isinstance(name, type) else name
+    made = getattr(eqx.nn, name, None) if isinstance(name, str) else None
     if not isinstance(made, type) or not issubclass(made, eqx.Module):
         raise GraphError(
             f"`name` must be a layer of equinox.nn, such as 'Linear' or 'Conv2d', but "
@@ -229,8 +230,8 @@ def Linear(dimension: int, *, use_bias: bool = True) -> Layer:
         The block.
 
     Raises:
-        GraphError: If `dimension` is not positive.
+        GraphError: If `dimension` is not a positive integer.
     """
-    if dimension < 1:
-        raise GraphError(f"`dimension` must be at least 1, but is {dimension}.")
-    return layer("Linear", out_features=dimension, use_bias=use_bias)
+    return layer(
+        "Linear", out_features=as_size(dimension, "dimension"), use_bias=use_bias
+    )

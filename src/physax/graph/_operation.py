@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from .._checks import kind_of
 from ._block import AbstractBlock, GraphError
 
 
@@ -80,28 +81,37 @@ class Operation(AbstractBlock):
         return self.function
 
 
-def register_op(name: str) -> Callable[[Callable], Callable]:
+def register_op(name: str, *, replace: bool = False) -> Callable[[Callable], Callable]:
     """Makes a function available by name, ahead of JAX's own functions.
 
     Used as a decorator: `@register_op("gelu")`.
 
     Args:
         name: The name, a Python identifier.
+        replace: Whether the function takes the place of another one of that name,
+            JAX's own included, in everything that this process builds from then on.
 
     Returns:
         What takes the function and returns it unchanged.
 
     Raises:
-        GraphError: If the name is not an identifier, or is taken by another function.
+        GraphError: If the name is not an identifier, or is taken by another function
+            and `replace` is False.
     """
-    if not name.isidentifier():
-        raise GraphError(f"`name` must be a Python identifier, but is {name!r}.")
+    if not isinstance(name, str) or not name.isidentifier():
+        raise GraphError(
+            "`name` must be a Python identifier, as in `@register_op('soft_step')`, "
+            f"but is {name!r}."
+        )
 
     def register(function: Callable) -> Callable:
-        if _REGISTERED.get(name, function) is not function:
+        taken = _found(name)
+        if not (taken is None or taken is function or replace):
+            own = name in _REGISTERED
             raise GraphError(
-                f"An operation must be registered once, but {name!r} already is, as "
-                f"{_REGISTERED[name]!r}. Choose another name."
+                f"An operation must be registered once, but {name!r} already is"
+                f"{'' if own else ' one of JAX'}, as {taken!r}. Choose another name, "
+                "or replace it for the whole process by `replace=True`."
             )
         _REGISTERED[name] = function
         return function
@@ -140,16 +150,28 @@ def operation_named(name: str) -> Callable:
     Raises:
         GraphError: If it is none of these.
     """
+    if not isinstance(name, str):
+        raise GraphError(
+            f"An operation must be given by its name, as 'tanh', but is {name!r}. "
+            "Register functions of your own by `register_op`."
+        )
+    found = _found(name)
+    if found is None:
+        raise GraphError(
+            f"An operation must be registered by `register_op`, or be a function of "
+            f"jax.numpy, jax.nn or jax.lax, but {name!r} is not."
+        )
+    return found
+
+
+def _found(name: str) -> Callable | None:
     places = [_REGISTERED.get(name)]
     if not name.startswith("_"):
         places += [getattr(library, name, None) for library in _LIBRARIES]
     for found in places:
         if callable(found) and not isinstance(found, type):
             return found
-    raise GraphError(
-        f"An operation must be registered by `register_op`, or be a function of "
-        f"jax.numpy, jax.nn or jax.lax, but {name!r} is not."
-    )
+    return None
 
 
 def op(
@@ -183,6 +205,15 @@ def op(
     Raises:
         GraphError: If the name is unknown, or the names of arguments can't be found.
     """
+    if isinstance(function, AbstractBlock) or not (
+        callable(function) or isinstance(function, str)
+    ):
+        block = isinstance(function, AbstractBlock)
+        raise GraphError(
+            "`function` must be a function, a module with `__call__` or the name of an "
+            f"operation, but is {kind_of(function)}"
+            + (" A block goes into a graph without `op`." if block else "")
+        )
     called = getattr(function, "__name__", type(function).__name__.lower())
     source = None
     if isinstance(function, str):

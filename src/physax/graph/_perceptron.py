@@ -1,9 +1,11 @@
 """Multilayer perceptrons, and the features that let them follow fine detail."""
 
-import functools
 import itertools
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
+from numbers import Real
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,6 +17,16 @@ from jaxtyping import Array, Float, Key
 from ._block import AbstractBlock, GraphError
 from ._layer import Batched
 from ._operation import operation_named
+from ._structs import as_size, sized
+
+
+def _hidden(x: Any) -> tuple[int, ...]:
+    if not isinstance(x, Sequence) or isinstance(x, str):
+        raise GraphError(
+            f"`hidden_sizes` must be a sequence of integers, as `(64, 64)`, but is "
+            f"{x!r}."
+        )
+    return tuple(as_size(one, f"hidden_sizes[{n}]") for n, one in enumerate(x))
 
 
 class MLP(AbstractBlock):
@@ -31,12 +43,16 @@ class MLP(AbstractBlock):
         trainable: Whether its arrays are parameters.
 
     Raises:
-        GraphError: If a size is not positive, or the operation is unknown.
+        GraphError: If a size is not a positive integer, or the operation is unknown.
     """
 
-    input_size: int = eqx.field(static=True)
-    hidden_sizes: tuple[int, ...] = eqx.field(static=True, converter=tuple)
-    output_size: int = eqx.field(static=True)
+    input_size: int = eqx.field(
+        static=True, converter=lambda x: as_size(x, "input_size")
+    )
+    hidden_sizes: tuple[int, ...] = eqx.field(static=True, converter=_hidden)
+    output_size: int = eqx.field(
+        static=True, converter=lambda x: as_size(x, "output_size")
+    )
     activation: str = eqx.field(static=True, default="gelu")
     label: str = eqx.field(static=True, default="mlp")
     terminals: tuple[str, ...] = eqx.field(static=True, default=("input",))
@@ -44,9 +60,6 @@ class MLP(AbstractBlock):
     trainable: bool = eqx.field(static=True, default=True)
 
     def __check_init__(self):
-        sizes = (self.input_size, *self.hidden_sizes, self.output_size)
-        if min(sizes) < 1:
-            raise GraphError(f"Sizes must be at least 1, but are {sizes}.")
         operation_named(self.activation)
 
     def build(self, key, *inputs):
@@ -68,7 +81,7 @@ def _linear(sizes: Sequence[int], keys: Key[Array, " layers"]) -> list[eqx.nn.Li
     layers = {}
     for pair in dict.fromkeys(pairs):
         places = [place for place, other in enumerate(pairs) if other == pair]
-        make = functools.partial(_keyed_linear, *pair)
+        make = partial(_keyed_linear, *pair)
         if len(places) == 1:
             layers[places[0]] = make(keys[places[0]])
             continue
@@ -120,7 +133,7 @@ class FourierFeatures(AbstractBlock):
         GraphError: If `count` or `scale` is not positive.
     """
 
-    count: int = eqx.field(static=True)
+    count: int = eqx.field(static=True, converter=sized("count"))
     scale: float = eqx.field(static=True, default=1.0)
     label: str = eqx.field(static=True, default="fourier")
     terminals: tuple[str, ...] = eqx.field(static=True, default=("input",))
@@ -128,10 +141,9 @@ class FourierFeatures(AbstractBlock):
     trainable: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self):
-        if self.count < 1 or not self.scale > 0:
+        if not isinstance(self.scale, Real) or not self.scale > 0:
             raise GraphError(
-                "`count` and `scale` must be positive, but are "
-                f"{self.count} and {self.scale}."
+                f"`scale` must be a positive number, but is {self.scale!r}."
             )
 
     def build(self, key: Key[Array, ""], *inputs: jax.ShapeDtypeStruct) -> "Waves":

@@ -50,18 +50,27 @@ class Program(eqx.Module):
     pull_back: Callable = eqx.field(static=True)
     draw: Callable = eqx.field(static=True)
 
-    def __call__(self, /, **inputs: PyTree[ArrayLike]) -> dict[str, PyTree[Array]]:
+    def __call__(
+        self, /, *unnamed: Any, **inputs: PyTree[ArrayLike]
+    ) -> dict[str, PyTree[Array]]:
         """Evaluates the outputs with the parameters of the program itself.
 
         Args:
+            *unnamed: Refused: inputs are given by name.
             **inputs: The value of each input.
 
         Returns:
             The value of each output.
 
         Raises:
-            GraphError: If an input is missing, unknown or of another shape.
+            GraphError: If an input is missing, unknown, not named or of another shape.
         """
+        if unnamed:
+            names = ", ".join(f"{wire}=..." for wire in self.inputs)
+            raise GraphError(
+                f"Inputs must be given by name, `program({names})`, but {len(unnamed)} "
+                "came by position."
+            )
         return self.forward(self.params, self.constants, inputs)
 
     @property

@@ -1,6 +1,7 @@
 """Shapes of wires: integers, symbols, and how messages show them."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import ShapeDtypeStruct, export
 
+from .._checks import ArgumentError, whole
 from ._block import GraphError
 
 
@@ -50,7 +52,9 @@ def struct_of(wire: str, given: Any, dtype: np.dtype) -> Any:
                     f"of them, but is {size!r}: {error}"
                 ) from None
         elif not export.is_symbolic_dim(size) and not (
-            isinstance(size, (int, np.integer)) and size >= 0
+            isinstance(size, (int, np.integer))
+            and not isinstance(size, bool)
+            and size >= 0
         ):
             raise GraphError(
                 f"A size of `{wire}` must be an integer of at least 0 or a symbol such "
@@ -58,6 +62,31 @@ def struct_of(wire: str, given: Any, dtype: np.dtype) -> Any:
             )
         sizes.append(size)
     return ShapeDtypeStruct(tuple(sizes), dtype)
+
+
+def as_size(x: Any, name: str) -> int:
+    """Returns a size of an array as an integer.
+
+    Args:
+        x: What was given.
+        name: What the caller calls it.
+
+    Raises:
+        GraphError: If it is not a positive integer.
+    """
+    try:
+        return whole(x, name)
+    except ArgumentError as error:
+        raise GraphError(str(error)) from None
+
+
+def sized(name: str) -> Callable[[Any], int]:
+    """Makes a field converter that checks for a size.
+
+    Args:
+        name: Of the field.
+    """
+    return lambda x: as_size(x, name)
 
 
 def shape_of(value: Any) -> Any:

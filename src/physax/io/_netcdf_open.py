@@ -192,6 +192,11 @@ def _named(
             f"`axes` must name the arrays of coordinates in {path.name}, in the order "
             f"of dimensions, such as [x, y]; there are {there}."
         )
+    if isinstance(axes, str):
+        raise ArgumentError(
+            f"`axes` must be a list of names, as ['x', 'y'], but is {axes!r}; there "
+            f"are {there}."
+        )
     for name in (*axes, *([] if time is None else [time])):
         if len(shapes.get(name, ())) != 1:
             raise PhysaxFileError(

@@ -84,8 +84,13 @@ def find_variable(
 
     Raises:
         PhysaxFileError: If no file has it, or its dimensions cannot be understood.
-        ArgumentError: If `select` names another dimension.
+        ArgumentError: If `select` is not a dict, or names another dimension.
     """
+    if not isinstance(select, Mapping):
+        raise ArgumentError(
+            "`select` must be a dict of places by dimension, as `{'depth': 10.0}`, but "
+            f"is {select!r}."
+        )
     holding = [data for data in files if name in data.arrays]
     if not holding:
         first = files[0]

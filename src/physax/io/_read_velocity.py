@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from numbers import Integral
 from typing import Any
 
 import equinox as eqx
@@ -348,6 +349,14 @@ def _chosen(variable: StoredVariable, snapshots: slice | None) -> tuple[int, int
     """Returns the first instant that is read, and one more than the last."""
     if snapshots is None:
         return 0, variable.count
+    if not isinstance(snapshots, slice) or not all(
+        end is None or isinstance(end, Integral)
+        for end in (snapshots.start, snapshots.stop, snapshots.step)
+    ):
+        raise ArgumentError(
+            "`snapshots` must be a slice of integers, as `slice(0, 2)`, but is "
+            f"{snapshots!r}. The first alone is `slice(0, 1)`."
+        )
     first, last, step = snapshots.indices(variable.count)
     if step != 1 or last <= first:
         raise ArgumentError(

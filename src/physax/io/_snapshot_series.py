@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from .._checks import ArgumentError, warn
+from .._checks import ArgumentError, real, single, warn
 from ..particles import Land
 from ._errors import PhysaxFileError
 from ._netcdf_axes import X, Y, Z
@@ -136,10 +136,10 @@ def speed_factor(variable: StoredVariable, scale: float | None) -> float:
         scale: What the user says, or `None`.
 
     Raises:
-        ArgumentError: If the unit in the file is not known.
+        ArgumentError: If `scale` is not a number, or the unit in the file not known.
     """
     if scale is not None:
-        return float(scale)
+        return float(single(real(scale, "scale"), "scale"))
     units = "m/s" if variable.units is None else variable.units
     factor = _SPEEDS.get("".join(units.split()).lower())
     if factor is None:

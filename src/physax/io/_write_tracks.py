@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._checks import ArgumentError, as_array
+from .._checks import ArgumentError, as_array, kind_of
 from ..particles import Tracks
+from ..particles._tracks import check_tracks
 from ._errors import PhysaxFileError
 from ._gds import MissingPackageError
 from ._netcdf_open import NETCDF_SUFFIXES, NPZ_SUFFIXES, ZARR_SUFFIXES, import_xarray
@@ -69,13 +70,14 @@ def write_tracks(
             `{"temperature": {"units": "degree_C"}}`. NetCDF and zarr only.
 
     Raises:
-        ArgumentError: If the suffix is another.
+        ArgumentError: If the suffix is another, or `tracks` is not a `Tracks`.
         MissingPackageError: If xarray, or a package behind it, is not installed.
         PhysaxFileError: If `path` is a folder that is not a zarr store.
         FileNotFoundError: If there is no folder for it.
         OSError: If the file cannot be written.
     """
-    path = Path(path)
+    path = _as_path(path, "write_tracks(path, tracks)")
+    check_tracks(tracks)
     suffix = path.suffix.lower()
     if suffix in NPZ_SUFFIXES:
         # NumPy's arrays: JAX's of 64 bits could not be read where it has them off.
@@ -155,11 +157,12 @@ def read_tracks(path: str | os.PathLike) -> Tracks:
         velocities and variables are NaN before the release and after the end.
 
     Raises:
+        ArgumentError: If `path` is not the name of a file.
         PhysaxFileError: If the file is damaged or holds something else.
         MissingPackageError: If xarray is needed and not installed.
         FileNotFoundError: If there is no such file.
     """
-    path = Path(path)
+    path = _as_path(path, "read_tracks(path)")
     if path.suffix.lower() in NPZ_SUFFIXES:
         content = load_npz(path)
         if not isinstance(content, dict) or content.get("kind") != _KIND:
@@ -183,7 +186,37 @@ def read_tracks(path: str | os.PathLike) -> Tracks:
             path, f"It must hold tracks by `write_tracks`, but lacks {error}."
         ) from error
     except (OSError, ValueError, RuntimeError) as error:
-        raise PhysaxFileError(path, f"It cannot be read: {error}") from error
+        kinds = (*NETCDF_SUFFIXES, *ZARR_SUFFIXES)
+        if path.suffix.lower() not in kinds:
+            reason = (
+                "It must be a file that `write_tracks` wrote, '.npz', '.nc' or "
+                f"'.zarr', but ends in {path.suffix!r}.{_remedy(path)}"
+            )
+        else:
+            # xarray writes paragraphs.
+            first = str(error).partition(". ")[0].rstrip(".")
+            reason = (
+                f"It cannot be read: {first}. If the file is valid, a package may be "
+                "missing: pip install h5netcdf zarr."
+            )
+        raise PhysaxFileError(path, reason) from error
+
+
+def _as_path(path: Any, form: str) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise ArgumentError(
+            f"`path` must be the name of a file, as in `{form}`, but is {kind_of(path)}"
+        )
+    return Path(path)
+
+
+def _remedy(path: Path) -> str:
+    """Says what reads files of other kinds that hold tracks."""
+    if path.suffix == ".npy":
+        return " The rows of a `TrackFile` are read by `np.load`."
+    if path.suffix.startswith(".vt"):
+        return " VTK files are read by `read_vtk`."
+    return ""
 
 
 def _to_jax(values: np.ndarray) -> jax.Array:

@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, between, instance, numeric, real, single, traced
+from .._checks import ArgumentError, instance, numeric, real, traced
 from ._boundaries import AbstractBoundary, Passage, Turn, end
 from ._inlets import AbstractPlacement, Uniform
+from ._numbers import fraction
 from ._state import Particles, bounded, code, select
 from ._status import ParticleStatus
 
@@ -42,10 +43,7 @@ class Reflect(AbstractFace):
 
     ends: ClassVar[ParticleStatus | None] = None
     restitution: Float[Array, ""] = eqx.field(
-        converter=lambda x: single(
-            between("restitution", 0.0, 1.0 + 1e-6)(x), "restitution"
-        ),
-        default=1.0,
+        converter=fraction("restitution"), default=1.0
     )
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, at_least
-from .._written_for_jax import written_for_jax
+from ._callables import called_as, check_takes
 from ._fields import check_components
 from ._numbers import check_numbers
 from ._sphere import OnSphere, unfolded
@@ -95,7 +95,9 @@ def as_diffusivity(diffusivity: Any, ndim: int, sphere: OnSphere | None = None) 
             "`diffusivity` must be a number, one for each axis, or a function "
             f"`K(t, x)`, but is {diffusivity!r}."
         )
-    if not callable(diffusivity):
+    if callable(diffusivity):
+        check_takes(diffusivity, "diffusivity", "K(t, x)")
+    else:
         diffusivity = _constant(diffusivity, ndim)
     if sphere is None:
         return diffusivity
@@ -146,7 +148,7 @@ def local(diffusivity: Any, t: Float[Array, ""], x: Float[Array, " ndim"]) -> Lo
         if isinstance(given, Diffusivity):
             value = given.value.astype(x.dtype)
         else:
-            with written_for_jax("diffusivity"):
+            with called_as("diffusivity", "K(t, x)", x):
                 value = given(t, unfolded(x)[0] if on_sphere else x)
             value = jnp.asarray(value, x.dtype)
             check_components(value, x, "What `diffusivity` returns", scalar=True)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, Num, PyTree
 
 from .._checks import ArgumentError, as_array, forgotten
-from .._written_for_jax import written_for_jax
+from ._callables import called_as, check_takes
 from ._state import code
 from ._status import ParticleStatus
 
@@ -91,7 +91,7 @@ class Everywhere(AbstractField):
         return ()
 
     def look(self, t, x, memory):
-        with written_for_jax(self.name):
+        with called_as(self.name, "u(t, x)", x):
             value = jnp.asarray(self.function(t, x))
         if not jnp.iscomplexobj(value):
             value = value.astype(x.dtype)
@@ -109,7 +109,7 @@ def as_field(velocity: Any, name: str = "velocity") -> AbstractField:
         name: What the caller calls it.
 
     Raises:
-        ArgumentError: If it is neither.
+        ArgumentError: If it is neither, or does not take two arguments.
     """
     if isinstance(velocity, AbstractField):
         return velocity
@@ -119,6 +119,7 @@ def as_field(velocity: Any, name: str = "velocity") -> AbstractField:
             f"`{name}` must be a field or a function of time and place, `u(t, x)`, but "
             f"is {velocity!r}.{forgotten(velocity) or arrays}"
         )
+    check_takes(velocity, name, "u(t, x)")
     return Everywhere(velocity, name)
 
 
@@ -131,12 +132,13 @@ def as_function(x: Any, name: str, form: str) -> Callable[..., Any]:
         form: How it is called.
 
     Raises:
-        ArgumentError: If it is not a function.
+        ArgumentError: If it is not a function, or takes other arguments.
     """
     if not callable(x) or isinstance(x, type):
         raise ArgumentError(
             f"`{name}` must be a function, `{form}`, but is {x!r}.{forgotten(x)}"
         )
+    check_takes(x, name, form)
     return x
 
 
@@ -265,7 +267,8 @@ class Masked(AbstractField):
 
     def look(self, t, x, memory):
         seen = self.field.look(t, x, memory)
-        factor = jnp.asarray(self.factor(t, x))
+        with called_as("factor", "m(t, x)", x):
+            factor = jnp.asarray(self.factor(t, x))
         off = factor == 0
         value = jnp.where(off, 0, factor * seen.value)
         status = jnp.where(off, code(ParticleStatus.ALIVE), seen.status)

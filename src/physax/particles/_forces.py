@@ -22,6 +22,7 @@ from .._checks import (
 from .._products import matmul
 from ..grid import CubicHermite
 from ..units import EPSILON_0
+from ._callables import called_as, check_takes
 from ._fields import AbstractField, Look, always, as_field, check_components
 from ._gridded import GriddedField
 from ._state import code
@@ -79,6 +80,8 @@ def as_forces(forces: Any) -> tuple[Any, ...]:
                 f"`forces[{number}]` must be a force or a function `F(t, x, v)`, but "
                 f"is {force!r}.{forgotten(force)}"
             )
+        if not isinstance(force, AbstractForce):
+            check_takes(force, f"forces[{number}]", "F(t, x, v)")
     return tuple(forces)
 
 
@@ -102,7 +105,8 @@ def total_force(
             seen = force.look(t, x, v)
             pull, status = seen.value, jnp.maximum(status, seen.status)
         else:
-            pull = jnp.asarray(force(t, x, v))
+            with called_as(f"forces[{number}]", "F(t, x, v)", x):
+                pull = jnp.asarray(force(t, x, v))
         name = f"What `forces[{number}]` returns"
         check_components(pull, x, name, scalar=True)
         total = total + pull

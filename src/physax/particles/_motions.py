@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from .._checks import ArgumentError, forgotten, optional, positive, real, single
+from ._callables import called_as, check_takes
 from ._fields import AbstractField, Look, as_field, check_components
 from ._forces import as_forces, span_of_forces, total_force
 
@@ -144,10 +145,14 @@ class Newtonian(AbstractMotion):
                 "`velocity` must be a function of time and place, `v(t, x)`, but is "
                 f"{self.velocity!r}.{forgotten(self.velocity)}"
             )
+        if callable(self.velocity):
+            check_takes(self.velocity, "velocity", "v(t, x)")
 
     def enter(self, t, x):
-        v = jnp.zeros_like(x) if self.velocity is None else self.velocity(t, x)
-        v = jnp.asarray(v, x.dtype)
+        v = jnp.zeros_like(x)
+        if self.velocity is not None:
+            with called_as("velocity", "v(t, x)", x):
+                v = jnp.asarray(self.velocity(t, x), x.dtype)
         check_components(v, x, "What `velocity` returns")
         return Entry(jnp.concatenate([x, v]), ())
 
@@ -248,6 +253,7 @@ class Variable(eqx.Module):
                 "`rate` must be a function `rate(t, x, value)`, but is "
                 f"{self.rate!r}. A constant one is `lambda t, x, value: 1.0`."
             )
+        check_takes(self.rate, "rate", "rate(t, x, value)")
 
 
 class WithVariables(AbstractMotion):
@@ -273,7 +279,8 @@ class WithVariables(AbstractMotion):
         seen = self.motion.rate(t, y[:width], memory)
         x = y[: width // 2 if self.second_order else width]
         pairs = zip(self.variables, y[width:], strict=True)
-        rates = [_one(variable.rate(t, x, value), y.dtype) for variable, value in pairs]
+        with called_as("rate", "rate(t, x, value)", x):
+            rates = [_one(v.rate(t, x, value), y.dtype) for v, value in pairs]
         return Look(jnp.concatenate([seen.value, *rates]), seen.memory, seen.status)
 
     def span(self):

@@ -1,12 +1,16 @@
 """Whether arguments are numbers, and not text, dates or masked."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
 from .._checks import (
     ArgumentError,
+    at_once,
+    check,
     kind_of,
     masked,
     real,
@@ -151,3 +155,20 @@ def check_numbers(x: Any, name: str) -> None:
             f"`{name}` must be numbers, but has the dtype {host.dtype}."
             f"{remedy.format(name=name)}"
         )
+
+
+def fraction(name: str) -> Callable[[ArrayLike], Float[Array, ""]]:
+    """Makes a field converter that checks for one number in (0, 1].
+
+    Args:
+        name: Of the field.
+    """
+
+    def convert(x):
+        x = single(real(x, name), name)
+        with at_once(x):
+            # 1 may have been rounded up.
+            good = (x > 0) & (x < 1 + 1e-6)
+            return check(x, good, f"`{name}` must lie in (0, 1]")
+
+    return convert

@@ -15,6 +15,7 @@ from .._checks import ArgumentError, whole
 from .._products import matmul
 from ._boundaries import AbstractBoundary, Passage, Turn, end
 from ._box import Absorb, AbstractFace, Hold, Outlet, Reflect, Stick
+from ._callables import check_takes
 from ._motions import coordinates
 from ._state import Particles, select
 
@@ -93,6 +94,7 @@ class Obstacle(AbstractBoundary):
                 "`distance` must be a function of a position, `phi(x)`, but is "
                 f"{self.distance!r}."
             )
+        check_takes(self.distance, "distance", "phi(x)")
         if not isinstance(self.rule, _RULES):
             names = ", ".join(f"{kind.__name__}()" for kind in _RULES)
             raise ArgumentError(

@@ -1,5 +1,6 @@
 """Whether the arguments of a run are of the right kind and fit each other."""
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -50,14 +51,17 @@ def as_walls(
     Raises:
         ArgumentError: If one is not a wall, or no particle may begin at a seed.
     """
-    several = isinstance(boundary, Sequence)
-    walls = tuple(boundary) if several else () if boundary is None else (boundary,)
+    walls: Any = () if boundary is None else (boundary,)
+    if isinstance(boundary, Sequence) and not isinstance(boundary, str):
+        walls = tuple(boundary)
     for wall in walls:
         if not isinstance(wall, AbstractBoundary):
             face = isinstance(wall, AbstractFace) or (
                 isinstance(wall, type) and issubclass(wall, AbstractFace)
             )
             remedy = " It is a face: `Box(low, high, face)`." if face else ""
+            if isinstance(wall, str):
+                remedy = " For a periodic domain write `Box(low, high, Periodic())`."
             raise ArgumentError(
                 f"`boundary` must be a wall such as `Box(...)`, but is {wall!r}."
                 f"{remedy or forgotten(wall)}"
@@ -231,8 +235,10 @@ def check_kinds(sink: Any, checkpoint: Any, on_chunk: Any, progress: Any) -> Non
     """
     for given, name in ((sink, "sink"), (on_chunk, "on_chunk")):
         if given is not None and not callable(given):
+            path = name == "sink" and isinstance(given, str | os.PathLike)
+            remedy = " For a file make an `io.TrackFile(path, ...)`." if path else ""
             raise ArgumentError(
-                f"`{name}` must be a function or None, but is {kind_of(given)}"
+                f"`{name}` must be a function or None, but is {kind_of(given)}{remedy}"
             )
     if not isinstance(progress, Progress | bool):
         raise ArgumentError(
