@@ -16,6 +16,7 @@ LAYERS = [
         "_byte_text",
         "_checks",
         "_gather",
+        "_known_number",
         "_loop",
         "_products",
         "_recorded",
@@ -33,6 +34,7 @@ LAYER = {unit: number for number, units in enumerate(LAYERS) for unit in units}
 
 # Parts of one layer do not know each other, but for these.
 SIDEWAYS = {
+    ("_known_number", "_checks"),
     ("_loop", "_checks"),
     ("_loop", "_status"),
     ("_recorded", "_loop"),

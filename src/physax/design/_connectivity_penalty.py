@@ -6,7 +6,8 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from .._checks import ArgumentError, between, single
-from ._argument_checks import as_density, number
+from .._known_number import known_number
+from ._argument_checks import as_density
 from ._connectivity import as_mask
 
 
@@ -50,7 +51,7 @@ def island_penalty(
     held = jnp.asarray(as_mask(anchors, "anchors", density.shape))
     if tolerance is None:
         tolerance = 1e-10 if density.dtype == jnp.float64 else 1e-5
-    tolerance = number(tolerance, "tolerance")
+    tolerance = known_number(tolerance, "tolerance")
     if not tolerance > 0:
         raise ArgumentError(f"`tolerance` must be positive, but is {tolerance:g}.")
     # Rounding must not make a density that is slightly negative conduct less than none.

@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import ArrayLike, Float
 
 from .._checks import ArgumentError, instance, kind_of, refuse_traced
-from ._argument_checks import as_sequence, number
+from .._known_number import known_number
+from ._argument_checks import as_sequence
 from ._filters import each_axis, known_spacing
 from ._loops import Loop, meetings, parents, signed_area
 from ._marching_squares import level_loops
@@ -203,7 +204,7 @@ def contours(
         tolerance = min(widths) / 100
     allowed = _at_least_0(tolerance, "tolerance")
     least_area = _at_least_0(least_area, "least_area")
-    height = number(level, "level")
+    height = known_number(level, "level")
     if not math.isfinite(height):
         raise ArgumentError(f"`level` must be finite, but is {height:g}.")
     edges = [
@@ -216,7 +217,7 @@ def contours(
 
 
 def _at_least_0(x: Any, name: str) -> float:
-    value = number(x, name)
+    value = known_number(x, name)
     if not (value >= 0 and math.isfinite(value)):
         raise ArgumentError(
             f"`{name}` must be at least 0 and finite, but is {value:g}."
@@ -226,7 +227,7 @@ def _at_least_0(x: Any, name: str) -> float:
 
 def _place(origin: Any) -> tuple[float, ...]:
     entries = as_sequence(origin, "origin", "(0.0, 0.0)")
-    place = tuple(number(entry, "origin") for entry in entries)
+    place = tuple(known_number(entry, "origin") for entry in entries)
     if len(place) != 2 or not all(map(math.isfinite, place)):
         raise ArgumentError(f"`origin` must be two finite numbers, but is {place}.")
     return place

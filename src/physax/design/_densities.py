@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from .._checks import ArgumentError, one_key, real, whole
-from ._argument_checks import as_shape, number
+from .._known_number import known_number
+from ._argument_checks import as_shape
 
 
 class AbstractDensity(eqx.Module):
@@ -63,7 +64,7 @@ def grey_start(
         ArgumentError: If densities may leave [0, 1], or `noise` is given without `key`.
     """
     shape = as_shape(shape)
-    value, noise = number(value, "value"), number(noise, "noise")
+    value, noise = known_number(value, "value"), known_number(noise, "noise")
     if not (noise >= 0 and value - noise >= 0 and value + noise <= 1):
         raise ArgumentError(
             "`value - noise` and `value + noise` must lie in [0, 1], but are "

@@ -5,7 +5,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, whole
-from ._argument_checks import number
+from .._known_number import known_number
 
 
 class EarlyStop(eqx.Module):
@@ -26,7 +26,7 @@ class EarlyStop(eqx.Module):
         static=True, default=20, converter=lambda x: whole(x, "patience")
     )
     tolerance: float = eqx.field(
-        static=True, default=1e-4, converter=lambda x: number(x, "tolerance")
+        static=True, default=1e-4, converter=lambda x: known_number(x, "tolerance")
     )
 
     def __check_init__(self):

@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError
-from ._argument_checks import as_density, as_sequence, check_function, number
+from .._known_number import known_number
+from ._argument_checks import as_density, as_sequence, check_function
 from ._filters import each_axis, known_length, known_spacing
 
 
@@ -40,7 +41,7 @@ def offset_outline(
     """
     density = _flat(density)
     widths = each_axis(known_spacing(spacing), 2)
-    distance = number(distance, "distance")
+    distance = known_number(distance, "distance")
     if not math.isfinite(distance):
         raise ArgumentError(f"`distance` must be a finite number, but is {distance}.")
     if distance == 0:
@@ -136,7 +137,8 @@ def extrude(
     density = _flat(density)
     each = as_sequence(heights, "heights", "(220e-9,)")
     layers = np.array([known_length(height, "heights") for height in each])
-    angle, reference = number(angle, "angle"), number(reference, "reference")
+    angle = known_number(angle, "angle")
+    reference = known_number(reference, "reference")
     check_function(project, "project", optional=True)
     if not abs(angle) <= math.pi / 3:
         raise ArgumentError(f"`angle` must lie in [-pi / 3, pi / 3], but is {angle:g}.")

@@ -13,7 +13,8 @@ import scipy.fft
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError
-from ._argument_checks import as_density, as_sequence, number
+from .._known_number import known_number
+from ._argument_checks import as_density, as_sequence
 from ._boundaries import (
     Boundary,
     Renormalise,
@@ -29,7 +30,7 @@ from ._boundaries import (
 
 def known_length(x: Any, name: str) -> float:
     """Returns a length that is known before compiling, checking that it is positive."""
-    value = number(x, name, "Close over a number: the size of arrays follows it.")
+    value = known_number(x, name, "Close over a number: the size of arrays follows it.")
     if not (value > 0 and math.isfinite(value)):
         raise ArgumentError(f"`{name}` must be positive and finite, but is {value:g}.")
     return value

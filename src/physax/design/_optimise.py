@@ -17,6 +17,7 @@ from .._checks import (
     true_or_false,
     whole,
 )
+from .._known_number import known_number
 from .._status import Status
 from ..runtime import (
     Checkpointing,
@@ -26,7 +27,7 @@ from ..runtime import (
     drive,
     fingerprint,
 )
-from ._argument_checks import check_function, number
+from ._argument_checks import check_function
 from ._densities import AbstractDensity
 from ._design_result import DesignError, DesignResult, StepInfo
 from ._design_state import (
@@ -145,7 +146,7 @@ def _check_kinds(objective, constraints, on_step, stop, checkpoint, progress) ->
 
 
 def _finite(tolerance) -> float:
-    value = number(tolerance, "tolerance")
+    value = known_number(tolerance, "tolerance")
     if not np.isfinite(value):
         raise ArgumentError(f"`tolerance` must be finite, but is {value:g}.")
     return value

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from .._checks import ArgumentError
-from ._argument_checks import as_density, check_function, number
+from .._known_number import known_number
+from ._argument_checks import as_density, check_function
 from ._projections import Projection, subpixel_projection
 
 
@@ -55,7 +56,7 @@ def robust_densities(
         ArgumentError: If a threshold is not in (0, 1).
     """
     check_function(projection, "projection")
-    eta, shift = number(eta, "eta"), number(shift, "shift")
+    eta, shift = known_number(eta, "eta"), known_number(shift, "shift")
     if not (shift >= 0 and eta - shift > 0 and eta + shift < 1):
         raise ArgumentError(
             "`eta - shift` and `eta + shift` must lie in (0, 1), but are "
@@ -89,7 +90,7 @@ def erosion_threshold(length: float | int, radius: float | int) -> float:
     Raises:
         ArgumentError: If a length is not positive.
     """
-    length, radius = number(length, "length"), number(radius, "radius")
+    length, radius = known_number(length, "length"), known_number(radius, "radius")
     if not (length > 0 and radius > 0):
         raise ArgumentError(
             "`length` and `radius` must be positive, but are "
@@ -116,7 +117,7 @@ def filter_radius(length: float | int, eroded: float = 0.75) -> float:
     Raises:
         ArgumentError: If `length` is not positive or `eroded` not in (0.5, 1).
     """
-    length, eroded = number(length, "length"), number(eroded, "eroded")
+    length, eroded = known_number(length, "length"), known_number(eroded, "eroded")
     if not length > 0:
         raise ArgumentError(f"`length` must be positive, but is {length:g}.")
     if not 0.5 < eroded < 1:

@@ -6,7 +6,8 @@ from typing import Any
 import equinox as eqx
 
 from .._checks import ArgumentError, forgotten, whole
-from ._argument_checks import as_sequence, number
+from .._known_number import known_number
+from ._argument_checks import as_sequence
 
 
 class AbstractSchedule(eqx.Module):
@@ -18,7 +19,7 @@ class AbstractSchedule(eqx.Module):
 
 
 def _strength(x: Any, name: str) -> float:
-    value = number(x, name)
+    value = known_number(x, name)
     if not value >= 0:
         raise ArgumentError(f"`{name}` must be at least 0, but is {value:g}.")
     return value
@@ -97,8 +98,8 @@ class Geometric(AbstractSchedule):
             integer.
     """
 
-    first: float = eqx.field(static=True, converter=lambda x: number(x, "first"))
-    last: float = eqx.field(static=True, converter=lambda x: number(x, "last"))
+    first: float = eqx.field(static=True, converter=lambda x: known_number(x, "first"))
+    last: float = eqx.field(static=True, converter=lambda x: known_number(x, "last"))
     steps: int = eqx.field(static=True, converter=lambda x: whole(x, "steps"))
 
     def __check_init__(self):

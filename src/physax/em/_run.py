@@ -165,11 +165,7 @@ def warm_up(
         ArgumentError: If an argument is of the wrong type.
         MemoryLimitError: If the run needs more memory than there is.
     """
-    _check_rules(sim, until, layout)
-    check_sources(sim)
-    _check_state(sim, layout)
-    problem = _lengthless(sim)
-    options = {"layout": layout, "watch": watch_every(sim, until)}
+    problem, options = _checked(sim, until, layout)
     state = initial_state(problem, **options)
     # Bounds as `drive` gives them: Python integers would be another program.
     bounds = jax.device_put((np.int32(0), np.int32(0)))
@@ -192,24 +188,21 @@ def check_run(sim: Simulation, *, until: Decay | None = None) -> None:
             monitor cannot serve this medium.
         MemoryLimitError: If the run needs more memory than there is.
     """
-    _check_rules(sim, until, None)
-    check_sources(sim)
-    _check_state(sim, None)
-    problem = _lengthless(sim)
-    options = {"layout": None, "watch": watch_every(sim, until)}
+    problem, options = _checked(sim, until, None)
     begin = jax.eval_shape(partial(initial_state, **options), problem)
     jax.eval_shape(partial(_finish, **options), problem, begin)
 
 
-def _check_rules(sim: Any, until: Any, layout: Any) -> None:
+def _checked(sim: Any, until: Any, layout: Any) -> tuple[Simulation, dict[str, Any]]:
+    """Returns what is compiled, and how, after all checks that need no state."""
     instance(sim, "sim", Simulation)
     check_rule(until)
     check_layout(layout)
-
-
-def _check_state(sim: Simulation, layout: Layout | None) -> None:
+    refuse_traced(sim, "sim", "Inside call `simulate`: `run` works from the host.")
+    check_sources(sim)
     count = 1 if layout is None else layout.mesh.size
     check_memory(state_bytes(sim), "the state of this simulation", count=count)
+    return _lengthless(sim), {"layout": layout, "watch": watch_every(sim, until)}
 
 
 def run(
@@ -260,7 +253,6 @@ def run(
             `result` is the `RunResult` up to there.
         CheckpointError: If a checkpoint cannot be written, or is of another problem.
     """
-    _check_rules(sim, until, layout)
     start = whole(start, "start", 0)
     if state is not None:
         instance(state, "state", State, "Pass the `state` of a `RunResult`.")
@@ -268,12 +260,7 @@ def run(
         instance(
             checkpoint, "checkpoint", Checkpointing, "Write `Checkpointing(folder)`."
         )
-    refuse_traced(sim, "sim", "Inside call `simulate`: `run` works from the host.")
-    check_sources(sim)
-    _check_state(sim, layout)
-    problem = _lengthless(sim)
-    watch = watch_every(sim, until)
-    options = {"layout": layout, "watch": watch}
+    problem, options = _checked(sim, until, layout)
     if chunk is None and layout is not None:
         chunk = _SHARED_CHUNK
     begin: State = initial_state(problem, **options) if state is None else state
@@ -282,7 +269,7 @@ def run(
     # What a monitor cannot make of this medium it says before the run, not after it.
     jax.eval_shape(partial(_finish, **options), problem, begin)
     if checkpoint is not None:
-        checkpoint = _complete(checkpoint, problem, layout, watch)
+        checkpoint = _complete(checkpoint, problem, layout, options["watch"])
     if progress is True:
         cells = float(jnp.size(next(iter(begin.fields.values())))) / 1e6
         progress = Progress("FDTD", "Mcell-steps", cells)

@@ -11,13 +11,16 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from .._checks import ArgumentError, as_array, at_once, refuse_traced
+from .._known_number import known_number
 from ..grid import AbstractInterpolation
-from ._numbers import host_numbers, known_number
+from ._numbers import host_numbers
 from ._state import bounded
 
 
 # Bins of the table that finds samples of a graded axis, at most.
 _TABLE = 2**22
+
+_OUTSIDE = "Make the field outside and pass it in."
 
 
 class Stencil(NamedTuple):
@@ -167,7 +170,8 @@ def as_periods(periods: Any, count: int) -> tuple[Any, ...]:
             f"length or None, but is {periods!r}."
         )
     sizes = tuple(
-        size if size is None else known_number(size, "periods") for size in periods
+        size if size is None else known_number(size, "periods", _OUTSIDE)
+        for size in periods
     )
     if len(sizes) != count:
         raise ArgumentError(
@@ -201,11 +205,11 @@ def make_axis(
     """
     if isinstance(positions, Axis):
         return positions
-    refuse_traced(positions, name, "Make the field outside and pass it in.")
+    refuse_traced(positions, name, _OUTSIDE)
     host = host_numbers(positions, name)
     dtype = as_array(positions, name).dtype
     _check_positions(host, name)
-    size = None if period is None else known_number(period, "period")
+    size = None if period is None else known_number(period, "period", _OUTSIDE)
     if size is not None and not size > host[-1] - host[0]:
         raise ArgumentError(
             f"The period of `{name}` must be longer than its samples, which span "

@@ -12,11 +12,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from .._checks import ArgumentError, forgotten, optional, true_or_false, whole
+from .._known_number import known_number
 from .._status import RunError, Status
 from ._instants import Instants
 from ._march import Problem, enter
 from ._motions import AbstractMotion
-from ._numbers import known_number
 from ._state import Particles, code
 from ._status import ParticleStatus
 
@@ -63,7 +63,7 @@ def largest_of_particles(y: Float[Array, "*particles width"]) -> Float[Array, ""
 
 
 def _number(name: str) -> Callable[[Any], float]:
-    return lambda x: known_number(x, name, "Close over a number.")
+    return lambda x: known_number(x, name)
 
 
 class Diffrax(eqx.Module):

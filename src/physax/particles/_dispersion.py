@@ -10,8 +10,8 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, Num
 from scipy.spatial import KDTree
 
 from .._checks import ArgumentError, at_once, check
+from .._known_number import known_number
 from .._products import einsum
-from ._numbers import known_number
 from ._seed_checks import check_seeds, in_default_precision
 from ._tracks import Tracks, check_tracks
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Num
 
 from .._checks import ArgumentError, instance
+from .._known_number import known_number
 from ..grid import (
     AbstractInterpolation,
     AbstractOutside,
@@ -20,7 +21,6 @@ from ..grid import (
 )
 from ._axis import Axis, Stencil, make_axis
 from ._fields import always
-from ._numbers import known_number
 from ._state import code
 from ._status import ParticleStatus
 
@@ -159,7 +159,9 @@ def make_instants(
     check_method(time_method, "time_method")
     check_outside(time_outside, "time_outside")
     if time_period is not None:
-        time_period = known_number(time_period, "time_period")
+        time_period = known_number(
+            time_period, "time_period", "Make the field outside and pass it in."
+        )
     if times is None and time_period is not None:
         raise ArgumentError("`times` must be given with `time_period`, but is None.")
     axis = None if times is None else make_axis(times, "times", period=time_period)

@@ -12,10 +12,11 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
 from .._checks import ArgumentError, at_once, check, kind_of, traced
+from .._known_number import known_number
 from .._products import matmul
 from ..grid import AXES
 from ._bins import as_points, as_weights, in_place
-from ._numbers import check_listed, known_number
+from ._numbers import check_listed
 from ._pair_sums import check_places, pair_sums
 from ._seed_checks import in_default_precision
 

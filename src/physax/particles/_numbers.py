@@ -16,7 +16,6 @@ from .._checks import (
     real,
     refuse_masked,
     refuse_text,
-    refuse_traced,
     single,
 )
 
@@ -45,26 +44,6 @@ def unmasked(values: Any) -> Any:
         return values.data
     kind = values.dtype if values.dtype.kind in "fc" else np.dtype(float)
     return np.where(np.ma.getmaskarray(values), np.nan, values.data).astype(kind)
-
-
-def known_number(
-    x: Any, name: str, remedy: str = "Make the field outside and pass it in."
-) -> float:
-    """Returns one real number that is known before compiling.
-
-    Args:
-        x: What was given.
-        name: What the caller calls it.
-        remedy: What to do about a traced one.
-
-    Raises:
-        ArgumentError: If it is something else.
-    """
-    refuse_text(x, name)
-    refuse_traced(x, name, remedy)
-    single(real(x, name), name)
-    # As it was given: an array of JAX may have fewer digits.
-    return float(x)
 
 
 def host_numbers(x: Any, name: str) -> np.ndarray:

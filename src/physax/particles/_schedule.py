@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from .._checks import ArgumentError, as_array, check, traced, whole
-from ._numbers import check_numbers, known_number
+from .._known_number import known_number
+from ._numbers import check_numbers
 
 
 class Schedule(eqx.Module):
