@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from physax import ArgumentError
-from physax._checks import as_array, check, instance
+from physax._checks import as_array, check, instance, one_key
 
 
 pytestmark = pytest.mark.f32
@@ -72,3 +72,12 @@ def test_what_fails_under_jit_is_nan_and_so_is_its_derivative():
     value, slope = jax.jit(jax.value_and_grad(total))(x)
     assert np.isnan(value)
     assert np.array_equal(slope, [1.0, np.nan, 1.0], equal_nan=True)
+
+
+def test_untyped_keys_become_typed_ones_of_the_same_bits():
+    one, other = one_key(jax.random.PRNGKey(3)), jax.random.key(3)
+    assert one.dtype == other.dtype
+    assert jnp.array_equal(jax.random.bits(one), jax.random.bits(other))
+    assert one_key(other) is other
+    with pytest.raises(ArgumentError, match=r"one key, as .*, but has shape \(2,\)"):
+        one_key(jax.random.split(other))

@@ -320,8 +320,10 @@ def check_picker(fixed: Any) -> None:
         )
 
 
-def one_key(key: Any, name: str = "key") -> None:
-    """Raises unless an argument is one typed key of random numbers."""
+def one_key(key: Any, name: str = "key") -> Array:
+    """Returns one key of random numbers; one of `jax.random.PRNGKey` becomes typed."""
+    if isinstance(key, jax.Array) and (key.dtype, key.shape) == (jnp.uint32, (2,)):
+        key = jax.random.wrap_key_data(key)
     example = "`jax.random.key(0)`"
     if not isinstance(key, jax.Array) or not jnp.issubdtype(
         key.dtype, jax.dtypes.prng_key
@@ -332,6 +334,7 @@ def one_key(key: Any, name: str = "key") -> None:
         raise ArgumentError(
             f"`{name}` must be one key, as {example}, but has shape {key.shape}."
         )
+    return key
 
 
 def by_name(given: Any, name: str, kind: type) -> dict[str, Any]:

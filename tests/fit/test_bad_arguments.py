@@ -79,7 +79,7 @@ def fitted():
 NOT_A_PROBLEM = "`problem` must be an `AbstractProblem`, but is a function. Make one"
 NOT_A_METHOD = "`method` must be a `TrustRegion`, but is a str. Write `TrustRegion"
 NOT_A_RESULT = "`result` must be a `FitResult`, but is a dict. Make one by"
-NOT_A_KEY = r"`key` must be an `Array`, but is an int. Write `jax.random.key\(0\)`"
+NOT_A_KEY = r"`key` must be a key, as `jax.random.key\(0\)`, but is 3"
 TABLE = [
     (NOT_A_PROBLEM, lambda: raw(least_squares)(residual)),
     (NOT_A_PROBLEM, lambda: raw(plan_for)(residual)),

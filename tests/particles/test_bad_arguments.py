@@ -53,7 +53,7 @@ from physax.particles import (
 pytestmark = pytest.mark.f32
 
 KEY = jax.random.key(0)
-OLD_KEY = jax.random.PRNGKey(0)
+OLD_KEYS = jnp.zeros((3, 2), jnp.uint32)
 NAN = float("nan")
 NODES = np.linspace(0.0, 1.0, 3)
 SPEEDS = np.ones((3, 3, 2))
@@ -97,7 +97,7 @@ SEEDING = [
     ("seed_grid", [(1j, 0), (1, 1), (2, 2)], "`low` must be real, but has dtype compl"),
     ("seed_random", [KEY, *CORNER, True], f"`count` {count('True')}"),
     ("seed_random", [KEY, *CORNER, "2"], f"`count` {count(repr('2'))}"),
-    ("seed_random", [OLD_KEY, *CORNER, 2], f"{KEY_MESSAGE}an array of uint32"),
+    ("seed_random", [OLD_KEYS, *CORNER, 2], f"{KEY_MESSAGE}an array of uint32"),
     ("seed_random", [None, *CORNER, 2], f"{KEY_MESSAGE}None"),
     ("seed_sobol", [*CORNER, None], f"`count` {count('None')}"),
     ("seed_gaussian", [KEY, (0.0,), "1", 2], "`spread` must be a number, but is '1'"),
@@ -142,7 +142,7 @@ RUNS = [
     ({"steps": "2"}, f"`steps` {count(repr('2'))}"),
     ({"dt": 1j}, "`dt` must be real, but has dtype complex64"),
     ({"key": "seed"}, f"{KEY_MESSAGE}'seed'"),
-    ({"key": OLD_KEY}, f"{KEY_MESSAGE}an array of uint32"),
+    ({"key": OLD_KEYS}, f"{KEY_MESSAGE}an array of uint32"),
 ]
 TRACK = [({"batch": True}, f"`batch` {count('True')}"), *RUNS]
 RUN = [

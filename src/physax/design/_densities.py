@@ -74,7 +74,7 @@ def grey_start(
         return PixelDensity(jnp.full(shape, value))
     if key is None:
         raise ArgumentError("`key` must be given with `noise`, but is None.")
-    one_key(key)
+    key = one_key(key)
     return PixelDensity(
         jax.random.uniform(key, shape, minval=value - noise, maxval=value + noise)
     )
@@ -123,7 +123,7 @@ class NeuralDensity(AbstractDensity):
             ArgumentError: If a number is not an integer or too small, or the key is not
                 one.
         """
-        one_key(key)
+        key = one_key(key)
         shape, harmonics = as_shape(shape), whole(harmonics, "harmonics", 0)
         width, depth = whole(width, "width"), whole(depth, "depth")
         self.shape, self.harmonics = shape, harmonics

@@ -27,11 +27,6 @@ def check_callable(f: Any, name: str, example: str) -> None:
         )
 
 
-def check_key(key: Any) -> None:
-    """Raises if `key` is not a key of random numbers; a seed is not one."""
-    instance(key, "key", jax.Array, "Write `jax.random.key(0)`.")
-
-
 def check_pair(bounds: Any, name: str) -> None:
     """Raises if `bounds` is not a lower and an upper bound.
 

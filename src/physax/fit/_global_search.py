@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from .._checks import at_least, between, instance, whole
+from .._checks import at_least, between, instance, one_key, whole
 from ._batched_search import chunk_for, starting_at
 from ._fit_result import FitResult
-from ._given import check_key, method_or_default
+from ._given import method_or_default
 from ._least_squares import least_squares
 from ._problems import AbstractProblem, check_problem
 from ._sampling import LatinHypercube, check_finite_bounds, within_bounds
@@ -101,7 +101,7 @@ def global_search(
     """
     check_problem(problem)
     method = method_or_default(method)
-    check_key(key)
+    key = one_key(key)
     search = DifferentialEvolution() if search is None else search
     instance(
         search, "search", DifferentialEvolution, "Write `DifferentialEvolution()`."

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from .._checks import ArgumentError, instance, whole
+from .._checks import ArgumentError, instance, one_key, whole
 from ._batched_search import chunk_for, search_all, starting_at
 from ._fit_result import FitResult
-from ._given import check_key, method_or_default, number
+from ._given import method_or_default, number
 from ._least_squares import least_squares
 from ._problems import AbstractProblem, check_problem
 from ._sampling import (
@@ -104,7 +104,7 @@ def multistart(
     """
     check_problem(problem)
     method = method_or_default(method)
-    check_key(key)
+    key = one_key(key)
     starts, budget = whole(starts, "starts"), whole(budget, "budget")
     refine, distance = whole(refine, "refine"), number(distance, "distance")
     sampling = LatinHypercube() if sampling is None else sampling

@@ -8,13 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
 
-from .._checks import PhysaxError, instance, true_or_false, whole
+from .._checks import PhysaxError, instance, one_key, true_or_false, whole
 from .._products import matmul
 from .._status import Status
 from ..runtime import Progress, drive
 from ._diagnostics import bulk_ess, r_hat, tail_ess
 from ._fit_result import FitResult
-from ._given import check_key, check_progress, probability
+from ._given import check_progress, probability
 from ._log_density import Target, linear_given
 from ._problems import AbstractProblem
 from ._separable import AbstractSeparable
@@ -157,7 +157,7 @@ def sample_posterior(
             are not in memory, or nothing determines some combination of parameters.
     """
     sampler = _sampler()
-    check_key(key)
+    key = one_key(key)
     check_progress(progress)
     draws, warmup = whole(draws, "draws", 4), whole(warmup, "warmup", 10)
     chains, refine = whole(chains, "chains"), true_or_false(refine, "refine")

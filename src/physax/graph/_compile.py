@@ -83,8 +83,7 @@ def compile(
     backend = Backend() if backend is None else backend
     instance(backend, "backend", Backend, "Write `Backend()`, or leave it out.")
     if key is not None:
-        key = jr.wrap_key_data(key) if _is_raw(key) else key
-        one_key(key)
+        key = one_key(key)
     if jit is not None:
         backend = backend.with_jit(jit)
     fixed = {w: _first_value(w, v, backend) for w, v in (trainable or {}).items()}
@@ -140,12 +139,6 @@ def compile(
         pull_back,
         draw,
     )
-
-
-def _is_raw(key: Any) -> bool:
-    """Whether a key is one of `jax.random.PRNGKey`."""
-    is_array = isinstance(key, jax.Array)
-    return is_array and key.dtype == jnp.uint32 and key.shape == (2,)
 
 
 class _ArrayOfNode(NamedTuple):

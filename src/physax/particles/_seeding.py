@@ -111,7 +111,7 @@ def seed_random(
         ArgumentError: If `high` is not above `low`, or `count` is below 1.
     """
     count = whole(count, "count")
-    one_key(key)
+    key = one_key(key)
     low, high = as_box(low, high)
     u = jax.random.uniform(key, (count, low.shape[0]), low.dtype)
     # Rounding could lift a position above the box.
@@ -145,7 +145,7 @@ def seed_sobol(
     """
     count = whole(count, "count")
     if key is not None:
-        one_key(key)
+        key = one_key(key)
     low, high = as_box(low, high)
     ndim = low.shape[0]
     # Loaded when it is needed: that takes longer than to load the rest of physax.
@@ -186,7 +186,7 @@ def seed_gaussian(
             or `count` is below 1.
     """
     count = whole(count, "count")
-    one_key(key)
+    key = one_key(key)
     centre = as_place(centre, "centre")
     ndim = centre.shape[0]
     spread = in_default_precision(spread, "spread")
@@ -227,7 +227,7 @@ def seed_density(
             not agree, edges do not increase, or `count` is below 1.
     """
     count = whole(count, "count")
-    one_key(key)
+    key = one_key(key)
     values = jax.lax.stop_gradient(real(values, "values"))
     axes = tuple(map(in_default_precision, as_edges(edges, values.ndim)))
     if values.shape != shape_of(axes):

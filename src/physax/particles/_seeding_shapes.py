@@ -87,7 +87,7 @@ def seed_disk(
             three coordinates, the normal is zero, or `count` is below 1.
     """
     count = whole(count, "count")
-    one_key(key)
+    key = one_key(key)
     centre, radius = as_place(centre, "centre"), _radius(radius)
     frame = _frame(centre, normal)
     return centre + radius * _span(_unit_ball(key, count, 2, centre.dtype), frame)
@@ -113,7 +113,7 @@ def seed_sphere(
         ArgumentError: If the radius is not positive, or `count` is below 1.
     """
     count = whole(count, "count")
-    one_key(key)
+    key = one_key(key)
     centre, radius = as_place(centre, "centre"), _radius(radius)
     return centre + radius * _directions(key, count, centre.shape[0], centre.dtype)
 
@@ -138,7 +138,7 @@ def seed_ball(
         ArgumentError: If the radius is not positive, or `count` is below 1.
     """
     count = whole(count, "count")
-    one_key(key)
+    key = one_key(key)
     centre, radius = as_place(centre, "centre"), _radius(radius)
     return centre + radius * _unit_ball(key, count, centre.shape[0], centre.dtype)
 
@@ -164,7 +164,7 @@ def seed_polygon(
             cross, the area is 0, or `count` is below 1.
     """
     count = whole(count, "count")
-    one_key(key)
+    key = one_key(key)
     refuse_traced(vertices, "vertices", "Close over an array.")
     corners = host_numbers(vertices, "vertices")
     low, high, bottom, top = trapezoids(corners)
@@ -210,7 +210,7 @@ def seed_surface(
             are 0, or `count` is below 1.
     """
     count = whole(count, "count")
-    one_key(key)
+    key = one_key(key)
     points = in_default_precision(points, "points")
     if points.ndim != 2 or points.shape[1] not in (2, 3):
         raise ArgumentError(

@@ -215,7 +215,7 @@ def prepare(
     if diffusivity is not None:
         diffusivity = as_diffusivity(diffusivity, seeds.shape[1], sphere)
     if key is not None:
-        one_key(key)
+        key = one_key(key)
     elif diffusivity is not None or any(w.is_random() for w in walls):
         what = "a `diffusivity`" if diffusivity is not None else "a random inlet"
         raise ArgumentError(
