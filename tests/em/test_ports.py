@@ -17,7 +17,7 @@ FREQUENCY = SPEED_OF_LIGHT / 1.55e-6
 
 def test_ports_at_bloch_faces_are_refused():
     grid = Grid.uniform((16, 8, 8), CELL)
-    faces = em.Boundaries(y=em.Bloch(1.0), z=em.Periodic())
+    faces = em.Boundaries(y=em.Bloch(1e6), z=em.Periodic())
     port = em.Port((8 * CELL, 4 * CELL, 4 * CELL), np.inf, "+x")
     monitors = {"m": em.ModeMonitor(port, FREQUENCY)}
     with pytest.raises(

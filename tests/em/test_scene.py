@@ -149,7 +149,7 @@ def test_a_shape_in_another_unit_is_warned_of():
         for unit in (1.0, 1e-6)
     )
     with pytest.warns(
-        PhysaxWarning, match=r"`structures\[1\]` should not be more than"
+        PhysaxWarning, match=r"`structures\[1\]` contains all of the scene"
     ):
         made(structures=[other, one])
     made(structures=[other, em.Structure(em.Box((0.0, 0.0), (np.inf, 1e-6)), GLASS)])

@@ -101,7 +101,6 @@ def scene(
     check_scale(size, waves)
     structures, ground = painted(structures, background)
     materials = [ground, *(one.material for one in structures)]
-    _review_extents(structures, size)
     index = 1.0
     if spacing is None or steps is None:
         index = max(map(partial(largest_index, waves), materials, places(structures)))
@@ -129,6 +128,7 @@ def scene(
         "centre",
         "the scene",
     )
+    _review_extents(structures, size, middle)
     grid = _grid(size, middle, spacing, faces, painted=bool(structures))
     names = components(grid.ndim, polarisation).names
     apart = any(one.permittivity.ndim for one in materials if isinstance(one, Material))
@@ -192,19 +192,25 @@ def check_size(
 _MOST_EXTENT = 100
 
 
-def _review_extents(structures: Sequence[Structure], size: list[float]) -> None:
-    """Warns of shapes that are finite and yet far larger than the scene."""
+def _review_extents(
+    structures: Sequence[Structure], size: list[float], middle: Sequence[float]
+) -> None:
+    """Warns of finite shapes around all of the scene that are far larger than it."""
+    ends = np.asarray(middle) + np.multiply.outer([-0.5, 0.5], size)
     for k, one in enumerate(structures):
         low, high = one.shape.bounds()
         if traced((low, high)):
             continue
-        lengths = (np.asarray(high, float) - np.asarray(low, float))[: len(size)]
+        low, high = (np.asarray(end, float)[: len(size)] for end in (low, high))
+        lengths = high - low
         length = np.max(lengths, where=np.isfinite(lengths), initial=0.0)
-        if length > _MOST_EXTENT * max(size):
+        around = np.all((low <= ends[0]) & (high >= ends[1]))
+        if around and length > _MOST_EXTENT * max(size):
             warn(
-                f"`structures[{k}]` should not be more than {_MOST_EXTENT} times as "
-                f"long as the scene, {max(size):.3g} m, but is {length:.3g} m long. "
-                "Are its lengths in metres? Write `inf` for a shape without an end."
+                f"`structures[{k}]` contains all of the scene, which is "
+                f"{max(size):.3g} m long, and should not be more than {_MOST_EXTENT} "
+                f"times as long, but is {length:.3g} m long. Are its lengths in "
+                "metres? Write `inf` for a shape without an end."
             )
 
 
