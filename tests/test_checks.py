@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from physax import ArgumentError
-from physax._checks import as_array, check, instance, one_key
+from physax._checks import as_array, check, instance, one_key, whole
 
 
 pytestmark = pytest.mark.f32
@@ -81,3 +81,19 @@ def test_untyped_keys_become_typed_ones_of_the_same_bits():
     assert one_key(other) is other
     with pytest.raises(ArgumentError, match=r"one key, as .*, but has shape \(2,\)"):
         one_key(jax.random.split(other))
+
+
+@pytest.mark.parametrize("one", [2, np.int8(2), np.array(2), jnp.array(2)])
+def test_integers_of_any_library_are_counts(one):
+    assert whole(one, "n") == 2
+    assert type(whole(one, "n")) is int
+
+
+@pytest.mark.parametrize(
+    "bad", [True, np.True_, np.array(True), jnp.array(True), 2.0, "2", [2], None, 0]
+)
+def test_what_is_not_a_count_is_refused(bad):
+    with pytest.raises(
+        ArgumentError, match="`n` must be an integer of at least 1, but"
+    ):
+        whole(bad, "n")

@@ -1,11 +1,12 @@
 """Checks on values: loud on the host, harmless under `jit` and on many devices."""
 
+import operator
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from numbers import Integral, Number
+from numbers import Number
 from typing import Any
 
 import jax
@@ -262,12 +263,16 @@ def finite(
 
 
 def whole(x: Any, name: str, least: int = 1) -> int:
-    """Returns an integer, one of NumPy's too, checking that it is large enough."""
-    if not isinstance(x, Integral) or isinstance(x, bool) or x < least:
+    """Returns an integer, one of an array too, checking that it is large enough."""
+    try:
+        count = operator.index(x)
+    except TypeError:
+        count = least - 1
+    if isinstance(x, bool) or getattr(x, "dtype", "") == "bool" or count < least:
         raise ArgumentError(
             f"`{name}` must be an integer of at least {least}, but is {x!r}."
         )
-    return int(x)
+    return count
 
 
 def true_or_false(x: Any, name: str) -> bool:

@@ -300,7 +300,7 @@ def test_layers_that_dwarf_the_scene_are_refused_as_a_mistaken_unit(tmp_path, ca
     path.write_text(text.replace(layers, "").replace("[0.95, 1.05]", "[950]"))
     assert main(["em", "config", "--check", str(path)]) == ExitCode.REFUSED
     said = capsys.readouterr().err
-    assert "line 2: It is refused: `wavelengths` must be at most 9.6e-05 m" in said
+    assert "line 2: It is refused: `wavelengths` must be at most 0.00048 m" in said
     assert "but one is 0.00095 m. Is its unit right?" in said
 
 

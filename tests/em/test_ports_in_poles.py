@@ -168,3 +168,26 @@ def test_amplitudes_have_derivatives_by_the_poles_of_a_port():
     step = 1e-4
     difference = (passed(0.9 + step) - passed(0.9 - step)) / (2 * step)
     np.testing.assert_allclose(slope, difference, rtol=1e-5)
+
+
+def test_monitors_in_metals_are_refused():
+    # The source ends before the metal, the monitor does not.
+    grid, medium, polarisation = guide(CORE)
+    metal = em.Dispersion(((0, 80), (56, 60)), em.Drude(2e15, 1e13))
+    medium = em.Medium(medium.permittivity, dispersions=metal)
+    frequencies = SPEED_OF_LIGHT / WAVES
+    sim = run(medium, grid, polarisation, {"p": port(0)}, 1, frequencies)
+    narrow = em.Port((-12 * CELL, 0.0), 30 * CELL, "+x")
+    source = em.ModeSource(narrow, sim.sources["in"].pulse)
+    sim = em.Simulation(
+        grid,
+        medium,
+        sim.boundaries,
+        polarisation=polarisation,
+        sources={"in": source},
+        monitors=sim.monitors,
+        steps=1,
+    )
+    for start in (em.simulate, lambda s: em.run(s, progress=False)):
+        with pytest.raises(ArgumentError, match="must be positive in monitor 'p'"):
+            start(sim)

@@ -302,7 +302,7 @@ def test_what_a_choice_depends_on_must_not_be_traced(name):
 def test_layers_that_dwarf_the_scene_tell_of_wavelengths_in_another_unit():
     # 1550 nm, given as if they were in um.
     message = (
-        r"`wavelengths` must be at most 0.00012 m, .* but one is 0.00155 m\. Is its "
+        r"`wavelengths` must be at most 0.0006 m, .* but one is 0.00155 m\. Is its "
         "unit right"
     )
     with pytest.raises(ArgumentError, match=message):

@@ -80,3 +80,15 @@ def test_land_is_missing_at_all_times():
     u = np.asarray(faces(samples(np.float32)).components[0])
     assert np.all(u[:, :, 3] == 0)
     assert np.isnan(u[:, 2, 2]).tolist() == [False, True, True, False]
+
+
+def test_a_run_may_end_at_the_last_instant_before_a_gap():
+    edges, times = np.arange(6.0), np.arange(5.0)
+    u, v = np.full((5, 6, 5), 0.1), np.full((5, 5, 6), 0.1)
+    u[3] = v[3] = np.nan
+    field = CGridField((u, v), (edges, edges), times)
+    found = track(field, [[2.2, 2.2]], [0.0, 1.0, 2.0], dt=0.5)
+    assert int(found.status[0]) == ParticleStatus.ALIVE
+    np.testing.assert_allclose(found.positions[-1, 0], 2.4, rtol=1e-6)
+    gone = track(field, [[2.2, 2.2]], [0.0, 1.0, 2.5], dt=0.5)
+    assert int(gone.status[0]) == ParticleStatus.NOT_FINITE

@@ -71,7 +71,10 @@ def falling(*forces, **options):
 OF_ANOTHER_KIND = [
     ({"mesh": 4}, r"`mesh` must be .* `physax.runtime.mesh\(4\)`, but is 4"),
     ({"key": 0}, r"`key` must be a key, as `jax.random.key\(0\)`, but is 0"),
-    ({"key": jnp.zeros(2, jnp.uint32)}, r"`key` must be a key.* is an array of uint32"),
+    (
+        {"key": jnp.zeros((3, 2), jnp.uint32)},
+        r"`key` must be a key.* is an array of uint32",
+    ),
     ({"key": jax.random.split(KEY)}, r"`key` must be one key.* has shape \(2,\)"),
     ({"boundary": Absorb}, r"`boundary` must .*Absorb'>. It is a face: `Box\(low"),
     ({"boundary": Absorb()}, r"`boundary` must be a wall.*is Absorb\(\). It is a face"),

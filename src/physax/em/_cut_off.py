@@ -9,8 +9,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, at_once, traced
+from ..grid import Box
 from ..units import SPEED_OF_LIGHT
+from ._apodised import Apodised
 from ._frame import build_frame
+from ._mode_monitor import ModeMonitor
 from ._port_medium import check_loss, port_medium
 from ._port_plane import PortPlane, plane_modes, port_plane
 from ._ports import Port, port_line, port_mode
@@ -82,9 +85,7 @@ def check_modes(
     find = port_plane if frame.ndim == 3 else port_line
     places = {name: (port, find(port, frame, name)) for name, port in ports.items()}
     for name, (_, place) in places.items():
-        box = place.box if isinstance(place, PortPlane) else place
-        found = port_medium(sim.medium, box, sim.grid.shape, sim.dt)
-        check_loss(found, sim.components.electric, frequencies[name], name)
+        _check_medium(sim, place, frequencies[name], name)
     with at_once(known):
         places = {
             name: pair
@@ -100,8 +101,32 @@ def check_modes(
         )
 
 
-def check_sources(sim: Simulation) -> None:
-    """Refuses mode sources whose mode is cut off; see `check_modes`."""
+def _check_medium(
+    sim: Simulation, place: PortPlane | Box, frequencies: Array, name: str
+) -> None:
+    """Raises if a port lies in a metal or in much loss."""
+    box = place.box if isinstance(place, PortPlane) else place
+    found = port_medium(sim.medium, box, sim.grid.shape, sim.dt)
+    check_loss(found, sim.components.electric, frequencies, name)
+
+
+def _check_monitors(sim: Simulation) -> None:
+    """Raises if a mode monitor lies in a metal or in much loss, when concrete."""
+    frame = build_frame(sim.grid, sim.boundaries, sim.components)
+    find = port_plane if frame.ndim == 3 else port_line
+    for name, one in sim.monitors.items():
+        one = one.monitor if isinstance(one, Apodised) else one
+        if isinstance(one, ModeMonitor) and not traced(one):
+            what = f"monitor {name!r}"
+            place = find(one.port, frame, what, along=one.port.offset)
+            _check_medium(sim, place, one.frequencies, what)
+
+
+def check_ports(sim: Simulation) -> None:
+    """Raises if the mode of a source is cut off, or a port lies in much loss.
+
+    What is traced is not checked; see `check_modes`.
+    """
     modes = {k: s for k, s in sim.sources.items() if isinstance(s, ModeSource)}
     frequencies = {
         name: source.pulse.frequency if source.frequency is None else source.frequency
@@ -113,6 +138,8 @@ def check_sources(sim: Simulation) -> None:
         {f"source {name!r}": f for name, f in frequencies.items()},
         "take a higher `frequency`",
     )
+    if not traced((sim.grid, sim.medium, sim.dt)):
+        _check_monitors(sim)
 
 
 def check_travels(

@@ -23,7 +23,7 @@ from ..runtime import (
     drive,
     fingerprint,
 )
-from ._cut_off import check_sources
+from ._cut_off import check_ports
 from ._emission import EmissionMonitor
 from ._huygens import HuygensSource
 from ._layouts import packing, place_state
@@ -199,7 +199,7 @@ def _checked(sim: Any, until: Any, layout: Any) -> tuple[Simulation, dict[str, A
     check_rule(until)
     check_layout(layout)
     refuse_traced(sim, "sim", "Inside call `simulate`: `run` works from the host.")
-    check_sources(sim)
+    check_ports(sim)
     count = 1 if layout is None else layout.mesh.size
     check_memory(state_bytes(sim), "the state of this simulation", count=count)
     return _lengthless(sim), {"layout": layout, "watch": watch_every(sim, until)}

@@ -43,7 +43,7 @@ _CELLS = 20
 # The layer is half a wavelength of the background thick, and at least this many cells.
 _LEAST_LAYER = 10
 # A default layer so many times longer than the scene tells of mistaken units.
-_MOST_LAYER = 30
+_MOST_LAYER = 150
 # Passages of the scene at the speed of light in its densest medium, after the pulse.
 _PASSAGES = 8
 
@@ -281,7 +281,7 @@ def default_layer(
     remedy = "The thickness of absorbing layers depends on it. Give `boundaries`."
     index = largest_index(waves, ground, remedy=remedy)
     thickness, longest = waves.max() / index / 2, max(size)
-    if thickness > _MOST_LAYER * longest:
+    if len(size) > 1 and thickness > _MOST_LAYER * longest:
         raise ArgumentError(
             f"`wavelengths` must be at most {2 * index * _MOST_LAYER * longest:.3g} m, "
             "so that absorbing layers of half a wavelength are at most "

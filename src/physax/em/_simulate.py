@@ -14,7 +14,7 @@ from .._status import Status
 from ..grid import Layout
 from ..runtime import check_memory
 from ._adjoints import AbstractAdjoint, Checkpointed
-from ._cut_off import check_sources
+from ._cut_off import check_ports
 from ._linear_tape import LinearTape
 from ._march import Decay, watch_every
 from ._memory import state_bytes
@@ -77,7 +77,7 @@ def simulate(
         adjoint = Checkpointed() if nonlinear else LinearTape()
     check_types(sim, adjoint, until)
     check_layout(layout)
-    check_sources(sim)
+    check_ports(sim)
     check_memory(
         state_bytes(sim),
         "the state of this simulation",

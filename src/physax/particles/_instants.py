@@ -106,7 +106,7 @@ class Instants(eqx.Module):
             return look(()), status
         stencil = self.axis.stencil(t, self.method)
         value = sum(
-            weight * look((index,))
+            weight * _without_gap(look((index,)), weight)
             for index, weight in zip(stencil.indices, stencil.weights, strict=True)
         )
         value = self.filled(jnp.asarray(value), stencil)
@@ -217,3 +217,8 @@ def left_where(outside: Bool[Array, ""], status: Int[Array, ""]) -> Int[Array, "
     """
     left = code(ParticleStatus.LEFT_DATA)
     return jnp.where(outside, left, status)
+
+
+def _without_gap(value: Num[Array, "..."], weight: Float[Array, ""]) -> Array:
+    """Returns the value at an instant; 0 for a gap that has no weight."""
+    return jnp.where((weight == 0) & ~jnp.isfinite(value), 0, value)

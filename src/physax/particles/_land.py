@@ -51,7 +51,7 @@ class Land(eqx.Module):
             threshold: As the attribute.
         """
         check_mask(mask, "mask")
-        values = jnp.asarray(mask).astype(jnp.result_type(float))
+        values = jnp.asarray(unmasked(mask)).astype(jnp.result_type(float))
         self.share = GriddedField(values, axes, periods=periods, outside=Clamp())
         self.threshold = single(between("threshold", 0.0, 1.0)(threshold), "threshold")
 

@@ -87,7 +87,7 @@ class SlipField(AbstractField):
             known = jnp.any(jnp.isfinite(array), axis=tuple(range(leading)))
             dry = jnp.any(~known, axis=-1)
         check_mask(dry, "dry")
-        dry = jnp.asarray(dry)
+        dry = jnp.asarray(unmasked(dry))
         if dry.shape != array.shape[leading:-1]:
             raise ArgumentError(
                 f"`dry` must have one entry for each node, {array.shape[leading:-1]}, "
