@@ -5,6 +5,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -14,7 +15,7 @@ from ..units import SPEED_OF_LIGHT
 from ._apodised import Apodised
 from ._frame import build_frame
 from ._mode_monitor import ModeMonitor
-from ._port_medium import check_loss, port_medium
+from ._port_medium import check_loss, may_absorb, port_medium
 from ._port_plane import PortPlane, plane_modes, port_plane
 from ._ports import Port, port_line, port_mode
 from ._program import outline
@@ -63,7 +64,7 @@ def _surely_travels(sim: Simulation, port: Port, place: Any, frequency: Array) -
 def check_modes(
     sim: Simulation,
     ports: Mapping[str, Port],
-    frequencies: Mapping[str, Float[Array, ""]],
+    frequencies: Mapping[str, Float[Array, "*freqs"]],
     remedy: str,
 ) -> None:
     """Raises if the mode of a port is cut off or in much loss, when that is concrete.
@@ -71,7 +72,7 @@ def check_modes(
     Args:
         sim: The simulation.
         ports: By how messages name them.
-        frequencies: In Hz, the lowest of each.
+        frequencies: In Hz, of each; the lowest decides whether it is cut off.
         remedy: What else may help than another mode or a wider core.
 
     Raises:
@@ -84,21 +85,21 @@ def check_modes(
     frame = build_frame(sim.grid, sim.boundaries, sim.components)
     find = port_plane if frame.ndim == 3 else port_line
     places = {name: (port, find(port, frame, name)) for name, port in ports.items()}
-    for name, (_, place) in places.items():
-        _check_medium(sim, place, frequencies[name], name)
+    if may_absorb(sim.medium):
+        for name, (_, place) in places.items():
+            _check_medium(sim, place, frequencies[name], name)
     with at_once(known):
+        lowest = {name: jnp.min(frequencies[name]) for name in places}
         places = {
             name: pair
             for name, pair in places.items()
-            if not _surely_travels(sim, *pair, frequencies[name])
+            if not _surely_travels(sim, *pair, lowest[name])
         }
         if not places:
             return
-        found = _solved(sim, places, dict(frequencies))
+        found = _solved(sim, places, lowest)
     for name, (square, cladding) in found.items():
-        check_travels(
-            name, ports[name].mode, frequencies[name], square, cladding, remedy
-        )
+        check_travels(name, ports[name].mode, lowest[name], square, cladding, remedy)
 
 
 def _check_medium(
@@ -138,7 +139,7 @@ def check_ports(sim: Simulation) -> None:
         {f"source {name!r}": f for name, f in frequencies.items()},
         "take a higher `frequency`",
     )
-    if not traced((sim.grid, sim.medium, sim.dt)):
+    if may_absorb(sim.medium) and not traced((sim.grid, sim.medium, sim.dt)):
         _check_monitors(sim)
 
 

@@ -105,6 +105,13 @@ def _share(
     return jnp.where(inside, value, 0)
 
 
+def may_absorb(medium: Medium) -> bool:
+    """Whether anything in a medium may absorb: a conductivity, or poles."""
+    regions = (one.conductivity for one in medium.regions)
+    conducts = any(one is not None for one in (medium.conductivity, *regions))
+    return conducts or bool(medium.dispersions)
+
+
 # The mode of a port leaves loss out: an error in the index of some percent of it.
 _LOSS = 0.1
 
@@ -131,7 +138,7 @@ def check_loss(
         ArgumentError: If it is above the limit, or the real part of the permittivity
             is not positive, and known.
     """
-    if found.medium.conductivity is None and not found.medium.dispersions:
+    if not may_absorb(found.medium):
         return jnp.zeros_like(frequency)
 
     def of(f: Float[Array, ""]) -> tuple[Array, Array]:

@@ -28,7 +28,6 @@ from ._cut_off import check_modes, check_travels
 from ._frame import build_frame
 from ._march import Decay
 from ._mode_monitor import ModeAmplitudes, ModeMonitor
-from ._port_medium import check_loss, port_medium
 from ._port_plane import port_plane
 from ._ports import Port, port_line
 from ._pulses import AbstractPulse, band_pulse
@@ -58,10 +57,8 @@ def _holds_middle(box: Box, other: Box) -> bool:
     )
 
 
-def _check_places(
-    sim: Simulation, ports: Mapping[str, Port], frequencies: Float[Array, " freqs"]
-) -> None:
-    """Refuses ports that overlap or lie in a medium that conducts, where known."""
+def _check_places(sim: Simulation, ports: Mapping[str, Port]) -> None:
+    """Raises if ports overlap."""
     boxes = _port_boxes(sim, ports)
     for (one, here), (other, there) in combinations(boxes.items(), 2):
         a, b = ports[one], ports[other]
@@ -75,12 +72,6 @@ def _check_places(
                 f"of either, but span the samples {here} and {there}. Move one, or "
                 "make their `width` smaller."
             )
-    if traced((frequencies, sim.medium, sim.dt)):
-        return
-    names = sim.components.electric
-    for name, box in boxes.items():
-        found = port_medium(sim.medium, box, sim.grid.shape, sim.dt)
-        check_loss(found, names, frequencies, f"port {name!r}")
 
 
 def _review_modes(result: Result, ports: Mapping[str, Port]) -> None:
@@ -346,10 +337,9 @@ def s_parameters(
     frequencies = run_frequencies(
         waves, sim.dt, match_frequency_domain=match_frequency_domain
     )
-    lowest = jnp.min(frequencies)
-    _check_places(sim, ports, frequencies)
+    _check_places(sim, ports)
     named = {f"port {name!r}": port for name, port in ports.items()}
-    check_modes(sim, named, dict.fromkeys(named, lowest), _SHORTER)
+    check_modes(sim, named, dict.fromkeys(named, frequencies), _SHORTER)
     if pulse is None:
         pulse = band_pulse(jnp.min(frequencies), jnp.max(frequencies))
     monitors: dict[str, Any] = {
