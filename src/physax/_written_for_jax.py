@@ -2,10 +2,34 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import jax
 
-from ._checks import ArgumentError
+from ._checks import ArgumentError, kind_of
+
+
+def check_function(
+    x: Any, name: str, example: str = "", *, optional: bool = False
+) -> None:
+    """Raises unless an argument is a function.
+
+    Args:
+        x: What was given.
+        name: What the caller calls it.
+        example: What to write instead.
+        optional: Whether it may be `None`.
+
+    Raises:
+        ArgumentError: If it is something else.
+    """
+    if not (callable(x) or (optional and x is None)):
+        choice = "a function"
+        if example:
+            choice += f" such as `{example}`"
+        if optional:
+            choice += " or None"
+        raise ArgumentError(f"`{name}` must be {choice}, but is {kind_of(x)}")
 
 
 @contextmanager

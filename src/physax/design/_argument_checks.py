@@ -66,19 +66,3 @@ def as_sequence(x: Any, name: str, example: str) -> tuple[Any, ...]:
     if not len(x):
         raise ArgumentError(f"`{name}` must have at least one entry, but is empty.")
     return tuple(x)
-
-
-def check_function(x: Any, name: str, *, optional: bool = False) -> None:
-    """Raises unless an argument is a function.
-
-    Args:
-        x: What was given.
-        name: What the caller calls it.
-        optional: Whether it may be `None`.
-
-    Raises:
-        ArgumentError: If it is something else.
-    """
-    if not (callable(x) or (optional and x is None)):
-        choice = "a function or None" if optional else "a function"
-        raise ArgumentError(f"`{name}` must be {choice}, but is {kind_of(x)}")

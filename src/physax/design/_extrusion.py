@@ -11,7 +11,8 @@ from jaxtyping import Array, Float
 
 from .._checks import ArgumentError
 from .._known_number import known_number
-from ._argument_checks import as_density, as_sequence, check_function
+from .._written_for_jax import check_function
+from ._argument_checks import as_density, as_sequence
 from ._filters import each_axis, known_length, known_spacing
 
 

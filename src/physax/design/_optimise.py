@@ -19,6 +19,7 @@ from .._checks import (
 )
 from .._known_number import known_number
 from .._status import Status
+from .._written_for_jax import check_function
 from ..runtime import (
     Checkpointing,
     DriveResult,
@@ -27,7 +28,6 @@ from ..runtime import (
     drive,
     fingerprint,
 )
-from ._argument_checks import check_function
 from ._densities import AbstractDensity
 from ._design_result import DesignError, DesignResult, StepInfo
 from ._design_state import (

@@ -8,7 +8,8 @@ from jaxtyping import Array, ArrayLike, Float
 
 from .._checks import ArgumentError
 from .._known_number import known_number
-from ._argument_checks import as_density, check_function
+from .._written_for_jax import check_function
+from ._argument_checks import as_density
 from ._projections import Projection, subpixel_projection
 
 

@@ -12,10 +12,12 @@ from jax import lax
 from jax.custom_derivatives import SymbolicZero
 from jax.sharding import PartitionSpec
 
+from .._recorded import Tape
 from ..grid import Layout
 from ._march import Decay, march, on_devices
 from ._program import Program, one_by_one, ready
 from ._state import State, rest, without_poles
+from ._tape import chunk_of, parts_of_run, tape_cuts
 from ._tape_plan import Plan, build_plan
 
 
@@ -152,6 +154,39 @@ class AbstractCourse(eqx.Module):
         blank = jax.tree.map(_no_tangent, state)
         return state, eqx.tree_at(
             lambda s: (s.fields, s.monitors), blank, (fields, monitors)
+        )
+
+
+class AbstractTapedCourse(AbstractCourse):
+    """One run that keeps a tape, or states to make it again.
+
+    Attributes:
+        dtype: Type of the tape, `None` for that of the fields.
+        every: Steps between the states that are kept in its place, `None` for none.
+    """
+
+    dtype: eqx.AbstractVar[Any]
+    every: eqx.AbstractVar[int | None]
+
+    @property
+    def chunk(self) -> int:
+        """Steps between two looks at the rule, or between two states that are kept."""
+        return chunk_of(self.static, self.steps, self.until, self.every)
+
+    @property
+    def parts(self) -> tuple[int, int]:
+        """Number of whole chunks, and of steps after them."""
+        return parts_of_run(self.static, self.steps, self.until, self.chunk)
+
+    def cuts(self, layout: Layout) -> Tape:
+        """Returns how a layout cuts the tape."""
+        return tape_cuts(
+            layout,
+            self.static,
+            self.dtype,
+            replay=self.every is not None,
+            parts=self.parts,
+            rule=self.until is not None,
         )
 
 

@@ -8,11 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from .._recorded import Tape
-from ..grid import Layout
 from ._adjoints import AbstractAdjoint, refuse_powers
 from ._backward_pass import back_march
 from ._cotangents import start_back
-from ._course import AbstractCourse, everywhere
+from ._course import AbstractTapedCourse, everywhere
 from ._march import Decay, each_device, on_devices, own_all, summed
 from ._program import Program, ready
 from ._scattered import scattered
@@ -21,12 +20,9 @@ from ._state import State, rest
 from ._tape import (
     check_every,
     check_type,
-    chunk_of,
     kept_cells,
-    parts_of_run,
     recorded_step,
     restart,
-    tape_cuts,
     taped_march,
 )
 from ._tape_plan import Plan
@@ -76,36 +72,13 @@ class LinearTape(AbstractAdjoint):
         return course.differentiable(program)
 
 
-class _Course(AbstractCourse):
+class _Course(AbstractTapedCourse):
     static: Program
     steps: int = eqx.field(static=True)
     until: Decay | None = eqx.field(static=True)
     adjoint: str = eqx.field(static=True)
     dtype: Any = eqx.field(static=True)
     every: int | None = eqx.field(static=True)
-
-    @property
-    def replay(self) -> bool:
-        return self.every is not None
-
-    @property
-    def chunk(self) -> int:
-        return chunk_of(self.static, self.steps, self.until, self.every)
-
-    @property
-    def parts(self) -> tuple[int, int]:
-        return parts_of_run(self.static, self.steps, self.until, self.chunk)
-
-    def cuts(self, layout: Layout) -> Tape:
-        """Returns how a layout cuts the tape."""
-        return tape_cuts(
-            layout,
-            self.static,
-            self.dtype,
-            replay=self.replay,
-            parts=self.parts,
-            rule=self.until is not None,
-        )
 
     def recorded(self, plan: Plan, draft: Program) -> tuple[State, Tape]:
         program = ready(draft)
@@ -118,7 +91,7 @@ class _Course(AbstractCourse):
                 program,
                 partial(recorded_step, program, plan, self.dtype),
                 (state, kept_cells(plan, state.fields)),
-                keep=restart if self.replay else None,
+                keep=restart if self.every is not None else None,
             )
 
         return on_devices(run, program, rest(program), self.cuts)
@@ -140,7 +113,7 @@ class _Course(AbstractCourse):
                 tape,
                 carry,
                 parts=self.parts,
-                replay=self.replay,
+                replay=self.every is not None,
             )
             currents = carry.electric, carry.magnetic, carry.waves
             cells = carry.cells

@@ -11,14 +11,14 @@ from jax import lax
 from jaxtyping import Array
 
 from .._checks import ArgumentError, check
-from .._recorded import Tape, rewind
-from ..grid import AXES, Layout
+from .._recorded import rewind
+from ..grid import AXES
 from ..units import SPEED_OF_LIGHT
 from ._adjoints import AbstractAdjoint, refuse_powers
 from ._backward_pass import enter_back, multiplied, step_back
 from ._boundaries import absorbing_axes
 from ._cotangents import start_back
-from ._course import AbstractCourse, everywhere
+from ._course import AbstractTapedCourse, everywhere
 from ._march import Decay, each_device, on_devices, own_all, summed
 from ._program import Program, ready
 from ._row import Row, build_row
@@ -28,11 +28,8 @@ from ._state import State, rest, step
 from ._tape import (
     changes,
     check_type,
-    chunk_of,
     kept_cells,
     packed,
-    parts_of_run,
-    tape_cuts,
     taped_march,
     unpacked,
 )
@@ -128,31 +125,13 @@ def _growth(rows: Iterable[Row], steps: int) -> Array:
     return jnp.exp(steps * most)
 
 
-class _Course(AbstractCourse):
+class _Course(AbstractTapedCourse):
     static: Program
     steps: int = eqx.field(static=True)
     until: Decay | None = eqx.field(static=True)
     adjoint: str = eqx.field(static=True)
     dtype: Any = eqx.field(static=True)
-
-    @property
-    def chunk(self) -> int:
-        return chunk_of(self.static, self.steps, self.until, None)
-
-    @property
-    def parts(self) -> tuple[int, int]:
-        return parts_of_run(self.static, self.steps, self.until, self.chunk)
-
-    def cuts(self, layout: Layout) -> Tape:
-        """Returns how a layout cuts the record."""
-        return tape_cuts(
-            layout,
-            self.static,
-            self.dtype,
-            replay=False,
-            parts=self.parts,
-            rule=self.until is not None,
-        )
+    every: None = eqx.field(static=True, default=None)
 
     def recorded(self, plan: Plan, draft: Program) -> tuple[State, Any]:
         _check_cells(draft, plan, self.adjoint)

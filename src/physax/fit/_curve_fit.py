@@ -22,10 +22,9 @@ from .._checks import (
     true_or_false,
     warn,
 )
-from .._written_for_jax import written_for_jax
+from .._written_for_jax import check_function, written_for_jax
 from ..runtime import require_x64
 from ._fit_result import FitResult
-from ._given import check_callable
 from ._least_squares import FitError, least_squares
 from ._losses import AbstractLoss
 from ._problems import LeastSquares
@@ -132,7 +131,7 @@ def curve_fit(
             f"`method` must be a `fit.TrustRegion`, but is {method!r}. There is one "
             "method, with and without bounds: leave it out."
         )
-    check_callable(f, "f", "lambda x, a, b: a * x + b")
+    check_function(f, "f", "lambda x, a, b: a * x + b")
     check_finite = true_or_false(check_finite, "check_finite")
     ydata = _checked(ydata, "ydata", check_finite)
     if isinstance(xdata, Sequence) and all(np.ndim(x) == 0 for x in xdata):

@@ -2,29 +2,15 @@
 
 import math
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any
 
 import jax
 from jaxtyping import Array, Float, PyTree
 
 from .._checks import ArgumentError, instance, kind_of
+from .._known_number import known_number
 from ..runtime import Progress
 from ._trust_region import TrustRegion
-
-
-def check_callable(f: Any, name: str, example: str) -> None:
-    """Raises if `f` cannot be called.
-
-    Args:
-        f: What was given.
-        name: What the caller calls it.
-        example: What to write instead.
-    """
-    if not callable(f):
-        raise ArgumentError(
-            f"`{name}` must be a function such as `{example}`, but is {kind_of(f)}"
-        )
 
 
 def check_pair(bounds: Any, name: str) -> None:
@@ -151,18 +137,9 @@ def check_progress(progress: Any) -> None:
         instance(progress, "progress", Progress, "Write `Progress('fit')`, or True.")
 
 
-def number(x: Any, name: str) -> float:
-    """Returns one real number, in the precision of the host."""
-    if getattr(x, "ndim", None) == 0:
-        x = x.item()
-    if not isinstance(x, Real) or isinstance(x, bool):
-        raise ArgumentError(f"`{name}` must be a number, but is {x!r}.")
-    return float(x)
-
-
 def probability(level: Any) -> float:
     """Returns the probability of an interval."""
-    found = number(level, "level")
+    found = known_number(level, "level")
     if not 0 < found < 1:
         raise ArgumentError(f"`level` must lie in (0, 1), but is {found:g}.")
     return found

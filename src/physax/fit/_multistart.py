@@ -9,9 +9,10 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from .._checks import ArgumentError, instance, one_key, whole
+from .._known_number import known_number
 from ._batched_search import chunk_for, search_all, starting_at
 from ._fit_result import FitResult
-from ._given import method_or_default, number
+from ._given import method_or_default
 from ._least_squares import least_squares
 from ._problems import AbstractProblem, check_problem
 from ._sampling import (
@@ -106,7 +107,7 @@ def multistart(
     method = method_or_default(method)
     key = one_key(key)
     starts, budget = whole(starts, "starts"), whole(budget, "budget")
-    refine, distance = whole(refine, "refine"), number(distance, "distance")
+    refine, distance = whole(refine, "refine"), known_number(distance, "distance")
     sampling = LatinHypercube() if sampling is None else sampling
     instance(sampling, "sampling", AbstractSampling, "Write `LatinHypercube()`.")
     check_finite_bounds(problem.parameters)

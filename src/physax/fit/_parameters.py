@@ -18,7 +18,8 @@ from .._checks import (
     instance,
     traced,
 )
-from ._given import check_callable, check_pair, entries, listed, unlike
+from .._written_for_jax import check_function
+from ._given import check_pair, entries, listed, unlike
 
 
 class Tie(eqx.Module):
@@ -34,8 +35,8 @@ class Tie(eqx.Module):
     value: Callable = eqx.field(static=True)
 
     def __check_init__(self):
-        check_callable(self.where, "where", "lambda p: p.b")
-        check_callable(self.value, "value", "lambda p: 2 * p.a")
+        check_function(self.where, "where", "lambda p: p.b")
+        check_function(self.value, "value", "lambda p: 2 * p.a")
 
 
 class Parameters(eqx.Module):

@@ -6,8 +6,8 @@ import math
 import equinox as eqx
 
 from .._checks import ArgumentError, true_or_false, whole
+from .._known_number import known_number
 from ..runtime import MemoryLimitError, available_memory, default_platform
-from ._given import number
 
 
 class Strategy(enum.Enum):
@@ -140,7 +140,7 @@ def plan(
 
 
 def _size(x, name: str) -> float:
-    found = number(x, name)
+    found = known_number(x, name)
     if not 0 < found < math.inf:
         raise ArgumentError(f"`{name}` must be positive, but is {found:g}.")
     return found

@@ -15,8 +15,8 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from .._checks import ArgumentError, instance, true_or_false
 from .._products import matmul
-from .._written_for_jax import written_for_jax
-from ._given import check_callable, check_mask
+from .._written_for_jax import check_function, written_for_jax
+from ._given import check_mask
 from ._losses import AbstractLoss, Squared
 from ._parameters import Parameters, Tie
 from ._sums import Columns, Factored, Normal, Sums, either, triangle, triangular
@@ -151,9 +151,9 @@ class LeastSquares(AbstractProblem):
                 traced, a weight is negative or not finite, there is nothing to fit, or
                 an argument is of another kind.
         """
-        check_callable(residual, "residual", "lambda p, data: p * data[0] - data[1]")
+        check_function(residual, "residual", "lambda p, data: p * data[0] - data[1]")
         if penalty is not None:
-            check_callable(penalty, "penalty", "lambda p: (p - 1) / 0.1")
+            check_function(penalty, "penalty", "lambda p: (p - 1) / 0.1")
         self.absolute_sigma = as_absolute_sigma(absolute_sigma)
         check_mask(mask)
         self.parameters = Parameters(start, bounds, fixed, ties).with_free()

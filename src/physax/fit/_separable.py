@@ -22,7 +22,7 @@ from .._checks import (
     whole,
 )
 from .._products import einsum, matmul
-from .._written_for_jax import written_for_jax
+from .._written_for_jax import check_function, written_for_jax
 from ._eliminate import (
     Mixing,
     Parts,
@@ -31,7 +31,7 @@ from ._eliminate import (
     residual_map,
     separate,
 )
-from ._given import as_columns, check_callable, check_mask, check_names, check_pair
+from ._given import as_columns, check_mask, check_names, check_pair
 from ._parameters import Parameters, Tie
 from ._problems import AbstractProblem, as_absolute_sigma
 from ._sums import Columns
@@ -236,7 +236,7 @@ class Separable(AbstractSeparable):
             ArgumentError: If bounds are crossed, `sigma` is not positive, shapes do
                 not fit, or an argument is of another kind.
         """
-        check_callable(basis, "basis", "lambda p, x: jnp.exp(-p * x)")
+        check_function(basis, "basis", "lambda p, x: jnp.exp(-p * x)")
         check_names(functions, "functions")
         check_mask(mask)
         check_pair(linear_bounds, "linear_bounds")

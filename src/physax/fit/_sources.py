@@ -14,8 +14,9 @@ from jax.sharding import Sharding
 from jaxtyping import PyTree
 
 from .._checks import ArgumentError, PhysaxError, whole
+from .._known_number import known_number
+from .._written_for_jax import check_function
 from ..runtime import round_up
-from ._given import check_callable, number
 from ._passes import points_in
 
 
@@ -54,7 +55,7 @@ class Stream(eqx.Module):
     points: int = eqx.field(static=True, converter=lambda x: whole(x, "points"))
 
     def __check_init__(self):
-        check_callable(self.open, "open", "lambda: iter(blocks)")
+        check_function(self.open, "open", "lambda: iter(blocks)")
 
 
 class Skip(eqx.Module):
@@ -68,7 +69,7 @@ class Skip(eqx.Module):
     """
 
     max_fraction: float = eqx.field(
-        static=True, converter=lambda x: number(x, "max_fraction")
+        static=True, converter=lambda x: known_number(x, "max_fraction")
     )
 
     def __check_init__(self):

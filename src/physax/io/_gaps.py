@@ -95,11 +95,10 @@ def warn_of_gaps(
     if times is None:
         return
     for variable, values in zip(variables, samples, strict=True):
-        known = np.isfinite(values)
-        wet = known.any(0)
-        gaps = wet & ~known.all(0)
+        gaps = _has_gap(values)
         if not gaps.any():
             continue
+        known = np.isfinite(values)
         share = 1 - known[:, gaps].mean()
         remedy = (
             f"Gaps of more than {longest:g} s stay; give `gaps` a longer time, or "
@@ -110,9 +109,10 @@ def warn_of_gaps(
         )
         warn(
             f"{variable.path}: {variable.name!r} has no data at some of the "
-            f"{times.size} instants at {gaps.sum()} of {wet.sum()} nodes, there on "
-            f"average at {100 * share:.2g} % of them. Its value is NaN in these gaps, "
-            f"and particles that meet one end with the status NOT_FINITE. {remedy}"
+            f"{times.size} instants at {gaps.sum()} of {known.any(0).sum()} nodes, "
+            f"there on average at {100 * share:.2g} % of them. Its value is NaN in "
+            "these gaps, and particles that meet one end with the status NOT_FINITE. "
+            + remedy
         )
         return
 
