@@ -55,6 +55,21 @@ def test_recursion_answers_with_the_permittivity_of_the_trapezoidal_rule(pole):
 
 
 @pytest.mark.x64
+@pytest.mark.parametrize("c", [0.0, 3e13 - 6e14j])
+def test_a_pole_without_a_residue_has_a_derivative_by_it(c):
+    # What a step adds at once is linear in the residue: its derivative is the same.
+    def added(parts):
+        one = recursion(em.PoleResidue(-1e14 + 2e15j, c + parts[0] + 1j * parts[1]), dt)
+        return one.amplitude * (one.inertia + one.outflow @ one.inflow)
+
+    dt, steps = jnp.asarray(2e-17), 1e12 * np.eye(2)
+    found = jax.grad(added)(jnp.zeros(2))
+    want = [(added(step) - added(-step)) / 2e12 for step in steps]
+    np.testing.assert_allclose(found, want, rtol=1e-9)
+    assert np.all(np.abs(found) > 1e-18)
+
+
+@pytest.mark.x64
 def test_pairs_of_poles_are_the_named_ones():
     # Partial fractions of a damped resonance and of a relaxation.
     f0, gamma, strength = 4e14, 3e13, 2.0

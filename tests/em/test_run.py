@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from physax import em
-from physax._checks import PhysaxWarning
+from physax._checks import ArgumentError, PhysaxWarning
 from physax.grid import Grid
 from physax.runtime import (
     Checkpointing,
@@ -124,6 +124,27 @@ def test_run_goes_on_from_a_state():
     first = em.run(em.with_steps(sim, 130), progress=False, throw=False)
     second = em.run(sim, state=first.state, start=130, progress=False)
     check_same_bits(second.state, em.run(sim, progress=False).state)
+
+
+def with_series():
+    trace = em.TimeMonitor(("Ez",), at(30.4), (0.0,), every=7)
+    return line(monitors={"trace": trace, "energy": em.EnergyMonitor(every=4)})
+
+
+@pytest.mark.parametrize("steps", [130, 200])
+def test_time_series_grow_with_a_run_that_goes_on(steps):
+    sim = with_series()
+    first = em.run(em.with_steps(sim, steps), progress=False, throw=False)
+    second = em.run(sim, state=first.state, start=steps, progress=False)
+    whole = em.run(sim, progress=False)
+    check_same_bits(second.result, whole.result)
+    check_same_bits(second.state, whole.state)
+
+
+def test_a_state_of_another_simulation_is_refused():
+    other = em.run(line(100), progress=False)
+    with pytest.raises(ArgumentError, match=r"its `monitors\.\w+\.\w+` is missing"):
+        em.run(with_series(), state=other.state, start=100, progress=False)
 
 
 def test_another_length_compiles_nothing():

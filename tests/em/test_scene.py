@@ -104,6 +104,45 @@ def test_what_is_given_is_kept():
     assert float(jnp.max(sim.grid.widths[1])) == pytest.approx(50e-9)
 
 
+@pytest.mark.parametrize("face", [em.Periodic(), em.Bloch(1e5), em.PEC()])
+@pytest.mark.parametrize("length", [0.6e-6, 0.63e-6, 0.66e-6])
+def test_a_period_is_as_long_as_given(face, length):
+    sim = em.scene(
+        [block(2)],
+        (length, 1e-6),
+        [1.5e-6],
+        polarisation="Ez",
+        centre=(0.2e-6, 0.0),
+        boundaries=em.Boundaries(x=face, y=em.CPML(10)),
+        spacing=25e-9,
+    )
+    assert float(sim.grid.size(0)) == pytest.approx(length, rel=1e-6)
+    low = float(sim.grid.origin[0])
+    assert low == pytest.approx(0.2e-6 - length / 2, rel=1e-6)
+    assert 24e-9 < float(sim.grid.widths[0]) < 25.001e-9
+    assert float(sim.grid.widths[1]) == pytest.approx(25e-9)
+
+
+@pytest.mark.parametrize("length", [1.0e-6, 1.01e-6, 1.02e-6])
+def test_a_mirror_lies_where_the_scene_ends(length):
+    below, above = (em.PMC(), em.CPML(10)), (em.CPML(10), em.PEC())
+    sim = em.scene(
+        [block(2)],
+        (length, length),
+        [1.5e-6],
+        polarisation="Ez",
+        centre=(length / 2, -length / 2),
+        boundaries=em.Boundaries(x=below, y=above),
+        spacing=30e-9,
+    )
+    ends = [float(o + sim.grid.size(a)) for a, o in enumerate(sim.grid.origin)]
+    assert abs(float(sim.grid.origin[0])) < 1e-12
+    assert abs(ends[1]) < 1e-12
+    # The layers begin within half a cell of the other end.
+    assert abs(ends[0] - 10 * 30e-9 - length) < 15.1e-9
+    assert abs(float(sim.grid.origin[1]) + 10 * 30e-9 + length) < 15.1e-9
+
+
 def test_cells_at_interfaces_are_averaged_as_by_rasterise():
     disc = em.Structure(em.Circle((0.0, 0.0), 0.3e-6), GLASS)
     sim = em.scene(

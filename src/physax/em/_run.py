@@ -23,6 +23,7 @@ from ..runtime import (
     drive,
     fingerprint,
 )
+from ._continued import continued
 from ._cut_off import check_ports
 from ._emission import EmissionMonitor
 from ._huygens import HuygensSource
@@ -31,7 +32,6 @@ from ._march import Decay, fallen, on_devices, watch_every
 from ._medium_checks import beyond_scalars
 from ._memory import state_bytes
 from ._monitors import AbstractSpectralMonitor
-from ._pole_blocks import STEPS, BlockMemory
 from ._program import build_program
 from ._simulate import Result, check_layout, check_rule, finish, warn_of
 from ._simulation import Simulation, with_steps
@@ -226,8 +226,8 @@ def run(
 
     Args:
         sim: The simulation.
-        state: The state to continue from; at rest by default. Gone afterwards. A
-            checkpoint comes first.
+        state: The state to continue from, at rest by default; time series grow with
+            the steps of the run. Gone afterwards. A checkpoint comes first.
         start: The step of `state`.
         until: Stops early when the fields have decayed.
         layout: How the grid is cut over devices. A checkpoint may be resumed under
@@ -246,8 +246,8 @@ def run(
 
     Raises:
         ArgumentError: If an argument is of the wrong type, the mode of a source is cut
-            off, or in a dispersive medium `start` is not a multiple of three steps from
-            that of `state`.
+            off, `state` is that of another simulation, or in a dispersive medium
+            `start` is not a multiple of three steps from that of `state`.
         MemoryLimitError: If the run needs more memory than there is.
         RunError: With `throw`, if the fields diverged or a signal ended the run. Its
             `result` is the `RunResult` up to there.
@@ -263,9 +263,12 @@ def run(
     problem, options = _checked(sim, until, layout)
     if chunk is None and layout is not None:
         chunk = _SHARED_CHUNK
-    begin: State = initial_state(problem, **options) if state is None else state
-    if state is not None:
-        _check_start(start, state)
+    begin: State
+    if state is None:
+        begin = initial_state(problem, **options)
+    else:
+        shapes = jax.eval_shape(partial(initial_state, **options), problem)
+        begin = continued(state, start, shapes, sim.monitors)
     # What a monitor cannot make of this medium it says before the run, not after it.
     jax.eval_shape(partial(_finish, **options), problem, begin)
     if checkpoint is not None:
@@ -295,18 +298,6 @@ def run(
         raise_for(outcome.status, outcome.detail, reached)
     warn_of(sim, result)
     return reached
-
-
-def _check_start(start: int, state: State) -> None:
-    """Refuses a first step that is elsewhere in a block than the state."""
-    # On the host: an operation on a JAX array would be one more program to compile.
-    done, memory = int(state.done), sum(state.poles.values(), ())
-    if any(isinstance(one, BlockMemory) for one in memory) and (start - done) % STEPS:
-        raise ArgumentError(
-            f"`start` must be {done}, the step of `state`, or differ from it by a "
-            f"multiple of {STEPS}, as poles remember which of {STEPS} steps comes "
-            f"next, but is {start}."
-        )
 
 
 def _rule(sim: Simulation, layout: Layout | None, until: Decay):

@@ -80,12 +80,13 @@ def scene(
         wavelengths: In vacuum, in metres: all that matter.
         centre: Middle of the scene in metres; the origin by default.
         background: What lies between the structures; vacuum by default.
-        boundaries: Faces; layers on all by default. Where a face is not a layer the
-            scene ends there.
+        boundaries: Faces; layers on all by default. A face that is not a layer lies
+            exactly where `size` ends; a layer begins within half a cell of it.
         sources: By name.
         monitors: By name.
         polarisation: In 2-D, `"Ez"` or `"Hz"`.
-        spacing: Width of the cells in metres.
+        spacing: Width of the cells in metres; along axes without layers the largest
+            one, of which a whole number makes the length.
         steps: Number of steps.
         averaging: Of cells that an interface cuts, as for `rasterise`.
 
@@ -243,19 +244,41 @@ def _grid(
     painted: bool,
 ) -> Grid:
     """Returns the cells of a scene and of the layers around it."""
-    shape, origin = [], []
+    shape, widths, origin = [], [], []
     for axis, (length, x) in enumerate(zip(size, middle, strict=True)):
-        low, high = layer_cells(faces, axis)
         if length < spacing / 2:
             raise ArgumentError(
                 f"`size` must be at least a cell of {spacing:g} m, but is {length:g} "
                 "m. Are sizes and wavelengths in metres?"
             )
-        inner = max(1, round(length / spacing))
-        shape.append(inner + low + high)
-        origin.append(x - (inner / 2 + low) * spacing)
+        cells, width, low = _axis(length, x, spacing, layer_cells(faces, axis))
+        shape.append(cells)
+        widths.append(width)
+        origin.append(low)
     check_fields(shape, spacing, painted=painted)
-    return Grid.uniform(shape, spacing, origin)
+    return Grid.uniform(shape, widths, origin)
+
+
+def _axis(
+    length: float, middle: float, spacing: float, layers: tuple[int, int]
+) -> tuple[int, float, float]:
+    """Returns number and width of the cells of an axis, and where the first begins.
+
+    A wall is where the scene ends, and a period is as long: what is at an end without a
+    layer does not depend on the spacing.
+    """
+    low, high = layers
+    if not (low or high):
+        cells = ceil(length / spacing - 1e-6)
+        return cells, length / cells, middle - length / 2
+    inner = max(1, round(length / spacing))
+    if not low:
+        begin = middle - length / 2
+    elif not high:
+        begin = middle + length / 2 - inner * spacing
+    else:
+        begin = middle - inner * spacing / 2
+    return low + inner + high, spacing, begin - low * spacing
 
 
 def places(structures: Sequence[Structure]) -> list[str]:
