@@ -190,44 +190,6 @@ def test_known_contrast_and_offset_are_no_parameters():
     assert jnp.all(found.result.standard_errors < free.result.standard_errors)
 
 
-# Around contrasts and offsets, but not around the amplitudes of their harmonics.
-INSIDE = {"contrast_bounds": (0.0, 0.5), "offset_bounds": (0.5, 1.5)}
-
-
-@pytest.mark.parametrize("name", INSIDE)
-def test_bounds_are_refused_where_coefficients_are_amplitudes(name):
-    low, high = INSIDE[name]
-    message = (
-        f"`{name}` must be left out with the scaling `Fourier`, but are "
-        f"{low:g} and {high:g}: .* or take `PerAngle` or `Shared`"
-    )
-    options = {"scaling": Fourier(1), name: (low, high)}
-    with pytest.raises(ArgumentError, match=message):
-        two_time_problem(measured(flow()), flow(), **options)
-
-
-@pytest.mark.slow
-def test_bounds_of_each_map_leave_a_negative_amplitude_alone():
-    data = measured(flow(), contrast=0.25 - 0.08 * np.cos(PHI))
-    waves = fit_two_time(data, flow(), scaling=Fourier(1), fixed=hold)
-    assert waves.result.linear[1] < 0
-    # One wave suits any three contrasts.
-    bounded = fit_two_time(data, flow(), fixed=hold, **INSIDE)
-    assert waves.result.success
-    assert bounded.result.success
-    assert np.allclose(bounded.contrast, waves.contrast, rtol=1e-7)
-
-
-@pytest.mark.parametrize("order", [0, 1])
-def test_infinite_bounds_and_means_suit_every_scaling(order):
-    data, endless = measured(flow()), (None, np.inf)
-    options = {"contrast_bounds": endless, "offset_bounds": (-np.inf, None)}
-    made = two_time_problem(data, flow(), scaling=Fourier(order), **options)
-    assert not made.may_violate_bounds
-    mean = two_time_problem(data, flow(), scaling=Fourier(0), **INSIDE)
-    assert list(zip(mean.low, mean.high, strict=True)) == list(INSIDE.values())
-
-
 def test_contrast_ends_at_its_bound():
     data = measured(flow())
     found = fit_two_time(data, flow(), fixed=hold, contrast_bounds=(0.0, 0.26))
