@@ -80,7 +80,7 @@ def test_what_has_a_counterpart_is_kept(tmp_path, capsys):
     assert found["phi0"].bounds == pytest.approx((-math.pi / 6, math.pi / 6))
     fixed = {name for name, number in found.items() if number.fixed}
     assert fixed == {"D_offset", "shear_offset"}
-    assert settings.contrast_bounds == (0, 1)
+    assert settings.contrast_bounds is None
     assert settings.scaling.order == 1
     assert settings.fit.method == "nuts"
     assert (settings.fit.starts, settings.fit.max_evaluations) == (1, 100)
@@ -100,11 +100,25 @@ def test_what_has_a_counterpart_is_kept(tmp_path, capsys):
         "streaming.min_success_rate is left out: data are never left out in silence",
         "mcmc.sharding is left out: one pass over all data is fast enough",
         "convention is homodyne, as the old numbers are",
+        "line 26: bounds of the contrast are left out: the scaling Fourier takes none",
     ],
 )
 def test_what_has_none_is_listed_with_the_reason(notice, tmp_path, capsys):
     _, text, _ = convert(OLD, tmp_path, capsys)
     assert notice in text
+
+
+@pytest.mark.parametrize(
+    "scaling", ["individual", "auto", "fourier\n      fourier_order: 0"]
+)
+def test_bounds_of_the_contrast_stay_where_the_scaling_takes_them(
+    scaling, tmp_path, capsys
+):
+    old = "fourier\n      fourier_order: 1"
+    code, text, new = convert(OLD.replace(old, scaling), tmp_path, capsys)
+    assert code == ExitCode.DONE
+    assert "line 26: bounds of the contrast are kept" in text
+    assert read_settings(str(new)).contrast_bounds == (0, 1)
 
 
 def test_plain_static_is_taken_as_anisotropic(tmp_path, capsys):

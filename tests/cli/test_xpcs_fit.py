@@ -321,13 +321,15 @@ def test_a_sampler_that_is_missing_is_said_first(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_the_posterior_is_sampled_around_the_fit(folder, tmp_path):
+@pytest.mark.parametrize("scaling", ["PerAngle", "Constant, contrast: 0.25"])
+def test_the_posterior_is_sampled_around_the_fit(scaling, folder, tmp_path):
     pytest.importorskip("numpyro")
     path = tmp_path / "fit.yaml"
     path.write_text(
         "mode: static_anisotropic\n"
         "parameters: {D_offset: {start: 0, fixed: true}}\n"
         "sampling: {warmup: 100, samples: 100, chains: 2}\n"
+        f"scaling: {{type: {scaling}}}\n"
     )
     out = tmp_path / "out"
     line = ["xpcs", "fit", str(folder / "run1.hdf"), "--config", str(path)]

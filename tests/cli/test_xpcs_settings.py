@@ -71,6 +71,11 @@ STATIC = "mode: static_anisotropic\n"
             STATIC + "contrast_bounds: [1, 0]\n",
             r"`contrast_bounds` must be a lower and a higher number, .* \[1, 0\]",
         ),
+        (
+            STATIC + "scaling: {type: Fourier}\noffset_bounds: [0.5, 1.5]\n",
+            "`offset_bounds` must be left out with the scaling `Fourier`, but are 0.5 "
+            "and 1.5: .* or take `PerAngle` or `Shared`",
+        ),
         (STATIC + "fit:\n  xtol: -1\n", "line 3: .*`xtol` must be at least 0"),
         (
             STATIC + "data:\n  q: -1\n",

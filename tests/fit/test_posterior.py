@@ -177,14 +177,64 @@ def test_gradient_of_the_marginal_density_is_right():
 
 
 def test_transforms_and_their_slopes():
-    low = jnp.array([-jnp.inf, 1.0, -jnp.inf, -2.0])
-    high = jnp.array([jnp.inf, jnp.inf, 3.0, 2.0])
-    transform = Unconstrain(low, high)
+    low = jnp.array([-jnp.inf, 1.0, -jnp.inf, 0.7, -2.0])
+    high = jnp.array([jnp.inf, jnp.inf, 3.0, 0.7, 2.0])
     u = jnp.array([0.3, -1.2, 0.7, 1.9])
-    values = transform.forward(u)
-    np.testing.assert_allclose(transform.inverse(values), u, rtol=1e-12)
-    slopes = jnp.abs(jnp.diagonal(jax.jacfwd(transform.forward)(u)))
-    np.testing.assert_allclose(jnp.exp(transform.log_slope(u)), slopes, rtol=1e-12)
+    moving = np.array([0, 1, 2, 4])
+    transform = Unconstrain(low, high)
+    assert transform.forward(u)[3] == 0.7
+    for some in (transform, Unconstrain(low[moving], high[moving])):
+        values = some.forward(u)
+        np.testing.assert_allclose(some.inverse(values), u, rtol=1e-12)
+        slopes = np.linalg.norm(jax.jacfwd(some.forward)(u), axis=0)
+        np.testing.assert_allclose(jnp.exp(some.log_slope(u)), slopes, rtol=1e-12)
+
+
+def known_offset(options):
+    """A decay whose offset is held by its bounds, and one of data without it."""
+    data = {"b": 2.0}, X
+    held = Separable(
+        decay, *data, Y, offset=True, linear_bounds=([0, 0.5], [None, 0.5]), **options
+    )
+    return held, Separable(decay, *data, Y - 0.5, linear_bounds=(0, None), **options)
+
+
+@pytest.mark.parametrize(
+    "options", [{"sigma": SIGMA, "absolute_sigma": True}, {}], ids=["known", "unknown"]
+)
+def test_a_coefficient_between_equal_bounds_is_a_constant(options):
+    held, written = (
+        target_of(made, least_squares(made, throw=True))
+        for made in known_offset(options)
+    )
+    # The two fits agree to rounding.
+    np.testing.assert_allclose(held.centre, written.centre, rtol=1e-8)
+    np.testing.assert_allclose(held.spread, written.spread, rtol=1e-6, atol=1e-12)
+    z = jax.random.normal(KEY, (5, held.centre.size))
+    mine, theirs = (jax.vmap(one.potential)(z) for one in (held, written))
+    np.testing.assert_allclose(mine, theirs, rtol=1e-8)
+    values = held.transform.forward(held.split(held.centre)[0])
+    np.testing.assert_allclose(values[1], 0.5, rtol=0)
+
+
+@pytest.mark.slow
+def test_draws_hold_what_bounds_hold():
+    held, written = (
+        sample_posterior(made, least_squares(made), key=KEY, progress=False)
+        for made in known_offset({})
+    )
+    assert held.ok, str(held)
+    assert held.linear_names == ("amplitude", "offset")
+    np.testing.assert_array_equal(held.linear[..., 1], 0.5)
+    both = [
+        np.concatenate([one.linear[..., :1], one.samples], axis=-1)
+        for one in (held, written)
+    ]
+    # Both have some 2,000 effective draws.
+    spread = both[1].std((0, 1))
+    assert np.abs((both[0] - both[1]).mean((0, 1)) / spread).max() < 0.1
+    assert np.abs(both[0].std((0, 1)) / spread - 1).max() < 0.07
+    assert abs(held.sigma.mean() / written.sigma.mean() - 1) < 0.02
 
 
 def product(p, data):

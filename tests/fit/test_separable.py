@@ -140,6 +140,20 @@ def test_coefficients_out_of_bounds_become_parameters():
     )
 
 
+def test_coefficients_between_equal_bounds_are_constants():
+    # No value of the second curve counts, so that nothing pushes its coefficients.
+    mask = np.broadcast_to([True, False, True], CURVES.shape)
+    options = {"groups": 3, "offset": True, "mask": mask}
+    limits = (2.0, 0.3), (2.0, 0.3)
+    made = Separable(in_groups, {"b": 2.0}, X, CURVES, linear_bounds=limits, **options)
+    result = least_squares(made, throw=True)
+    assert list(result.held) == [True] * 6 + [False]
+    np.testing.assert_array_equal(result.linear, [2.0] * 3 + [0.3] * 3)
+    np.testing.assert_array_equal(result.linear_errors, np.zeros(6))
+    assert int(result.degrees_of_freedom) == mask.sum() - 1
+    assert made.violates_bounds(result.linear)
+
+
 @pytest.mark.slow
 def test_masked_values_may_be_nan():
     y = CURVES.copy()

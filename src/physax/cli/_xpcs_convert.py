@@ -14,7 +14,7 @@ from ..xpcs import MODES
 from ._exit import ExitCode
 from ._homodyne_keys import DROPPED, PARAMETERS, SCALINGS, USED
 from ._output import check_new
-from ._xpcs_settings import LAMINAR, read_settings
+from ._xpcs_settings import LAMINAR, SCALINGS as KINDS, read_settings
 
 
 _HEAD = """\
@@ -117,6 +117,7 @@ def _converted(old: _Old) -> tuple[str, list[str]]:
     scaling = _scaling(old, notices)
     new |= {} if scaling is None else {"scaling": scaling}
     new |= _options(old, notices)
+    new |= _scale_bounds(old, scaling, notices)
     text = yaml.safe_dump(new, sort_keys=False, default_flow_style=None)
     return _HEAD + text, notices
 
@@ -290,10 +291,27 @@ def _options(old: _Old, notices: list[str]) -> dict[str, Any]:
         "keep": old.get("optimization.streaming.keep_last_checkpoints"),
     }
     new["checkpoint"] = {k: v for k, v in saving.items() if v is not None}
+    return {key: value for key, value in new.items() if value}
+
+
+def _scale_bounds(
+    old: _Old, scaling: dict[str, Any] | None, notices: list[str]
+) -> dict[str, Any]:
+    """Returns bounds of contrast and offset, if the scaling takes any."""
+    options = dict(scaling or {"type": "PerAngle"})
+    kind = options.pop("type")
+    keep, new = KINDS[kind](**options).takes_bounds, {}
     for item in _items(old.found.get("parameter_space.bounds")):
         bounds: Any = item.plain()
-        if bounds.get("name") in ("contrast", "offset"):
-            ends = [bounds.get("min"), bounds.get("max")]
-            new[f"{bounds['name']}_bounds"] = ends
-            notices.append(f"line {item.line}: bounds of the {bounds['name']} are kept")
-    return {key: value for key, value in new.items() if value}
+        name = bounds.get("name")
+        if name not in ("contrast", "offset"):
+            continue
+        if keep:
+            new[f"{name}_bounds"] = [bounds.get("min"), bounds.get("max")]
+            notices.append(f"line {item.line}: bounds of the {name} are kept")
+        else:
+            notices.append(
+                f"line {item.line}: bounds of the {name} are left out: the scaling "
+                f"{kind} takes none, PerAngle and Shared do"
+            )
+    return new

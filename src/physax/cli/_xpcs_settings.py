@@ -9,6 +9,7 @@ from typing import Any, Literal
 from .._checks import ArgumentError
 from ..io import YamlNode, construct, read_two_time, read_yaml
 from ..xpcs import MODES, AbstractScaling, Constant, Fourier, PerAngle, Shared, TwoTime
+from ..xpcs._scaling import check_bounds, linear_bounds
 from ._options import check_seed
 
 
@@ -204,6 +205,10 @@ def _check_scale_bounds(settings: "StaticSettings | LaminarSettings") -> None:
                 f"`{name}` must be a lower and a higher number, but are "
                 f"[{bounds[0]:g}, {bounds[1]:g}]."
             )
+    if settings.scaling is not None:
+        ends = settings.contrast_bounds, settings.offset_bounds
+        given = linear_bounds(*(pair or (None, None) for pair in ends))
+        check_bounds(settings.scaling, given)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -126,7 +126,8 @@ def sample_posterior(
     bounds (their prior is flat within the bounds, or `priors`), then
     $u = \hat u + L^{-T} z$ with $L L^T = J_u^T J_u / s^2$ and the curvature of the
     priors. Linear coefficients of a `Separable` without bounds are integrated over
-    analytically, with flat priors, and drawn afterwards.
+    analytically, with flat priors, and drawn afterwards. What equal bounds hold is a
+    constant, and so are its draws.
 
     Needs numpyro: `pip install "physax[bayes]"`.
 

@@ -136,7 +136,10 @@ class AbstractSeparable(AbstractProblem):
         return any(np.isfinite(np.asarray(limit)).any() for limit in limits)
 
     def violates_bounds(self, linear: Float[Array, " linear"]) -> Bool[Array, ""]:
-        """Returns whether eliminated coefficients are outside their bounds."""
+        """Returns whether eliminated coefficients are outside their bounds, or fixed.
+
+        Those between equal bounds are no longer eliminated, whatever their value.
+        """
         return _outside(linear, self.low, self.high)
 
     def jointly(
@@ -370,7 +373,7 @@ def linear_limits(bounds, names: int, width: int):
 
 @jax.jit
 def _outside(values, low, high):
-    return jnp.any((values < low) | (values > high))
+    return jnp.any((values < low) | (values > high) | (low == high))
 
 
 def _as_leaves(sigma, mask, observed):

@@ -1,6 +1,7 @@
 """What is sampled: the posterior in nearly standard normal coordinates."""
 
 import math
+from collections.abc import Sequence
 
 import equinox as eqx
 import jax
@@ -95,8 +96,9 @@ def target_of(
         without_data(problem), priors, transform, values, factor / scale
     )
     names = (*result.linear_names, *result.names)[-values.size :]
-    spread = _spread(np.asarray(factor / scale * slope, float), believed, names)
-    spread = jnp.asarray(spread)
+    moving = transform.moving
+    rows = np.asarray(factor / scale, float)[:, moving] * np.asarray(slope, float)
+    spread = jnp.asarray(_spread(rows, believed, [names[i] for i in moving]))
     if not known:
         count = float(result.count)
         centre = jnp.append(centre, jnp.log(scale))
@@ -135,7 +137,7 @@ def _inside(values, transform: Unconstrain, factor):
     return jnp.clip(values, transform.low + step, transform.high - step)
 
 
-def _spread(rows: np.ndarray, believed, names: tuple[str, ...]) -> np.ndarray:
+def _spread(rows: np.ndarray, believed, names: Sequence[str]) -> np.ndarray:
     """Returns L^-T, with the precision L L^T of data and priors."""
     curved, axes = np.linalg.eigh(np.nan_to_num(np.asarray(believed, float)))
     precision = rows.T @ rows + (axes * np.maximum(curved, 0)) @ axes.T

@@ -34,8 +34,12 @@ def held_at_bounds(
     low: Float[Array, " m"],
     high: Float[Array, " m"],
 ) -> Bool[Array, " m"]:
-    """Returns which parameters are at a bound that the cost pushes them against."""
-    return ((vector <= low) & (gradient > 0)) | ((vector >= high) & (gradient < 0))
+    """Returns which parameters are at a bound that the cost pushes them against.
+
+    Between equal bounds a parameter is always held.
+    """
+    pushed = ((vector <= low) & (gradient > 0)) | ((vector >= high) & (gradient < 0))
+    return pushed | (low == high)
 
 
 def within(

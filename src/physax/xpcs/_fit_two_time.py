@@ -116,8 +116,8 @@ def fit_two_time(
         fixed: Picks parameters that stay fixed, in addition to the gap:
             `lambda m: m.diffusion.alpha`.
         ties: Parameters that follow from others.
-        contrast_bounds: Lower and upper bound of the contrasts.
-        offset_bounds: Lower and upper bound of the offsets.
+        contrast_bounds: Lower and upper bound of the contrasts; not with `Fourier`.
+        offset_bounds: Lower and upper bound of the offsets; not with `Fourier`.
         absolute_sigma: Whether `data.sigma` is known, and not only relative: if not,
             errors are scaled by the reduced chi-square.
         method: How to search.
@@ -131,7 +131,7 @@ def fit_two_time(
 
     Raises:
         ArgumentError: If a start is outside its bounds, the scaling does not suit the
-            angles, or an argument is of another kind.
+            angles or the bounds, or an argument is of another kind.
         PrecisionError: If the data are float64 while JAX has it off.
         FitError: With `throw`, if the fit did not converge.
     """

@@ -19,8 +19,11 @@ from ._measured import per_map
 Limits = tuple[float | None, float | None]
 """A lower and an upper bound, each of which may be None."""
 
+Ends = tuple[float, float]
+"""Bounds of the contrasts and of the offsets, infinite for none."""
 
-def linear_bounds(contrast: Any, offset: Any) -> tuple[Limits, Limits]:
+
+def linear_bounds(contrast: Any, offset: Any) -> tuple[Ends, Ends]:
     """Returns lower bounds of contrasts and offsets, and upper ones.
 
     Args:
@@ -71,6 +74,14 @@ def bound_pair(
 class AbstractScaling(eqx.Module):
     """How the contrast and the offset of the maps follow from coefficients."""
 
+    @property
+    @abstractmethod
+    def takes_bounds(self) -> bool:
+        """Whether each coefficient is the contrast, or the offset, of some maps.
+
+        Only then do bounds of contrasts and offsets bound the coefficients.
+        """
+
     @abstractmethod
     def mixing(self, phi: Float[Array, " maps"]) -> Mixing:
         """Returns the weights of the coefficients in each map.
@@ -80,8 +91,34 @@ class AbstractScaling(eqx.Module):
         """
 
 
+def check_bounds(scaling: AbstractScaling, bounds: tuple[Ends, Ends]) -> None:
+    """Raises if contrasts or offsets have bounds that a scaling cannot keep.
+
+    Args:
+        scaling: The scaling.
+        bounds: From `linear_bounds`.
+
+    Raises:
+        ArgumentError: If a bound is finite and the scaling takes none.
+    """
+    if scaling.takes_bounds:
+        return
+    for name, low, high in zip(("contrast", "offset"), *bounds, strict=True):
+        if math.isfinite(low) or math.isfinite(high):
+            raise ArgumentError(
+                f"`{name}_bounds` must be left out with the scaling "
+                f"`{type(scaling).__name__}`, but are {low:g} and {high:g}: it varies "
+                f"coefficients that are not the {name}s of the maps, and only those "
+                "can be bounded. Leave the bounds out, or take `PerAngle` or `Shared`."
+            )
+
+
 class PerAngle(AbstractScaling):
     """Each map has a contrast and an offset of its own."""
+
+    @property
+    def takes_bounds(self):
+        return True
 
     def mixing(self, phi):
         return separate(len(phi))
@@ -89,6 +126,10 @@ class PerAngle(AbstractScaling):
 
 class Shared(AbstractScaling):
     """All maps have the same contrast and the same offset."""
+
+    @property
+    def takes_bounds(self):
+        return True
 
     def mixing(self, phi):
         return shared(len(phi))
@@ -98,7 +139,7 @@ class Fourier(AbstractScaling):
     r"""Contrast and offset vary smoothly with the angle.
 
     $b(\phi) = a_0 + \sum_{l=1}^{K} (a_l \cos l \phi + b_l \sin l \phi)$, and likewise
-    the offset.
+    the offset. With harmonics, contrasts and offsets cannot be bounded.
 
     Attributes:
         order: The highest harmonic $K$, at least 0.
@@ -107,6 +148,10 @@ class Fourier(AbstractScaling):
     order: int = eqx.field(
         static=True, converter=lambda x: whole(x, "order", 0), default=2
     )
+
+    @property
+    def takes_bounds(self):
+        return self.order == 0
 
     def mixing(self, phi):
         phi = np.asarray(phi)
@@ -137,6 +182,10 @@ class Constant(AbstractScaling):
     offset: Float[Array, "..."] = eqx.field(
         converter=partial(real, name="offset"), default=1.0
     )
+
+    @property
+    def takes_bounds(self):
+        return True
 
     def mixing(self, phi):
         return separate(len(phi))

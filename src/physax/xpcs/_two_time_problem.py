@@ -32,6 +32,7 @@ from ._scaling import (
     Constant,
     Limits,
     PerAngle,
+    check_bounds,
     linear_bounds,
 )
 from ._tiles import Tiles, at_pairs, is_pair
@@ -161,8 +162,8 @@ def two_time_problem(
             0, is bounded, by 0 from below.
         fixed: Picks parameters that stay fixed, in addition to the gap.
         ties: Parameters that follow from others.
-        contrast_bounds: Lower and upper bound of the contrasts.
-        offset_bounds: Lower and upper bound of the offsets.
+        contrast_bounds: Lower and upper bound of the contrasts; not with `Fourier`.
+        offset_bounds: Lower and upper bound of the offsets; not with `Fourier`.
         absolute_sigma: Whether `data.sigma` is known, and not only relative.
 
     Returns:
@@ -170,12 +171,14 @@ def two_time_problem(
 
     Raises:
         ArgumentError: If a start is outside its bounds, the scaling does not suit the
-            angles, or there are fewer values than parameters.
+            angles or the bounds, or there are fewer values than parameters.
     """
     check_data(data)
     check_model(model)
     scaling = PerAngle() if scaling is None else scaling
     instance(scaling, "scaling", AbstractScaling, "Take `PerAngle()` or `Shared()`.")
+    linear = linear_bounds(contrast_bounds, offset_bounds)
+    check_bounds(scaling, linear)
     check_picker(fixed)
     check_pair(bounds, "bounds")
     held = _held(model, fixed)
@@ -194,13 +197,13 @@ def two_time_problem(
     mask = None if data.mask is None else tiles.cut(data.mask)
     each = 1 / (jnp.ones(()) if whole else data.sigma)
     width = mixing.rows.shape[1]
-    low, high = linear_limits(linear_bounds(contrast_bounds, offset_bounds), 2, width)
+    low, high = linear_limits(linear, 2, width)
     given = None
     if isinstance(scaling, Constant):
         # Held between equal bounds: they are not parameters, and have no error.
         given = low = high = scaling.coefficients(data.maps).reshape(-1)
-    linear = 2 * width if given is None else 0
-    _check_count(used, data.maps, len(parameters.names) + linear)
+    count = 2 * width if given is None else 0
+    _check_count(used, data.maps, len(parameters.names) + count)
     return TwoTimeProblem(
         parameters=parameters,
         data=(starts, tiles.cut(c2), weight, mask),
