@@ -6,6 +6,7 @@ import pytest
 
 from physax._checks import ArgumentError
 from physax.xpcs import (
+    Constant,
     Diffusion,
     Fourier,
     Static,
@@ -38,14 +39,15 @@ def data():
 
 
 @pytest.mark.parametrize("name", INSIDE)
-def test_bounds_are_refused_where_coefficients_are_amplitudes(name, data):
+@pytest.mark.parametrize("scaling", [Fourier(1), Constant(0.25)])
+def test_bounds_are_refused_where_no_coefficient_is_a_contrast(name, scaling, data):
     low, high = INSIDE[name]
     message = (
-        f"`{name}` must be left out with the scaling `Fourier`, but are "
-        f"{low:g} and {high:g}: .* or take `PerAngle` or `Shared`"
+        f"`{name}` must be left out with the scaling `{type(scaling).__name__}`, but "
+        f"are {low:g} and {high:g}: .* or take `PerAngle` or `Shared`"
     )
     with pytest.raises(ArgumentError, match=message):
-        two_time_problem(data, MODEL, scaling=Fourier(1), **{name: (low, high)})
+        two_time_problem(data, MODEL, scaling=scaling, **{name: (low, high)})
 
 
 @pytest.mark.slow

@@ -68,8 +68,8 @@ _REST = """
 # Contrast and offset enter linearly and need no start. How angles share them: PerAngle,
 # Shared, {{type: Fourier, order: 2}} or {{type: Constant, contrast: 0.3, offset: 1}}.
 scaling: {{type: {scaling}}}
-contrast_bounds: null  # such as [0, 1]; not with Fourier
-offset_bounds: null  # such as [0.5, 1.5]; not with Fourier
+contrast_bounds: null  # such as [0, 1]; with PerAngle or Shared
+offset_bounds: null  # such as [0.5, 1.5]; likewise
 
 fit:
   method: nlsq  # nlsq (least squares), nuts (samples of the posterior), both

@@ -116,8 +116,9 @@ def fit_two_time(
         fixed: Picks parameters that stay fixed, in addition to the gap:
             `lambda m: m.diffusion.alpha`.
         ties: Parameters that follow from others.
-        contrast_bounds: Lower and upper bound of the contrasts; not with `Fourier`.
-        offset_bounds: Lower and upper bound of the offsets; not with `Fourier`.
+        contrast_bounds: Lower and upper bound of the contrasts, with `PerAngle` or
+            `Shared`.
+        offset_bounds: Lower and upper bound of the offsets, likewise.
         absolute_sigma: Whether `data.sigma` is known, and not only relative: if not,
             errors are scaled by the reduced chi-square.
         method: How to search.

@@ -77,9 +77,9 @@ class AbstractScaling(eqx.Module):
     @property
     @abstractmethod
     def takes_bounds(self) -> bool:
-        """Whether each coefficient is the contrast, or the offset, of some maps.
+        """Whether it fits the contrast and the offset of some maps themselves.
 
-        Only then do bounds of contrasts and offsets bound the coefficients.
+        Only these can be bounded.
         """
 
     @abstractmethod
@@ -107,9 +107,9 @@ def check_bounds(scaling: AbstractScaling, bounds: tuple[Ends, Ends]) -> None:
         if math.isfinite(low) or math.isfinite(high):
             raise ArgumentError(
                 f"`{name}_bounds` must be left out with the scaling "
-                f"`{type(scaling).__name__}`, but are {low:g} and {high:g}: it varies "
-                f"coefficients that are not the {name}s of the maps, and only those "
-                "can be bounded. Leave the bounds out, or take `PerAngle` or `Shared`."
+                f"`{type(scaling).__name__}`, but are {low:g} and {high:g}: only a "
+                f"scaling that fits the {name}s of the maps themselves can bound them. "
+                "Leave the bounds out, or take `PerAngle` or `Shared`."
             )
 
 
@@ -185,7 +185,7 @@ class Constant(AbstractScaling):
 
     @property
     def takes_bounds(self):
-        return True
+        return False
 
     def mixing(self, phi):
         return separate(len(phi))

@@ -162,8 +162,9 @@ def two_time_problem(
             0, is bounded, by 0 from below.
         fixed: Picks parameters that stay fixed, in addition to the gap.
         ties: Parameters that follow from others.
-        contrast_bounds: Lower and upper bound of the contrasts; not with `Fourier`.
-        offset_bounds: Lower and upper bound of the offsets; not with `Fourier`.
+        contrast_bounds: Lower and upper bound of the contrasts, with `PerAngle` or
+            `Shared`.
+        offset_bounds: Lower and upper bound of the offsets, likewise.
         absolute_sigma: Whether `data.sigma` is known, and not only relative.
 
     Returns:
