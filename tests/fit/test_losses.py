@@ -14,6 +14,7 @@ from physax.fit import (
     Huber,
     SoftL1,
     Squared,
+    curve_fit,
     least_squares,
 )
 from tests.fit.decays import X, Y, host_model, problem
@@ -61,6 +62,27 @@ def test_optimum_is_scipys(kind):
     # Scipy's differences of first order leave some 1e-8.
     np.testing.assert_allclose(result.values, reference.x, rtol=1e-6)
     np.testing.assert_allclose(result.chi2, 2 * reference.cost, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [Huber, Arctan])
+def test_covariance_is_that_of_the_curvature_of_the_loss(kind):
+    # Points beyond the scale, where the curvature is 0 or negative, add nothing.
+    x = np.linspace(0, 4, 200)
+    y = 3 * np.exp(-1.2 * x) + 0.05 * np.sin(37 * x)
+    y[::17] += 1.0
+
+    def model(x, a, b):
+        return a * jnp.exp(-b * x)
+
+    loss = kind(0.1)
+    (a, b), found = curve_fit(model, x, y, p0=[2.5, 1.0], loss=loss)
+    rows = np.stack([np.exp(-b * x), -a * x * np.exp(-b * x)])
+    z = ((a * np.exp(-b * x) - y) / 0.1) ** 2
+    first, second = map(np.asarray, loss.slopes(jnp.asarray(z)))
+    curvature = np.maximum(first + 2 * second * z, 0)
+    cost = 0.01 * np.sum(np.asarray(loss.rho(jnp.asarray(z))))
+    want = np.linalg.inv((rows * curvature) @ rows.T) * cost / (200 - 2)
+    np.testing.assert_allclose(found, want, rtol=1e-7)
 
 
 def test_scale_must_be_positive():
