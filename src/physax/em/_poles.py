@@ -241,7 +241,9 @@ class PoleResidue(AbstractPole):
         # Known on the host it was refused; inside `jit` nothing can be raised.
         a = jnp.where(self.pole.real <= 0, self.pole, jnp.nan)
         size = jnp.abs(self.residue)
-        unit = self.residue / jnp.where(size > 0, size, 1)
+        # Not 0 where the residue is: the derivative is then that of `unit`.
+        size = jnp.where(size > 0, size, 1)
+        unit = self.residue / size
         # The states are those of a residue of 1 / dt, which suits poles at 0, too.
         return Rates(
             size * dt,
