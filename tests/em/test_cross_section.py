@@ -67,6 +67,17 @@ def test_shapes_types_and_order(modes):
     assert len(modes.table().splitlines()) == 4
 
 
+def test_effective_area_leaves_out_layers(modes):
+    # The first mode, and one of the layers, which reaches their corners.
+    faces = em.Boundaries.all(em.CPML(5))
+    found = solve(count=3, boundaries=faces, target=1.6)
+    area = solve(count=1, boundaries=faces).effective_area[0]
+    assert float(area) == pytest.approx(float(modes.effective_area[0]), rel=1e-2)
+    inner = (32 - 10) * (28 - 10) * CELL**2
+    assert np.all(found.effective_area > 0)
+    assert np.all(found.effective_area < 1.001 * inner)
+
+
 def test_the_fields_solve_maxwells_equations(modes):
     # Faraday's law along z, and Gauss's law, from the returned fields.
     k0 = 2 * np.pi * FREQUENCY / SPEED_OF_LIGHT

@@ -10,7 +10,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Num
 from .._checks import ArgumentError, as_array, check, positive, warn, whole
 from ..grid import Grid
 from ..units import ETA_0, SPEED_OF_LIGHT
-from ._boundaries import Boundaries, check_boundaries
+from ._boundaries import Boundaries, check_boundaries, layer_cells
 from ._components import stagger
 from ._cross_section_layers import (
     bent_parts,
@@ -53,7 +53,8 @@ class CrossSectionModes(eqx.Module):
         edge: Largest power density in the outermost cells at open ends over the largest
             of all. A guided mode with more than 1e-3 is cut off by the window.
         x_fraction: Share of Ex in the sum of the squares of Ex and Ey.
-        effective_area: $(\int S)^2 / \int S^2$ of the power density, in m^2.
+        effective_area: $(\int S)^2 / \int S^2$ of the power density outside absorbing
+            layers, in m^2.
         frequency: In Hz.
     """
 
@@ -217,7 +218,7 @@ def _solved(grid, medium, frequency, boundaries, numbers, count):
         beta = 2 / spacing * jnp.arcsin(beta * spacing / 2)
         beta = jnp.where(turns < 1, beta, jnp.nan)
     index = beta * SPEED_OF_LIGHT / (2 * jnp.pi * frequency)
-    modes = _finished(section, found, index, grid, k0, frequency, open_)
+    modes = _finished(section, found, index, grid, k0, frequency, boundaries)
     return modes, found.squares, least, turns
 
 
@@ -315,7 +316,9 @@ def _warn_of_small_window(modes: CrossSectionModes) -> None:
         )
 
 
-def _finished(section, found, index, grid, k0, frequency, open_) -> CrossSectionModes:
+def _finished(
+    section, found, index, grid, k0, frequency, boundaries
+) -> CrossSectionModes:
     """Scales the modes to 1 W and names their components."""
     e, h = found.electric, found.magnetic
     weight = areas(section)
@@ -335,8 +338,6 @@ def _finished(section, found, index, grid, k0, frequency, open_) -> CrossSection
     }
     coordinates = {name: _points(grid, name, section) for name in fields}
     density = power_density(section, e, h)
-    cells = jnp.real(section.widths[0][:, None] * section.widths[1]) / k0**2
-    total = jnp.sum(density * cells, axis=(1, 2))
     squares = [
         jnp.sum(jnp.abs(w) * jnp.abs(x) ** 2, axis=(1, 2))
         for w, x in zip(weight, e, strict=True)
@@ -348,9 +349,9 @@ def _finished(section, found, index, grid, k0, frequency, open_) -> CrossSection
         areas=(weight[0] / k0**2, weight[1] / k0**2),
         guided=_guided(found, index),
         cladding_index=found.outside,
-        edge=_edge(density, open_),
+        edge=_edge(density, section_ends(boundaries)[1]),
         x_fraction=squares[0] / (squares[0] + squares[1]),
-        effective_area=total**2 / jnp.sum(density**2 * cells, axis=(1, 2)),
+        effective_area=_effective_area(density, grid, boundaries),
         frequency=frequency,
     )
 
@@ -359,6 +360,17 @@ def _guided(found, index: Array) -> Array:
     """Returns which modes travel and do not leak through the open ends."""
     travels = (jnp.real(found.squares) > 0) & jnp.isfinite(index)
     return travels & (jnp.real(jnp.sqrt(found.squares)) > found.outside)
+
+
+def _effective_area(density: Array, grid: Grid, boundaries) -> Array:
+    """Returns the areas of modes, of their parts outside absorbing layers."""
+    cells = grid.cell_widths(0)[:, None] * grid.cell_widths(1)
+    if boundaries is not None:
+        (a, b), (c, d) = (layer_cells(boundaries, axis) for axis in range(2))
+        nu, nv = cells.shape
+        cells, density = (x[..., a : nu - b, c : nv - d] for x in (cells, density))
+    total = jnp.sum(density * cells, axis=(1, 2))
+    return total**2 / jnp.sum(density**2 * cells, axis=(1, 2))
 
 
 def _edge(density: Array, open_) -> Array:
