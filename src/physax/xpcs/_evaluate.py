@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import real
+from .._checks import as_array, real
 from ._correlation import AbstractCorrelation, check_model
-from ._known import known
+from ._known import known, on_host
 from ._measured import directions, per_map, wavevectors
 
 
@@ -19,8 +19,8 @@ def _factor(model, t1, t2, q, phi):
     q, phi = wavevectors(q), directions(phi)
     if known(t1, t2) and t1.size and t2.size:
         # Checks within a program cannot raise, so the whole range is tried here.
-        ends = [np.min([np.min(t1), np.min(t2)]), np.max([np.max(t1), np.max(t2)])]
-        model.prepare(jnp.asarray(np.array(ends)))
+        every = np.concatenate([np.ravel(t) for t in on_host(t1, t2)])
+        model.prepare(as_array(np.array([every.min(), every.max()])))
     return _pairs(model, t1, t2, q, phi)
 
 
