@@ -292,6 +292,14 @@ def test_boxes_that_make_no_sense_are_refused(make, message):
         make()
 
 
+def test_an_inlet_that_lets_nothing_in_is_refused_by_its_reason_under_jit():
+    def make(x):
+        return FluxWeighted((np.arange(3.0),), np.array([0.0, -1.0]), 0).inflow * x
+
+    with pytest.raises(ArgumentError, match="comes in: the largest entry is 0"):
+        jax.jit(make)(1.0)
+
+
 def test_seeds_outside_the_box_are_refused():
     seeds = np.array([[0.5, 0.5], [0.5, 1.5], [2.0, 0.0]])
     with pytest.raises(
