@@ -10,6 +10,7 @@ from physax._checks import ArgumentError
 from physax.particles import (
     Absorb,
     Box,
+    Euler,
     FluxWeighted,
     Hold,
     Inlet,
@@ -211,6 +212,23 @@ def test_tracks_have_derivatives_by_the_walls_and_through_bounces():
     assert np.allclose(place, 3 - 5 / 2.3)
 
 
+@pytest.mark.parametrize("face", [Absorb(), (Outlet(), Reflect())])
+def test_a_hit_has_its_derivative_where_a_step_ends_on_the_face(face):
+    def hit(place, wall):
+        box = Box(jnp.stack([wall, -5.0]), np.full(2, 3.0), [face, Hold()])
+        flow, times = steady(-1.0, 0.5), np.array([0.0, 0.25, 1.0])
+        ended = track(flow, place[None], times, dt=0.25, boundary=box, solver=Euler())
+        return jnp.append(ended.positions[-1, 0], ended.ended[0])
+
+    # After one step it is on the face, and leaves in the second.
+    given = jnp.array([0.25, 0.0]), jnp.zeros(())
+    assert np.allclose(hit(*given), [0, 0.125, 0.25], **CLOSE)
+    by_place, by_wall = jax.jacrev(hit, (0, 1))(*given)
+    # The hit is at (w, y0 + (x0 - w) / 2), and at the time x0 - w.
+    assert np.allclose(by_place, [[0, 0], [0.5, 1], [1, 0]], **CLOSE)
+    assert np.allclose(by_wall, [1, -0.5, -1], **CLOSE)
+
+
 SQUARE = np.array([0.0, 0.0]), np.array([1.0, 1.0])
 BAD_BOXES = [
     (
@@ -272,6 +290,14 @@ BAD_BOXES = [
 def test_boxes_that_make_no_sense_are_refused(make, message):
     with pytest.raises(ArgumentError, match=message):
         make()
+
+
+def test_an_inlet_that_lets_nothing_in_is_refused_by_its_reason_under_jit():
+    def make(x):
+        return FluxWeighted((np.arange(3.0),), np.array([0.0, -1.0]), 0).inflow * x
+
+    with pytest.raises(ArgumentError, match="comes in: the largest entry is 0"):
+        jax.jit(make)(1.0)
 
 
 def test_seeds_outside_the_box_are_refused():

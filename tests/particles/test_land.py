@@ -8,6 +8,7 @@ from physax import ArgumentError
 from physax.particles import (
     CGridField,
     Coast,
+    Euler,
     GriddedField,
     Land,
     ParticleStatus,
@@ -58,6 +59,21 @@ def test_the_place_of_stranding_has_a_gradient():
 
     slope = jax.jit(jax.jacfwd(place))(jnp.asarray(2.0))
     assert np.allclose(slope, [0.0, 1.0], atol=1e-5)
+
+
+def test_the_hit_on_a_coast_has_its_derivative():
+    def hit(x):
+        tracks = track(
+            eastward, jnp.stack([x, 2 + 0 * x], 1), np.array([0.0, 8.0]), steps=8,
+            boundary=Coast(eastern_land()), solver=Euler(),
+        )  # fmt: skip
+        return tracks.positions[-1, :, 1], tracks.ended
+
+    # Found at once, by a secant that ends on the coast, and at the start of the way.
+    x = jnp.array([1.25, 1.0, 5.5])
+    found, slopes = jax.jit(lambda x: jax.jvp(hit, (x,), (jnp.ones(3),)))(x)
+    assert np.allclose(found, [2 + 0.1 * (5.5 - x), 5.5 - x], atol=1e-12)
+    assert np.allclose(slopes, [[-0.1] * 3, [-1.0] * 3], atol=1e-12)
 
 
 @pytest.mark.slow

@@ -168,3 +168,47 @@ def test_backward_in_time_particles_spread_as_they_do_forward(solver):
 
     times = np.array([0.0, 1.0])
     assert np.allclose(last(times), last(-times), rtol=1e-13)
+
+
+def varying(t, x):
+    return 1 + x**2
+
+
+@pytest.mark.slow(after=2)
+@pytest.mark.parametrize(
+    ("solver", "shape"),
+    [
+        (Milstein(), varying),
+        (StochasticHeun(), varying),
+        (EulerMaruyama(), varying),
+        (Milstein(), None),
+    ],
+)
+def test_particles_that_wait_spoil_no_derivative(solver, shape):
+    def last(p):
+        strength, angular, shift, released = p
+        tracks = track(
+            lambda t, x: angular * rotation(t, x),
+            shift + jnp.array([[0.5, 0.4], [0.3, 0.7], [0.1, 0.2], [0.6, 0.6]]),
+            np.linspace(0, 1, 5),
+            # At once, after a whole step, within one, and never.
+            release=jnp.array([0.0, 0.25, 0.0, 2.0]).at[2].set(released),
+            solver=solver,
+            diffusivity=strength
+            if shape is None
+            else lambda t, x: strength * shape(t, x),
+            key=jax.random.key(0),
+        )
+        return jnp.sum(tracks.positions[-1] * jnp.arange(1.0, 9.0).reshape(4, 2))
+
+    def derivatives(p):
+        return jax.jvp(jax.value_and_grad(last), (p,), (direction,))
+
+    at, direction, step = np.array([0.01, 0.3, 0.0, 0.3]), np.arange(1.0, 5.0), 1e-5
+    around = np.concatenate([[at], at + step * np.eye(4), at - step * np.eye(4)])
+    (value, slope), (along, bend) = jax.jit(jax.vmap(derivatives))(around)
+    expected = (value[1:5] - value[5:]) / (2 * step)
+    np.testing.assert_allclose(slope[0], expected, rtol=1e-6)
+    np.testing.assert_allclose(along[0], slope[0] @ direction, rtol=1e-10)
+    expected = direction @ (slope[1:5] - slope[5:]) / (2 * step)
+    np.testing.assert_allclose(bend[0], expected, rtol=1e-6)

@@ -37,6 +37,13 @@ def test_a_run_is_the_track(backward):
     np.testing.assert_array_equal(found.status, expected.status)
 
 
+@pytest.mark.parametrize("progress", [None, False])
+def test_a_run_may_show_no_progress(progress, capfd):
+    found = run(gridded_gyre(), AT, [0.0, 1.0], steps=4, progress=progress)
+    assert found.tracks.positions.shape == (2, 20, 2)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_random_steps_do_not_depend_on_the_chunks():
     times, key = np.linspace(0, 4, 13), jax.random.key(2)
     options = {"solver": Milstein(), "diffusivity": 1e-3, "key": key, "steps": 36}

@@ -218,6 +218,31 @@ def test_mix_norm_falls_under_shear():
         np.testing.assert_allclose(norm(turns), np.sqrt(0.5 * factor), rtol=1e-4)
 
 
+@pytest.mark.x64
+@pytest.mark.parametrize("weights", [None, np.float32, np.float64])
+def test_mix_norm_of_single_precision_in_a_session_of_double(weights):
+    points = np.random.default_rng(0).uniform(-3, 3, (50, 2))
+    values, mass = points[:, 0] ** 2, points[:, 1] ** 2
+    given = {} if weights is None else {"weights": mass.astype(weights)}
+    low, high = (0.0, 0.0), np.array([1.0, 0.7])
+    exact = mix_norm(points, values, low, high, **(given and {"weights": mass}))
+    points, values = points.astype(np.float32), values.astype(np.float32)
+    found = mix_norm(points, values, low, high, **given)
+    assert found.dtype == (weights or np.float32)
+    np.testing.assert_allclose(found, exact, rtol=1e-5)
+
+
+def test_mix_norm_has_a_gradient_where_all_values_are_the_same():
+    points = jax.random.uniform(KEY, (60, 2))
+    given = points, jnp.full(60, 0.5), jnp.ones(60) / 64
+
+    def norm(points, values, mass):
+        return mix_norm(points, values, (0.0, 0.0), (1.0, 1.0), modes=2, weights=mass)
+
+    assert norm(*given) == 0
+    assert all(np.all(slope == 0) for slope in jax.grad(norm, (0, 1, 2))(*given))
+
+
 @pytest.mark.slow
 @pytest.mark.x64
 def test_gradients_of_mixing():

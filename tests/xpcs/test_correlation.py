@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physax import ArgumentError, xpcs
+from physax import ArgumentError, fit, xpcs
 from physax.xpcs import _correlation
 
 
@@ -111,6 +111,38 @@ def test_batches_of_models_and_blocks_of_rows():
 
 
 @pytest.mark.f32
+@pytest.mark.parametrize("times", [np.array([0.2, 0.5]), TIMES[1:5:3]])
+@pytest.mark.parametrize("evaluate", [xpcs.g1, xpcs.c2])
+def test_known_times_of_a_compiled_function(evaluate, times):
+    def values(rate, times):
+        model = xpcs.LaminarFlow(xpcs.Diffusion(rate), xpcs.Shear(3e-3), GAP)
+        return evaluate(model, 0.0, times, Q)
+
+    expected = values(12000.0, times)
+    found = jax.jit(lambda rate: values(rate, times))(12000.0)
+    np.testing.assert_allclose(found, expected, rtol=TOLERANCE)
+    slope = jax.jit(jax.jacfwd(lambda rate: values(rate, times)))(12000.0)
+    assert np.all(np.asarray(slope) < 0)
+    with pytest.raises(ArgumentError, match="`times` must not be negative, but is -1"):
+        jax.jit(lambda rate: values(rate, -1.0))(12000.0)
+
+
+@pytest.mark.x64
+def test_pairs_of_times_are_fitted_by_least_squares():
+    late = np.array([0.1, 0.4, 0.9])
+
+    def model(p, late):
+        found = xpcs.Static(xpcs.Diffusion(p["D0"]))
+        return xpcs.c2(found, np.zeros(3), late, Q, contrast=p["contrast"])
+
+    values = model({"D0": 12000.0, "contrast": 0.3}, late)
+    problem = fit.LeastSquares(
+        lambda p, c2: model(p, late) - c2, {"D0": 9000.0, "contrast": 0.2}, values
+    )
+    found = fit.least_squares(problem).parameters
+    assert float(found["D0"]) == pytest.approx(12000.0, rel=1e-6)
+
+
 def test_float32_keeps_five_digits_of_long_maps():
     # 2000 frames, 6 turns of the shear argument, decays of all lengths.
     model = laminar((2000.0, -0.35, 15.0, 3e-5, -0.2, 2e-6, -0.07))

@@ -1,6 +1,7 @@
 import inspect
 import re
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -71,6 +72,25 @@ def test_numbers_of_each_curve_are_printed_with_their_errors():
         r"chi-square [01]\.\d+",
         lines[0],
     )
+
+
+@pytest.mark.parametrize("gamma", [0.6, 1.0, 1.7])
+@pytest.mark.parametrize(
+    "make", [Simple, Stretched, lambda tau, gamma=1.0: Double(tau, 9 * tau, gamma / 2)]
+)
+def test_at_no_delay_nothing_depends_on_the_numbers_of_a_decay(make, gamma):
+    def value(p, lags):
+        return (make(p[0]) if make is Simple else make(*p))(lags)
+
+    at, lags = jnp.array([0.3, gamma]), jnp.array([0.0, 0.1, 2.0])
+    first = jax.jacrev(value)(at, lags)
+    second = jax.jacfwd(jax.jacrev(value))(at, lags)
+    assert value(at, lags)[0] == 1
+    assert np.all(first[0] == 0)
+    assert np.all(second[0] == 0)
+    # At other delays they are as without the first.
+    assert np.allclose(first[1:], jax.jacrev(value)(at, lags[1:]), rtol=1e-14)
+    assert np.all(np.isfinite(second))
 
 
 def stretched():

@@ -282,7 +282,7 @@ class Box(AbstractBoundary):
         safe = jnp.where(move == 0, 1, move)
         wall = (self.low, self.high)[side][axis]
         out = stop[axis] > wall if side else stop[axis] < wall
-        return out, jnp.clip((wall - start[axis]) / safe, 0, 1)
+        return out, bounded((wall - start[axis]) / safe, 0, 1)
 
     def _ended(self, start, stop, after: Particles, passage: Passage):
         """Finds the first face on the way at which a particle ends."""

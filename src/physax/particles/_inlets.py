@@ -98,7 +98,7 @@ class FluxWeighted(AbstractPlacement):
         if known and not np.any(np.asarray(self.inflow) > 0):
             raise ArgumentError(
                 "`inflow` must be positive somewhere, but nothing comes in: the "
-                f"largest entry is {np.max(self.inflow):g}."
+                f"largest entry is {np.max(np.asarray(self.inflow)):g}."
             )
 
     @classmethod

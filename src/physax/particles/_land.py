@@ -7,6 +7,7 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
 from .._checks import ArgumentError, between, instance, real, single, whole
@@ -151,6 +152,10 @@ class Coast(AbstractBoundary):
 
 def _crossing(land: Land, start, stop, last) -> Float[Array, ""]:
     """Returns the part of the way from sea to land where the coast is."""
+
+    def along(part):
+        return land.excess(start + part * (stop - start))
+
     low, high = jnp.zeros_like(last), jnp.ones_like(last)
     below, above = land.excess(start), last
     part = high
@@ -159,11 +164,17 @@ def _crossing(land: Land, start, stop, last) -> Float[Array, ""]:
         # Steps that do not reach land are thrown away, and so are their secants.
         safe = jnp.where(rise > 0, rise, 1)
         part = low + jnp.clip(-below / safe, 0, 1) * (high - low)
-        here = land.excess(start + part * (stop - start))
+        here = along(part)
         wet = here <= 0
         low, below = jnp.where(wet, part, low), jnp.where(wet, here, below)
         high, above = jnp.where(wet, high, part), jnp.where(wet, above, here)
-    return part
+    # A secant that passes a node has another slope than the coast: the derivative is
+    # that of the place where the excess keeps its value.
+    part = lax.stop_gradient(part)
+    value, slope = jax.jvp(along, (part,), (jnp.ones_like(part),))
+    steep = slope > 0
+    shift = (value - lax.stop_gradient(value)) / jnp.where(steep, slope, 1)
+    return part - jnp.where(steep, shift, 0)
 
 
 def fill_land(

@@ -150,7 +150,8 @@ def mix_norm(
     and smooth: a good objective for optimising a flow. Chance alone gives $\Phi^2$ of
     about the variance of the values times the sum of the factors over the number of
     particles.
-    Differentiable in the points, the values and the weights.
+    Differentiable in the points, the values and the weights; its gradient is set to 0
+    where it is 0.
 
     Reference: Mathew, Mezić and Petzold, *A multiscale measure for mixing*, Physica D
     211, 23 (2005).
@@ -191,12 +192,18 @@ def _norm(
     mean = jnp.sum(mass * carried) / jnp.sum(mass)
     # Divided first: phases keep their precision also many boxes away.
     turns = (in_place(places) - low) / (high - low)
-    found = _fourier_sums(turns - jnp.floor(turns), mass * (carried - mean), modes)
+    charge = mass * (carried - mean)
+    # The corners may have more digits than the points.
+    turns = (turns - jnp.floor(turns)).astype(charge.dtype)
     k = jnp.arange(-modes, modes + 1)
-    squared = jnp.zeros(())
+    squared = jnp.zeros((), charge.dtype)
     for _ in range(places.shape[1]):
         squared = squared[..., None] + k**2
-    return jnp.sqrt(jnp.sum(found / jnp.sqrt(1 + 4 * jnp.pi**2 * squared)))
+    found = _fourier_sums(turns, charge, modes)
+    total = jnp.sum(found / jnp.sqrt(1 + 4 * jnp.pi**2 * squared))
+    # The square root has no derivative at 0.
+    some = total > 0
+    return jnp.where(some, jnp.sqrt(jnp.where(some, total, 1)), total)
 
 
 # Particles whose waves are summed at once.

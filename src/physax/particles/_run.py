@@ -67,7 +67,7 @@ def run(
     *,
     sink: Sink | None = None,
     checkpoint: Checkpointing | None = None,
-    progress: Progress | bool = True,
+    progress: Progress | bool | None = True,
     chunk: int | None = None,
     on_chunk: Callable | None = None,
     mesh: Mesh | None = None,
@@ -98,7 +98,7 @@ def run(
             what they enclose count, but not module globals that functions read, nor
             snapshots of `Windows` after the first ones while their times, and their
             files if the series has `paths`, are the same.
-        progress: Whether and how to show progress.
+        progress: Whether and how to show progress; False or `None` for not at all.
         chunk: Steps between two looks at the clock and the sink; by default as many as
             fill a buffer of rows, and about half a second.
         on_chunk: Called with step, state and `ChunkInfo` after each chunk.

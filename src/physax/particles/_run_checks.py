@@ -228,7 +228,7 @@ def check_kinds(sink: Any, checkpoint: Any, on_chunk: Any, progress: Any) -> Non
         sink: A function or `None`.
         checkpoint: A `Checkpointing` or `None`.
         on_chunk: A function or `None`.
-        progress: A boolean or a `Progress`.
+        progress: A boolean, a `Progress` or `None`.
 
     Raises:
         ArgumentError: If one is something else.
@@ -240,7 +240,7 @@ def check_kinds(sink: Any, checkpoint: Any, on_chunk: Any, progress: Any) -> Non
             raise ArgumentError(
                 f"`{name}` must be a function or None, but is {kind_of(given)}{remedy}"
             )
-    if not isinstance(progress, Progress | bool):
+    if progress is not None and not isinstance(progress, Progress | bool):
         raise ArgumentError(
             "`progress` must be True, False or a `Progress`, but is "
             f"{kind_of(progress)}"

@@ -48,10 +48,12 @@ class AbstractStochastic(eqx.Module):
 
 def _spread(value: Array, h: Array) -> Array:
     """Returns the standard deviation of a step."""
-    # The square root has no derivative at 0, which a vanishing K may reach.
-    safe = jnp.where(value > 0, value, 1)
-    none = jnp.where(value == 0, 0, jnp.nan)
-    return jnp.where(value > 0, jnp.sqrt(2 * safe * jnp.abs(h)), none)
+    # The square root has no derivative at 0, which a vanishing K reaches, and the step
+    # of a particle that waits for its release.
+    variance = 2 * value * jnp.abs(h)
+    some = variance > 0
+    none = jnp.where(value >= 0, 0, jnp.nan)
+    return jnp.where(some, jnp.sqrt(jnp.where(some, variance, 1)), none)
 
 
 class EulerMaruyama(AbstractStochastic):

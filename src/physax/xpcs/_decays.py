@@ -65,6 +65,8 @@ class Simple(AbstractDecay):
 class Stretched(AbstractDecay):
     r"""A stretched or compressed exponential, $\exp(-(\tau / \tau_c)^\gamma)$.
 
+    Its derivative by a delay of 0 is set to 0.
+
     Reference: Kohlrausch, Annalen der Physik 167, 179 (1854), for the stretched one;
     Cipelletti et al., PRL 84, 2275 (2000), for the compressed one in gels.
 
@@ -79,8 +81,11 @@ class Stretched(AbstractDecay):
     )
 
     def __call__(self, lags):
-        # Through logarithms: the power alone has no derivative at a lag of 0.
-        return jnp.exp(-jnp.exp(self.gamma * jnp.log(lags / self.tau)))
+        # Neither the power nor the logarithm has a derivative by both numbers at 0.
+        ratio = lags / self.tau
+        some = ratio != 0
+        power = jnp.exp(self.gamma * jnp.log(jnp.where(some, ratio, 1)))
+        return jnp.exp(-jnp.where(some, power, 0))
 
     def scaled(self, time):
         return Stretched(time, self.gamma)
