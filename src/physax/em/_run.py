@@ -213,7 +213,7 @@ def run(
     until: Decay | None = None,
     layout: Layout | None = None,
     checkpoint: Checkpointing | None = None,
-    progress: Progress | bool = True,
+    progress: Progress | bool | None = True,
     chunk: int | None = None,
     on_chunk: Callable | None = None,
     throw: bool = True,
@@ -234,7 +234,7 @@ def run(
             another layout.
         checkpoint: Where and how often to write checkpoints. Its fingerprint and
             packing are filled in.
-        progress: Whether and how to show progress.
+        progress: Whether and how to show progress; False or `None` for not at all.
         chunk: Steps between looks at the clock; chosen by the rate by default, but 200
             under a layout: there the devices' parts of a monitor are summed after each
             chunk, and where that happens decides the last bits.
