@@ -170,7 +170,7 @@ def two_time_fit(problem: TwoTimeProblem, result: FitResult) -> TwoTimeFit:
     """
     instance(problem, "problem", TwoTimeProblem, "Make one by `two_time_problem`.")
     instance(result, "result", FitResult, "Make one by `least_squares`.")
-    if known(result.status) and np.any(result.status == Status.INVALID):
+    if known(result.status) and np.any(np.asarray(result.status) == Status.INVALID):
         # Raises if the reason is that an integral diverges, or a time is negative.
         problem.parameters.start.prepare(problem.times)
     contrast, offset = _scales(result.linear, problem.mixing.rows)
