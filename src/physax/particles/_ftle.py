@@ -34,6 +34,8 @@ class Tangent(AbstractMotion):
     """
 
     second_order: ClassVar[bool] = False
+    # The motion within is checked on its own.
+    on_sphere: ClassVar[bool] = True
     motion: AbstractMotion
     ndim: int = eqx.field(static=True)
 
