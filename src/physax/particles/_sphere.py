@@ -80,6 +80,25 @@ class OnSphere(AbstractField):
         return self.velocity.span()
 
 
+def unit_lengths(
+    sphere: OnSphere, x: Float[Array, "*places ndim"]
+) -> Float[Array, "*places ndim"]:
+    """Returns the metres in a unit of each coordinate: degrees, and height as it is.
+
+    Those of a latitude beyond a pole are negative, as it increases southward there.
+
+    Args:
+        sphere: The sphere.
+        x: The places.
+    """
+    place, turned = unfolded(x)
+    cosine = jnp.cos(jnp.radians(place[..., 1]))
+    cosine = jnp.maximum(cosine, jnp.sin(jnp.radians(sphere.pole)).astype(x.dtype))
+    pair = jnp.stack([cosine, jnp.where(turned, -1.0, 1.0).astype(x.dtype)], -1)
+    pair = jnp.radians(sphere.radius).astype(x.dtype) * pair
+    return jnp.concatenate([pair, jnp.ones_like(x[..., 2:])], -1)
+
+
 def sphere_of(motion: Any) -> OnSphere | None:
     """Returns the sphere on which a motion goes, `None` if it goes on none.
 
