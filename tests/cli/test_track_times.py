@@ -11,6 +11,7 @@ from physax.cli._track_settings import Timing
 from physax.cli._track_times import DAY, plan_times
 from physax.grid import Clamp
 from physax.io import read_tracks, read_velocity
+from physax.particles import EARTH_RADIUS
 
 
 WIND = Path(__file__).parents[1] / "validation" / "data" / "wind"
@@ -39,6 +40,21 @@ def flow(tmp_path):
     return flow
 
 
+@pytest.fixture
+def globe(tmp_path):
+    """Reads a flow on cells of one degree, from the eastward speed by latitude."""
+
+    def globe(latitudes, speed, **more):
+        lon = np.arange(0.0, 21)
+        lat = np.asarray(latitudes, float)
+        u = np.broadcast_to(speed, (21, lat.size))
+        path = tmp_path / "globe.npz"
+        np.savez(path, lon=lon, lat=lat, u=u, v=0 * u, **more)
+        return read_velocity(path, axes=("lon", "lat"))
+
+    return globe
+
+
 def test_the_track_of_a_seed_in_still_air_is_right(tmp_path, capsys):
     # At the seed and t = 0 the wind is weak. Steps of 60 s end at 1376.7429, 29.3203;
     # those of 900 s differ by 1e-4 degrees, steps of 5 days end at 1177.
@@ -54,7 +70,10 @@ def test_the_track_of_a_seed_in_still_air_is_right(tmp_path, capsys):
     tracks = read_tracks(tmp_path / "a.npz")
     assert np.allclose(tracks.positions[-1], [[1376.7429, 29.3203]], atol=1e-3)
     said = capsys.readouterr().out
-    assert re.search(r"5736 steps of 903\.766 s, .* highest speed, 76\.9 m/s", said)
+    # Not the jet of 76.9 m/s at 30 degrees of latitude: at 85 cells are far narrower.
+    assert re.search(
+        r"7176 steps of 722\.408 s, .* speed at latitude -85, 8\.38 m/s", said
+    )
 
 
 def test_the_highest_speed_of_all_instants_bounds_the_step(flow):
@@ -65,6 +84,79 @@ def test_the_highest_speed_of_all_instants_bounds_the_step(flow):
     assert plan.step == pytest.approx(50)
     assert "at the highest speed, 5 m/s" in plan.sentence()
     assert np.allclose(plan.times, times)
+
+
+DEGREE = np.radians(EARTH_RADIUS)
+
+
+def test_a_step_is_a_quarter_of_the_narrow_cells_toward_a_pole(globe):
+    timing = Timing(duration=DAY, record_every=DAY)
+    for latitudes in (np.arange(60, 86), np.arange(-85, -59), np.arange(-85, 86)):
+        plan = plan_times(timing, globe(latitudes, 20.0))
+        parts = 20.0 * plan.step / (DEGREE * np.cos(np.radians(85)))
+        # The number of steps is rounded up.
+        assert 0.249 < parts <= 0.25
+        assert re.search(r"highest speed at latitude -?85, 20 m/s", plan.reason)
+
+
+def test_closer_to_a_pole_than_85_degrees_steps_are_not_shorter(globe):
+    timing = Timing(duration=DAY, record_every=DAY)
+    last = plan_times(timing, globe(np.arange(60, 86), 20.0)).step
+    assert plan_times(timing, globe(np.arange(60, 91), 20.0)).step == last
+    assert plan_times(timing, globe(np.arange(-90, 91), 20.0)).step == last
+
+
+def test_the_speed_at_each_latitude_counts(globe):
+    timing = Timing(duration=DAY, record_every=DAY)
+    lat = np.arange(0.0, 86)
+    # A jet at 40 degrees, whose neighbour at 41 shares its cells; 1 m/s elsewhere.
+    jet = np.where(lat == 40, 50.0, 1.0)
+    plan = plan_times(timing, globe(lat, jet))
+    width = DEGREE * np.cos(np.radians(41))
+    assert 0.249 < 50 * plan.step / width <= 0.25
+    assert "at latitude 41, 50 m/s" in plan.reason
+    # Where there are no data, or a fill value, nothing is asked.
+    for missing in (np.nan, 0.0):
+        gone = plan_times(timing, globe(lat, np.where(lat > 60, missing, jet)))
+        assert gone.step == plan.step
+    # Near the equator cells are as wide as they are high.
+    slow = plan_times(timing, globe([-1.0, 0, 1], 5.0))
+    assert slow.steps == np.ceil(DAY / (0.25 * DEGREE / 5))
+
+
+def test_components_on_faces_count_at_the_latitude_next_to_a_pole(tmp_path):
+    edges = np.arange(0.0, 21), np.arange(60.0, 86)
+    middles = [(axis[1:] + axis[:-1]) / 2 for axis in edges]
+    path = tmp_path / "faces.nc"
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip("h5netcdf")
+    named = {"u": "eastward_sea_water_velocity", "v": "northward_sea_water_velocity"}
+    axes = {
+        "lon_u": (edges[0], "longitude"),
+        "lat_u": (middles[1], "latitude"),
+        "lon_v": (middles[0], "longitude"),
+        "lat_v": (edges[1], "latitude"),
+    }
+    xarray.Dataset(
+        {
+            k: (
+                (f"lat_{k}", f"lon_{k}"),
+                np.full((axes[f"lat_{k}"][0].size, axes[f"lon_{k}"][0].size), 20.0),
+                {"units": "m/s", "standard_name": name},
+            )
+            for k, name in named.items()
+        },
+        coords={
+            name: ((name,), places, {"units": f"degrees_{way}", "standard_name": kind})
+            for name, (places, kind) in axes.items()
+            for way in ["east" if kind == "longitude" else "north"]
+        },
+    ).to_netcdf(path, engine="h5netcdf")
+    flow = read_velocity(path)
+    plan = plan_times(Timing(duration=DAY, record_every=DAY), flow)
+    # Samples are not at nodes: the highest speed counts at the highest latitude.
+    width = DEGREE * np.cos(np.radians(float(flow.high[1])))
+    assert 0.249 < 20 * plan.step / width <= 0.25
 
 
 def test_a_step_is_no_longer_than_between_instants(flow):

@@ -383,6 +383,12 @@ STATISTICS = [
     ),
     ("cauchy_green", [1.0], {}, r"`gradient` must have square matrices .* shape \(\)"),
     ("flow_map_gradient_on_grid", [SPEEDS, 1.0], {}, "`axes` must be a list, such as"),
+    (
+        "flow_map_gradient_on_grid",
+        [np.zeros((3, 3, 2)), [np.arange(3.0)] * 2],
+        {"spherical": "no"},
+        "`spherical` must be True or False, but is 'no'",
+    ),
     ("neighbour_pairs", [SEEDS, "1"], {}, "`distance` must be a number, but is '1'"),
     ("neighbour_pairs", [SEEDS, -1.0], {}, "`distance` must be positive, but is -1"),
     (

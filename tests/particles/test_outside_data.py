@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from physax import ArgumentError
-from physax.particles import GriddedField, OnSphere, run, track, wrap_globe
+from physax.particles import (
+    GriddedField,
+    OnSphere,
+    flow_map,
+    run,
+    track,
+    wrap_globe,
+)
 
 
 LAT = np.linspace(-20.0, 20.0, 5)
@@ -26,7 +33,7 @@ def quietly(*arguments):
     return run(*arguments, progress=False)
 
 
-@pytest.mark.parametrize("follow", [track, quietly])
+@pytest.mark.parametrize("follow", [track, quietly, flow_map])
 @pytest.mark.parametrize(
     ("ends", "seeds", "west"),
     [

@@ -3,10 +3,12 @@
 import math
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from .._checks import ArgumentError
 from ..io import StoredField
+from ..particles import GriddedField
 from ._track_settings import Timing
 
 
@@ -15,6 +17,9 @@ DAY = 86_400.0
 _ROWS = 40
 # A step leads through this part of a cell at most, at the highest speed of the data.
 _PART = 0.25
+# Closer to a pole, cells count with their width at this latitude: the true one tends
+# to 0.
+_LAST_LATITUDE = 85.0
 # What is no speed, such as a fill value, asks for more.
 _MOST_STEPS = 1_000_000
 
@@ -50,7 +55,8 @@ def plan_times(timing: Timing, flow: StoredField, period: float | None = None) -
     """Finds the times that are recorded and the steps between them.
 
     A step leads through a quarter of a mean cell at most at the highest speed of the
-    data, and not over an interval between instants, unless its length is given.
+    data, on a sphere at that of each latitude, and not over an interval between
+    instants, unless its length is given.
 
     Args:
         timing: What the settings say.
@@ -137,16 +143,55 @@ def _step(
     if interval < step:
         step, reason = interval, f"at most the {interval:g} s between two instants"
     if speed > 0:
-        sizes = _extent(flow) / np.array(flow.cells[:2], float)
-        # An axis of one node has no extent.
-        cell = float(sizes[sizes > 0].min(initial=np.inf))
+        cell, speed, place = _soonest_crossed(flow, speed)
         if _PART * cell / speed < step:
             step = _PART * cell / speed
             reason = (
-                f"at most {_PART:g} of a cell of {cell:.3g} m at the highest speed, "
-                f"{speed:.3g} m/s"
+                f"at most {_PART:g} of a cell of {cell:.3g} m at the highest speed"
+                f"{place}, {speed:.3g} m/s"
             )
     return step, reason
+
+
+def _soonest_crossed(flow: StoredField, speed: float) -> tuple[float, float, str]:
+    """Returns the width of the cell that is crossed soonest, the speed, and where."""
+    sizes = _extent(flow) / np.array(flow.cells[:2], float)
+    # An axis of one node has no extent.
+    cell = float(sizes[sizes > 0].min(initial=np.inf))
+    if not flow.spherical or not sizes[0] > 0:
+        return cell, speed, ""
+    latitudes, speeds = _eastward_speeds(flow, speed)
+    capped = np.minimum(np.abs(latitudes), _LAST_LATITUDE)
+    widths = sizes[0] * np.cos(np.radians(capped))
+    soonest = int(np.argmax(speeds / widths))
+    width, eastward = float(widths[soonest]), float(speeds[soonest])
+    if cell * eastward < width * speed:
+        return cell, speed, ""
+    return width, eastward, f" at latitude {float(latitudes[soonest]):.3g}"
+
+
+def _eastward_speeds(flow: StoredField, speed: float) -> tuple[np.ndarray, np.ndarray]:
+    """Returns latitudes, and the highest speed along the parallel in cells at each.
+
+    Where samples do not lie at nodes, it is the highest speed of all at the latitude
+    closest to a pole.
+    """
+    gridded = lambda x: isinstance(x, GriddedField)  # noqa: E731
+    leaves = jax.tree.leaves(flow.field, is_leaf=gridded)
+    field = next((leaf for leaf in leaves if gridded(leaf)), None)
+    if field is None:
+        ends = np.array([flow.low[1], flow.high[1]], float)
+        return ends[np.argmax(np.abs(ends))][None], np.array([speed])
+    latitudes = np.asarray(field.axes[1].positions(), float)
+    eastward = np.asarray(field.values)[..., 0]
+    row = len(field.instants.leading) + 1
+    others = tuple(axis for axis in range(eastward.ndim) if axis != row)
+    # These pass over NaN, and need no copy of the samples.
+    high, low = np.fmax.reduce(eastward, others), np.fmin.reduce(eastward, others)
+    rows = np.minimum(np.nan_to_num(np.maximum(high, -low), posinf=np.inf), speed)
+    # In the cells on both sides of a node the velocity is between those of nodes.
+    padded = np.pad(rows, 1)
+    return latitudes, np.maximum(rows, np.maximum(padded[:-2], padded[2:]))
 
 
 def _interval(instants: np.ndarray, period: float | None) -> float:

@@ -68,8 +68,10 @@ from ._ftle import (
     cauchy_green as cauchy_green,
     flow_map as flow_map,
     flow_map_gradient as flow_map_gradient,
-    flow_map_gradient_on_grid as flow_map_gradient_on_grid,
     ftle as ftle,
+)
+from ._ftle_on_grid import (
+    flow_map_gradient_on_grid as flow_map_gradient_on_grid,
     ftle_on_grid as ftle_on_grid,
 )
 from ._gridded import GriddedField as GriddedField, from_fields as from_fields

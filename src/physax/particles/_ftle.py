@@ -1,13 +1,11 @@
 """How flows deform: gradients of flow maps, finite-time Lyapunov exponents."""
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.core
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
 from .._checks import ArgumentError, real
@@ -16,8 +14,8 @@ from ._boundaries import AbstractBoundary
 from ._box import Box, Inlet, Periodic
 from ._fields import Look
 from ._motions import AbstractMotion, Entry, as_motion
-from ._numbers import check_listed
 from ._seed_checks import check_seeds
+from ._sphere import sphere_of, unit_lengths
 from ._track import track
 
 
@@ -34,6 +32,8 @@ class Tangent(AbstractMotion):
     """
 
     second_order: ClassVar[bool] = False
+    # The motion within is checked on its own.
+    on_sphere: ClassVar[bool] = True
     motion: AbstractMotion
     ndim: int = eqx.field(static=True)
 
@@ -94,7 +94,8 @@ class FlowMap(eqx.Module):
         times: The recorded times, in seconds.
         positions: Where the particles were then.
         gradient: $F_{ij} = \partial x_i(t) / \partial x_j(0)$; NaN for particles that
-            ended.
+            ended. On a sphere coordinates count in metres eastward and northward here,
+            and in the unit of the height.
         status: `ParticleStatus` codes at the last time.
     """
 
@@ -117,7 +118,8 @@ def flow_map(
     Args:
         velocity: A field, a callable `u(t, x)`, or a motion of first order. Of samples
             on a grid the gradient is that of the interpolation; `CubicHermite()` keeps
-            it continuous.
+            it continuous. On a sphere the gradient is in metres for each metre, as the
+            stretching of neighbours needs it, not in degrees.
         seeds: Where the particles begin.
         times: The recorded times; the first is the start. Decreasing times go backward.
         boundary: A box whose faces are periodic or end particles.
@@ -146,6 +148,10 @@ def flow_map(
     positions, gradient = jnp.split(tracks.positions, [ndim], axis=-1)
     alive = tracks.alive[:, None, None]
     gradient = gradient.reshape(*gradient.shape[:2], ndim, ndim)
+    sphere = sphere_of(motion)
+    if sphere is not None:
+        after = unit_lengths(sphere, positions)[..., :, None]
+        gradient = gradient * (after / unit_lengths(sphere, seeds)[:, None, :])
     return FlowMap(
         tracks.times, positions, jnp.where(alive, gradient, jnp.nan), tracks.status
     )
@@ -176,6 +182,8 @@ def flow_map_gradient(
     **options: Any,
 ) -> Float[Array, "particles ndim ndim"]:
     r"""Returns $F_{ij} = \partial x_i(T) / \partial x_j(0)$ for each seed.
+
+    On a sphere in metres eastward and northward, as in `FlowMap`.
 
     Args:
         velocity: As for `flow_map`.
@@ -242,74 +250,3 @@ def _largest_jvp(primals, tangents):
     vector = vectors[..., -1]
     slope = einsum("...i,...ij,...j->...", vector, tangents[0], vector)
     return values[..., -1], slope
-
-
-def flow_map_gradient_on_grid(
-    positions: Float[ArrayLike, "*nodes ndim"],
-    axes: Sequence[Float[ArrayLike, " _"]],
-) -> Float[Array, "*nodes ndim ndim"]:
-    r"""Returns gradients of a flow map from seeds on a grid, by differences.
-
-    Between neighbours on both sides, $(x(s + \Delta) - x(s - \Delta)) / (2 \Delta)$, of
-    second order also where spacings differ; at the ends of an axis the parabola through
-    the three outermost. Where neighbours are carried apart by more than the flow's own
-    lengths this is the stretching between them, not of what lies around the seed: see
-    `flow_map_gradient`.
-
-    Args:
-        positions: Where particles are at the end, by the node where they began.
-        axes: For each axis the positions of the nodes, at least three, increasing.
-
-    Raises:
-        ArgumentError: If the axes do not fit the positions.
-    """
-    positions = real(positions, "positions")
-    check_listed(axes, "axes", "(x, y)")
-    axes = [real(axis, "axes") for axis in axes]
-    sizes = tuple(axis.size for axis in axes)
-    if positions.shape != (*sizes, len(axes)):
-        raise ArgumentError(
-            "`positions` must have an axis for each of `axes` and one of coordinates, "
-            f"{(*sizes, len(axes))}, but have shape {positions.shape}."
-        )
-    for number, axis in enumerate(axes):
-        if axis.size < 3:
-            raise ArgumentError(
-                f"`axes[{number}]` must have at least 3 nodes, but has {axis.size}."
-            )
-        known = not isinstance(axis, jax.core.Tracer)
-        if known and not np.all(np.diff(np.asarray(axis)) > 0):
-            raise ArgumentError(
-                f"`axes[{number}]` must increase, but its smallest step is "
-                f"{np.diff(np.asarray(axis)).min():g}."
-            )
-    slopes = [_slope(positions, axis, n) for n, axis in enumerate(axes)]
-    return jnp.stack(slopes, axis=-1)
-
-
-def _slope(values: Array, nodes: Array, axis: int) -> Array:
-    """Returns derivatives along one axis, of second order."""
-    values = jnp.moveaxis(values, axis, 0)
-    gaps = jnp.diff(nodes).reshape(-1, *(1,) * (values.ndim - 1))
-    rises = jnp.diff(values, axis=0) / gaps
-    low, high = gaps[:-1], gaps[1:]
-    inner = (high * rises[:-1] + low * rises[1:]) / (low + high)
-    bends = (rises[1:] - rises[:-1]) / (low + high)
-    first = rises[:1] - gaps[:1] * bends[:1]
-    last = rises[-1:] + gaps[-1:] * bends[-1:]
-    return jnp.moveaxis(jnp.concatenate([first, inner, last]), 0, axis)
-
-
-def ftle_on_grid(
-    positions: Float[ArrayLike, "*nodes ndim"],
-    axes: Sequence[Float[ArrayLike, " _"]],
-    duration: Float[ArrayLike, ""],
-) -> Float[Array, "*nodes"]:
-    """Returns finite-time Lyapunov exponents from seeds on a grid, by differences.
-
-    Args:
-        positions: As for `flow_map_gradient_on_grid`.
-        axes: As for `flow_map_gradient_on_grid`.
-        duration: The time between seeds and positions, in seconds, of either sign.
-    """
-    return ftle(flow_map_gradient_on_grid(positions, axes), duration)

@@ -33,9 +33,13 @@ class AbstractMotion(eqx.Module):
     Attributes:
         second_order: Whether the particle has a velocity of its own, which then follows
             the position in what is integrated.
+        on_sphere: Whether the equation also holds where positions are degrees, as on an
+            `OnSphere`, whose velocity is in degrees per second; if not, `track` refuses
+            the motion there. `False` unless a motion says otherwise.
     """
 
     second_order: eqx.AbstractClassVar[bool]
+    on_sphere: ClassVar[bool] = False
 
     @abstractmethod
     def enter(self, t: Float[Array, ""], x: Float[Array, " ndim"]) -> Entry:
@@ -71,6 +75,7 @@ class Carried(AbstractMotion):
     """
 
     second_order: ClassVar[bool] = False
+    on_sphere: ClassVar[bool] = True
     velocity: AbstractField = eqx.field(converter=as_field)
 
     def enter(self, t, x):
@@ -265,6 +270,8 @@ class WithVariables(AbstractMotion):
         second_order: That of the motion.
     """
 
+    # The motion within is checked on its own.
+    on_sphere: ClassVar[bool] = True
     motion: AbstractMotion
     variables: tuple[Variable, ...]
     second_order: bool = eqx.field(static=True)

@@ -60,10 +60,13 @@ def _wrapped(problem: Problem, seeds: Array, release, left: np.ndarray) -> str:
     moved = turned != np.asarray(seeds)[:, 0]
     if not moved.any():
         return ""
-    # The two that are common, if they will do, or what begins west of all.
+    # The two that are common, if they will do, or what begins west of all. Latitudes
+    # stay; behind them may follow what belongs to no place, the gradient of a flow map.
     lowest = float(np.floor(turned[moved | ~left].min()))
+    wrapped = lambda west: wrap_globe(seeds[:, :2], west)[:, 0]  # noqa: E731
     counts = {
-        west: np.sum(inside(wrap_globe(seeds, west))) for west in (0.0, -180.0, lowest)
+        west: np.sum(inside(seeds.at[:, 0].set(wrapped(west))))
+        for west in (0.0, -180.0, lowest)
     }
     west = max(counts, key=lambda west: counts[west])
     if counts[west] <= np.sum(~left):

@@ -11,6 +11,7 @@ from jaxtyping import Array, ArrayLike, Float, Num
 
 from .._checks import ArgumentError, between, positive, real, single
 from ._fields import AbstractField, Look, as_field
+from ._motions import AbstractMotion
 
 
 EARTH_RADIUS = 6_371_000.0
@@ -37,6 +38,9 @@ class OnSphere(AbstractField):
     along $z$: noise and drift are those of diffusion on the sphere, so particles that
     are spread evenly over its area stay so. Within about one step's length of a pole
     that depends on the size of the steps.
+
+    Equations of motion with forces or inertia, such as `MaxeyRiley`, hold in a plane
+    and raise an error here.
 
     Attributes:
         velocity: The velocity in m/s, a field over positions in degrees or a callable
@@ -76,6 +80,25 @@ class OnSphere(AbstractField):
         return self.velocity.span()
 
 
+def unit_lengths(
+    sphere: OnSphere, x: Float[Array, "*places ndim"]
+) -> Float[Array, "*places ndim"]:
+    """Returns the metres in a unit of each coordinate: degrees, and height as it is.
+
+    Those of a latitude beyond a pole are negative, as it increases southward there.
+
+    Args:
+        sphere: The sphere.
+        x: The places.
+    """
+    place, turned = unfolded(x)
+    cosine = jnp.cos(jnp.radians(place[..., 1]))
+    cosine = jnp.maximum(cosine, jnp.sin(jnp.radians(sphere.pole)).astype(x.dtype))
+    pair = jnp.stack([cosine, jnp.where(turned, -1.0, 1.0).astype(x.dtype)], -1)
+    pair = jnp.radians(sphere.radius).astype(x.dtype) * pair
+    return jnp.concatenate([pair, jnp.ones_like(x[..., 2:])], -1)
+
+
 def sphere_of(motion: Any) -> OnSphere | None:
     """Returns the sphere on which a motion goes, `None` if it goes on none.
 
@@ -85,6 +108,30 @@ def sphere_of(motion: Any) -> OnSphere | None:
     on_sphere = lambda x: isinstance(x, OnSphere)  # noqa: E731
     found = [x for x in jax.tree.leaves(motion, is_leaf=on_sphere) if on_sphere(x)]
     return found[0] if found else None
+
+
+def check_motion_on_sphere(motion: AbstractMotion) -> None:
+    """Raises if an equation of motion does not hold on a sphere.
+
+    Args:
+        motion: A motion on a sphere; those that it holds are checked, too.
+
+    Raises:
+        ArgumentError: If one does not.
+    """
+    if not motion.on_sphere:
+        name = type(motion).__name__
+        raise ArgumentError(
+            "`velocity` on a sphere must be a field, with or without `diffusivity` and "
+            f"`variables`, but is {name}: its equation holds in a plane, and an "
+            "`OnSphere` has positions in degrees and velocities in degrees per second. "
+            "Project the region to a plane, with positions in metres. A motion of your "
+            "own that works in degrees says so by `on_sphere = True`."
+        )
+    within = lambda x: isinstance(x, AbstractMotion) and x is not motion  # noqa: E731
+    for part in jax.tree.leaves(motion, is_leaf=within):
+        if within(part):
+            check_motion_on_sphere(part)
 
 
 def check_latitudes(seeds: Float[Array, "particles ndim"]) -> None:

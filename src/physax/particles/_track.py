@@ -31,7 +31,7 @@ from ._run_checks import (
 from ._schedule import plan_steps
 from ._seed_checks import check_seeds
 from ._solvers import AbstractRungeKutta
-from ._sphere import check_latitudes, sphere_of
+from ._sphere import check_latitudes, check_motion_on_sphere, sphere_of
 from ._state import Particles
 from ._status import ParticleStatus
 from ._stochastic import AbstractStochastic
@@ -203,6 +203,7 @@ def prepare(
     motion = as_motion(velocity)
     sphere = sphere_of(motion)
     if sphere is not None:
+        check_motion_on_sphere(motion)
         check_latitudes(seeds)
     check_variables(variables)
     if variables:
