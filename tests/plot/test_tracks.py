@@ -112,6 +112,18 @@ def test_a_density_is_drawn_cell_by_cell():
         density(values[1:], edges)
 
 
+def test_cells_of_a_density_lie_between_the_given_edges():
+    edges = (np.array([0, 0.1, 1, 5.0]), np.array([0, 1.0, 2, 3]))
+    axes = density(np.arange(1.0, 10).reshape(3, 3), edges)
+    (image,) = axes.collections
+    assert image.get_coordinates()[0, :, 0].tolist() == edges[0].tolist()
+    assert image.get_coordinates()[:, 0, 1].tolist() == edges[1].tolist()
+    assert axes.get_xlim() == (0, 5)
+    # A single bin has edges, too.
+    axes = density(np.ones((1, 3)), (edges[0][:2], edges[1]))
+    assert axes.collections[0].get_coordinates()[0, :, 0].tolist() == [0, 0.1]
+
+
 def test_exponents_have_a_readable_unit():
     nodes = (np.linspace(0, 2, 5), np.linspace(0, 1, 3))
     values = np.full((5, 3), 0.3)
@@ -124,6 +136,8 @@ def test_exponents_have_a_readable_unit():
     assert np.allclose(axes.collections[0].get_array(), 0.3)
     with pytest.raises(ArgumentError, match="match `nodes`"):
         ftle_map(values.T, nodes)
+    with pytest.raises(ArgumentError, match=r"`nodes` must .* two .* shape \(1, 3\)"):
+        ftle_map(values[:1], (nodes[0][:1], nodes[1]))
 
 
 def test_a_gif_has_a_frame_for_each_time(tmp_path):

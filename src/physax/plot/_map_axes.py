@@ -1,9 +1,11 @@
 """Axes for places in a plane or on a globe, with land."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.colors import ListedColormap
 from matplotlib.ticker import FuncFormatter, MultipleLocator
 
@@ -17,6 +19,8 @@ _TIMES = ((86400.0, "days"), (3600.0, "h"), (60.0, "min"))
 _LAND = ListedColormap(["#c9c2b0"])
 # Longer pictures than this are stretched.
 _MOST_ELONGATED = 8.0
+# What longitudes in float32 are known to, in degrees.
+_ROUNDING = 1e-4
 
 
 def readable_time(times: np.ndarray) -> Unit:
@@ -154,26 +158,63 @@ def _north_or_south(y: float | int, _) -> str:
 
 
 def on_map(
-    chart: Map, nodes: tuple[np.ndarray, np.ndarray], values: np.ndarray
+    chart: Map, edges: Sequence[np.ndarray], values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns borders of cells and values `[nx, ny]`, in the order of the map.
 
     Args:
         chart: The map.
-        nodes: Positions of the samples along both axes.
-        values: The samples.
+        edges: Borders of the cells along both axes.
+        values: One for each cell.
     """
-    x, y = (np.asarray(axis, float) for axis in nodes)
+    x, y = (np.asarray(axis, float) for axis in edges)
     if chart.spherical:
-        around = np.ptp(x) * x.size / (x.size - 1) > 359
+        # Cells that go around the globe begin in the west; others stay together.
+        around = abs(x[-1] - x[0] - 360) < 1e-3
+        begin = x[:-1] if around else (x[:1] + x[1:2]) / 2
+        turns = np.floor((begin - chart.west + _ROUNDING) / 360)
         if around:
-            x = chart.west + (x - chart.west) % 360
-            order = np.argsort(x)
-            x, values = x[order], values[order]
+            begin = begin - 360 * turns
+            order = np.argsort(begin)
+            x = np.append(begin[order], begin[order[0]] + 360)
+            values = values[order]
         else:
-            x = x - 360 * np.floor((x[0] - chart.west) / 360)
-    x, y = (edges_around(axis / chart.unit.size) for axis in (x, y))
-    return x, y, values
+            x = x - 360 * turns
+    return x / chart.unit.size, y / chart.unit.size, values
+
+
+def draw_cells(
+    axes: Axes,
+    chart: Map,
+    cells: tuple[np.ndarray, np.ndarray, np.ndarray],
+    **options: Any,
+) -> list[QuadMesh]:
+    """Draws cells, on a globe in each turn that reaches into the axes.
+
+    Args:
+        axes: Where; limits stay.
+        chart: The map.
+        cells: Borders and values, as of `on_map`.
+        **options: Passed on to matplotlib.
+
+    Returns:
+        The images, where `on_map` puts the cells first; none if no cell is in the axes.
+    """
+    x, y, values = cells
+    limits = axes.get_xlim(), axes.get_ylim()
+    turns = [0]
+    if chart.spherical:
+        low, high = limits[0]
+        first = np.ceil((low - x.max() + _ROUNDING) / 360)
+        last = np.floor((high - x.min() - _ROUNDING) / 360)
+        turns = sorted(range(int(first), int(last) + 1), key=abs)
+    images = [
+        axes.pcolormesh(x + 360 * turn, y, values.T, rasterized=True, **options)
+        for turn in turns
+    ]
+    axes.set_xlim(*limits[0])
+    axes.set_ylim(*limits[1])
+    return images
 
 
 def draw_land(axes: Axes, chart: Map, land: Land) -> None:
@@ -192,11 +233,6 @@ def draw_land(axes: Axes, chart: Map, land: Land) -> None:
     if mask.ndim == 1:
         raise ArgumentError("`land` must have at least two axes, but has one.")
     flat = mask if mask.ndim == 2 else np.asarray(mask.all(axis=2))
-    x, y, mask = on_map(chart, (nodes[0], nodes[1]), flat)
-    limits = axes.get_xlim(), axes.get_ylim()
-    shown = np.ma.masked_where(~mask.T, np.ones(mask.T.shape))
-    for shift in (0, 360) if chart.spherical else (0,):
-        # The cell at the seam sticks out of the map on one side.
-        axes.pcolormesh(x - shift, y, shown, cmap=_LAND, zorder=0, rasterized=True)
-    axes.set_xlim(*limits[0])
-    axes.set_ylim(*limits[1])
+    cells = on_map(chart, [edges_around(axis) for axis in nodes[:2]], flat)
+    shown = np.ma.masked_where(~cells[2], np.ones(flat.shape))
+    draw_cells(axes, chart, (*cells[:2], shown), cmap=_LAND, zorder=0)
