@@ -124,6 +124,63 @@ def test_cells_of_a_density_lie_between_the_given_edges():
     assert axes.collections[0].get_coordinates()[0, :, 0].tolist() == [0, 0.1]
 
 
+def shown_longitudes(axes):
+    """Returns the value drawn at each longitude, from west to east."""
+    low, high = axes.get_xlim()
+    found = {}
+    for image in axes.collections:
+        x = image.get_coordinates()[0, :, 0]
+        for at, value in zip((x[1:] + x[:-1]) / 2, image.get_array()[0], strict=True):
+            if low < at < high:
+                found[float(at)] = float(value)
+    return dict(sorted(found.items()))
+
+
+@pytest.mark.parametrize("west", [-180, 0, 175])
+def test_a_region_across_the_edge_of_the_map_is_seen_whole(west):
+    lon, lat = np.arange(170.0, 191), np.arange(-5.0, 6)
+    axes = ftle_map(np.add.outer(lon, 0 * lat), (lon, lat), spherical=True, west=west)
+    seen = shown_longitudes(axes)
+    # The longitudes are those of the values, but for whole turns.
+    assert np.allclose(np.sort(list(seen.values())), lon)
+    assert np.allclose((np.array([*seen]) - [*seen.values()] + 1) % 360, 1)
+    assert np.allclose(np.ptp(axes.get_xlim()), 21)
+    label = axes.xaxis.get_major_formatter()
+    assert {label(x, 0) for x, value in seen.items() if value == 185} == {"175°W"}
+    edges = (np.append(lon - 0.5, 190.5), np.append(lat - 0.5, 5.5))
+    again = density(np.add.outer(lon, 0 * lat), edges, spherical=True, west=west)
+    assert again.get_xlim() == axes.get_xlim()
+    assert shown_longitudes(again) == seen
+
+
+def test_more_than_half_of_the_globe_goes_on_at_the_other_edge():
+    lon, lat = np.arange(5.0, 240, 10), np.arange(-5.0, 6)
+    axes = ftle_map(np.add.outer(lon, 0 * lat), (lon, lat), spherical=True)
+    assert axes.get_xlim() == (-180, 180)
+    seen = shown_longitudes(axes)
+    assert len(seen) == lon.size
+    assert np.allclose([x % 360 for x in seen], [*seen.values()])
+
+
+def test_cells_on_the_seam_of_the_globe_are_drawn_at_both_edges():
+    lon, lat = np.arange(0.0, 360, 10), np.arange(-5.0, 6)
+    axes = ftle_map(np.add.outer(lon, 0 * lat), (lon, lat), spherical=True)
+    borders = np.concatenate([c.get_coordinates()[0, :, 0] for c in axes.collections])
+    assert {-185, -175, 175, 185} <= set(borders.tolist())
+
+
+def test_the_land_of_a_region_across_the_edge_is_drawn():
+    lon, lat = np.arange(-175.0, 180, 10), np.arange(-85.0, 90, 10)
+    land = Land(np.broadcast_to(lon[:, None] == -175, (36, 18)), (lon, lat))
+    region = np.arange(170.0, 191), np.arange(-5.0, 6)
+    axes = ftle_map(np.ones((21, 11)), region, spherical=True, land=land)
+    drawn = [
+        cells.get_coordinates()[0, 1:, 0][~np.ma.getmaskarray(cells.get_array())[0]]
+        for cells in axes.collections[:-1]
+    ]
+    assert 190 in np.concatenate(drawn)
+
+
 def test_exponents_have_a_readable_unit():
     nodes = (np.linspace(0, 2, 5), np.linspace(0, 1, 3))
     values = np.full((5, 3), 0.3)

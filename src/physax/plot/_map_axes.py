@@ -133,8 +133,8 @@ def _window(chart: Map, low: np.ndarray, high: np.ndarray):
     """Returns the corners of a map: all of the globe, if most of it is needed."""
     if high[0] - low[0] > 180:
         return np.array([chart.west, -90.0]), np.array([chart.west + 360, 90.0])
-    west = [chart.west, -90.0]
-    return np.maximum(low, west), np.minimum(high, [chart.west + 360, 90.0])
+    # A region may go on beyond the end of the map: labels are those of its places.
+    return np.maximum(low, [low[0], -90.0]), np.minimum(high, [high[0], 90.0])
 
 
 def corners(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
