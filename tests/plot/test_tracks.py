@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import jax.numpy as jnp
 import matplotlib.animation
 import numpy as np
 import pytest
+from matplotlib.collections import LineCollection
 from PIL import Image
 
 from physax import ArgumentError
@@ -59,6 +62,48 @@ def test_a_map_may_begin_at_greenwich():
     segments = np.array(axes.collections[0].get_segments())
     assert segments.shape == (6, 2, 2)
     assert segments[..., 0].max() == pytest.approx(195)
+
+
+def periodic(positions, low, high):
+    return replace(some(positions), wraps=jnp.asarray([low, high], float))
+
+
+def test_tracks_in_a_periodic_box_are_cut_at_its_ends():
+    # From 8 by (3, 3): over the end of x, of y, of both, and of neither.
+    start = np.array([[8.0, 1], [1, 8], [8, 9], [1, 1]])
+    box = [0.0, 0.0], [10.0, 10.0]
+    axes = tracks(periodic(np.stack([start, (start + 3) % 10]), *box))
+    segments = np.array(axes.collections[0].get_segments())
+    assert segments.shape == (8, 2, 2)
+    assert segments.min() >= 0
+    assert segments.max() <= 10
+    # All pieces lead the same way, and are as long as the four legs.
+    assert np.allclose(np.diff(segments[..., 0]), np.diff(segments[..., 1]))
+    assert np.isclose(np.diff(segments[..., 0], axis=1).sum(), 4 * 3)
+    # Back in time they lead the other way.
+    back = tracks(periodic(np.stack([(start + 3) % 10, start]), *box))
+    lengths = np.diff(np.array(back.collections[0].get_segments())[..., 0], axis=1)
+    assert np.isclose(lengths.sum(), -4 * 3)
+    assert np.abs(lengths).max() < 3.1
+
+
+def test_axes_that_are_not_periodic_are_not_cut():
+    end = float("inf")
+    given = periodic([[[9.0, 1.0]], [[1.0, 9.0]]], [0.0, -end], [10.0, end])
+    segments = np.array(tracks(given).collections[0].get_segments())
+    # From y 1 to 9, while x goes from 9 to 11.
+    assert np.allclose(segments, [[[9, 1], [10, 5]], [[0, 5], [1, 9]]])
+
+
+@pytest.mark.parametrize("west", [-180, 0])
+def test_a_periodic_strip_of_the_globe_has_no_lines_across(west):
+    # East by 10 degrees twice, then west by 7: over the end of the strip and back.
+    lon, end = np.array([[175.0], [185], [165], [188]]), float("inf")
+    positions = np.stack([lon, np.zeros((4, 1))], -1)
+    given = periodic(positions, [160.0, -end], [190.0, end])
+    axes = tracks(given, spherical=True, west=west)
+    segments = np.array(axes.collections[0].get_segments())
+    assert np.abs(np.diff(segments[..., 0], axis=1)).max() <= 10 + 1e-4
 
 
 def test_lengths_have_a_readable_unit_and_variables_a_label():
@@ -205,6 +250,19 @@ def test_a_gif_has_a_frame_for_each_time(tmp_path):
     path = animate_tracks(given, tmp_path / "b.gif", every=2, tail=0, dpi=30)
     with Image.open(path) as image:
         assert image.n_frames == 2
+
+
+def test_tails_in_a_periodic_box_are_cut_at_its_ends(tmp_path, monkeypatch):
+    drawn, draw = [], LineCollection.set_segments
+
+    def watched(lines, segments):
+        drawn.extend(segments)
+        draw(lines, segments)
+
+    monkeypatch.setattr(LineCollection, "set_segments", watched)
+    given = periodic([[[8.0, 1.0]], [[1.0, 1.0]]], [0.0, 0.0], [10.0, 10.0])
+    animate_tracks(given, tmp_path / "a.gif", dpi=30)
+    assert np.allclose(drawn, [[[8, 1], [10, 1]], [[0, 1], [1, 1]]])
 
 
 def test_a_film_without_ffmpeg_is_refused(tmp_path, monkeypatch):

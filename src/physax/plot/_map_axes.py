@@ -21,6 +21,7 @@ _LAND = ListedColormap(["#c9c2b0"])
 _MOST_ELONGATED = 8.0
 # What longitudes in float32 are known to, in degrees.
 _ROUNDING = 1e-4
+_ENDLESS = np.array([[-np.inf, -np.inf], [np.inf, np.inf]])
 
 
 def readable_time(times: np.ndarray) -> Unit:
@@ -39,11 +40,14 @@ class Map(NamedTuple):
         spherical: Whether they are longitude and latitude in degrees.
         west: The smallest longitude.
         unit: Of lengths in a plane.
+        wraps: The low and the high end of both axes, as places, where positions jump
+            from one to the other; infinite where they do not.
     """
 
     spherical: bool
     west: float
     unit: Unit
+    wraps: np.ndarray = _ENDLESS
 
     def places(self, positions: np.ndarray) -> np.ndarray:
         """Returns places, wrapped on a globe."""
@@ -61,24 +65,73 @@ class Map(NamedTuple):
         Returns:
             The segments `[segments, 2, 2]`, and for each the number of its first
             place, counted through `[times - 1, particles]`. Segments over the edge of
-            the globe are drawn at both edges.
+            the globe are drawn at both edges, those over the end of a periodic axis are
+            cut there.
         """
         pairs = np.stack([places[:-1], places[1:]], axis=2).reshape(-1, 2, 2)
         numbers = np.arange(len(pairs))
-        if not self.spherical:
-            return pairs, numbers
-        jump = pairs[:, 1, 0] - pairs[:, 0, 0]
-        over = np.abs(jump) > 180
-        # On its way the particle leaves at one edge and comes in at the other.
-        shift = np.where(over, -360 * np.sign(jump), 0)
-        leaving, coming = pairs.copy(), pairs[over].copy()
-        leaving[:, 1, 0] += shift
-        coming[:, 0, 0] -= shift[over]
-        return np.concatenate([leaving, coming]), np.append(numbers, numbers[over])
+        if self.spherical:
+            return _at_both_edges(pairs, numbers, float(np.diff(self.wraps[:, 0])[0]))
+        for axis in range(2):
+            pairs[:, 1, axis] -= _jumps(pairs, axis, np.diff(self.wraps[:, axis])[0])
+        for axis, (low, high) in enumerate(self.wraps.T):
+            if np.isfinite(high - low):
+                pairs, numbers = _cut(pairs, numbers, axis, low, high)
+        return pairs, numbers
 
 
-def make_map(positions: np.ndarray, *, spherical: bool, west: float) -> Map:
+def _jumps(pairs: np.ndarray, axis: int, period: float) -> np.ndarray:
+    """Returns by how many whole periods, as a length, segments are too long."""
+    if not np.isfinite(period):
+        return np.zeros(len(pairs))
+    return period * np.round((pairs[:, 1, axis] - pairs[:, 0, axis]) / period)
+
+
+def _at_both_edges(pairs: np.ndarray, numbers: np.ndarray, period: float):
+    """Draws segments over the edge at both edges: one leaves, one comes in."""
+    jump = _jumps(pairs, 0, 360.0)
+    leaving = pairs.copy()
+    leaving[:, 1, 0] -= jump
+    shift = jump + _jumps(leaving, 0, period)
+    leaving[:, 1, 0] = pairs[:, 1, 0] - shift
+    over = shift != 0
+    coming = pairs[over].copy()
+    coming[:, 0, 0] += shift[over]
+    return np.concatenate([leaving, coming]), np.append(numbers, numbers[over])
+
+
+def _cut(pairs: np.ndarray, numbers: np.ndarray, axis: int, low: float, high: float):
+    """Cuts segments that end beyond the end of an axis, and goes on at the other."""
+    size = high - low
+    # Beyond the end as a whole are pieces that another axis has cut off.
+    begin = pairs[:, 0, axis]
+    beyond = (begin > high).astype(float) - (begin < low)
+    pairs = pairs.copy()
+    pairs[..., axis] -= size * beyond[:, None]
+    goal = pairs[:, 1, axis]
+    over = (goal > high) | (goal < low)
+    start, stop = pairs[over, 0], pairs[over, 1]
+    up = stop[:, axis] > high
+    end = np.where(up, high, low)
+    part = (end - start[:, axis]) / (stop - start)[:, axis]
+    border = start + part[:, None] * (stop - start)
+    border[:, axis] = end
+    leaving, coming = pairs.copy(), np.stack([border, stop], axis=1)
+    leaving[over, 1] = border
+    coming[..., axis] -= np.where(up, size, -size)[:, None]
+    return np.concatenate([leaving, coming]), np.append(numbers, numbers[over])
+
+
+def make_map(
+    positions: np.ndarray, *, spherical: bool, west: float, wraps: Any = None
+) -> Map:
     """Makes a map for positions, `[..., ndim]`.
+
+    Args:
+        positions: The positions.
+        spherical: Whether they are longitude and latitude in degrees.
+        west: The smallest longitude.
+        wraps: As of `Tracks`.
 
     Raises:
         ArgumentError: If they have fewer than two coordinates.
@@ -89,7 +142,8 @@ def make_map(positions: np.ndarray, *, spherical: bool, west: float) -> Map:
             f"{positions.shape[-1]}."
         )
     unit = Unit(1.0, "") if spherical else readable_unit(positions[..., :2], "m")
-    return Map(spherical, west, unit)
+    ends = _ENDLESS if wraps is None else np.asarray(wraps, float)[:, :2] / unit.size
+    return Map(spherical, west, unit, ends)
 
 
 def map_axes(chart: Map, low: np.ndarray, high: np.ndarray, axes: Axes | None) -> Axes:
