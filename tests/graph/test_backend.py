@@ -12,6 +12,7 @@ from physax.graph import (
     Linear,
     compile,
     key_stream,
+    op,
     register_op,
 )
 from physax.runtime import PrecisionError
@@ -36,6 +37,18 @@ def test_a_dtype_is_that_of_what_is_made(dtype):
     assert backend.ones(3, dtype="int32").dtype == jnp.int32
     assert backend.full((2, 2), 7, dtype=jnp.float16).dtype == jnp.float16
     assert Backend(dtype=jnp.float32).dtype == "float32"
+
+
+@pytest.mark.parametrize(
+    "default", ["float32", pytest.param("float64", marks=pytest.mark.x64)]
+)
+def test_the_default_type_is_that_of_jax(default):
+    assert Backend().dtype == default
+    program = compile(Graph() | op("sin").connect(x="x", output="y"), {"x": ()})
+    found = program(x=jnp.asarray(1e6 + 0.1))["y"]
+    assert found.dtype == default
+    # A rounding of 1e6 moves the phase.
+    assert abs(float(found) - np.sin(1e6 + 0.1)) < 2e6 * jnp.finfo(default).eps
 
 
 @pytest.mark.f32

@@ -84,6 +84,48 @@ def test_a_declared_symbol_is_one_size_for_all_that_compile_gets():
         program(u=np.ones(4))
 
 
+OTHER_TYPES = [
+    "bfloat16",
+    "complex64",
+    pytest.param("float32", marks=pytest.mark.x64),
+]
+
+
+def sines():
+    return Graph() | op("sin").connect(x="x", output="y")
+
+
+@pytest.mark.parametrize("dtype", OTHER_TYPES)
+@pytest.mark.parametrize(
+    "graph",
+    [
+        sines().with_shapes(x=(3,)),
+        sines().with_shapes(x=("n",), y=("n",)),
+        Graph() | sines().with_shapes(x=("n",)).connect(x="x", output="y"),
+    ],
+    ids=["declared", "both", "nested"],
+)
+def test_a_backend_replaces_the_default_type_of_declared_shapes(graph, dtype):
+    backend = Backend(dtype)
+    program = compile(graph, {"x": (3,)}, backend=backend)
+    assert program(x=np.ones(3))["y"].dtype == dtype
+    program = compile(graph, trainable={"x": [1.0, 2.0, 3.0]}, backend=backend)
+    assert program()["y"].dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", OTHER_TYPES)
+def test_declared_shapes_and_other_types_are_checked_with_every_backend(dtype):
+    graph, backend = sines().with_shapes(x=(3,)), Backend(dtype)
+    with pytest.raises(GraphError, match=r"`x` must have shape \[3\].*gets \[4\]"):
+        compile(graph, {"x": (4,)}, backend=backend)
+    with pytest.raises(GraphError, match=r"`x` must have shape \[3\].*\[3\] int32"):
+        compile(graph, {"x": jax.ShapeDtypeStruct((3,), jnp.int32)}, backend=backend)
+    # The declared type itself fits, too.
+    same = jax.ShapeDtypeStruct((3,), jnp.result_type(float))
+    program = compile(graph, {"x": same}, backend=backend)
+    assert program(x=np.ones(3))["y"].dtype == same.dtype
+
+
 def test_an_integer_that_is_trained_is_a_real_number():
     program = compile(op("square"), trainable={"x": 3})
     _, gradients = program.evaluate(program.params, {}, {"square": True})

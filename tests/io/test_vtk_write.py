@@ -1,5 +1,7 @@
 """Files by our writers, reopened by VTK's own readers."""
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -158,6 +160,32 @@ def test_tracks_become_lines(tmp_path):
     single = vtk_tracks(tracks(ndim=3, times=1, particles=2, velocities=False))
     assert single.cell_shape == (2,)
     assert vtk_tracks(tracks(particles=0)).cell_shape == (0,)
+
+
+def test_lines_of_tracks_end_where_they_leave_a_periodic_box(tmp_path):
+    # Over the end of x twice, once and never; y is not periodic.
+    x = np.array([[0.2, 0.9, 0.1], [0.9, 0.2, 0.3], [0.3, 0.4, 0.5]]).T
+    y, end = 5.0 * np.arange(9).reshape(3, 3), float("inf")
+    given = replace(
+        tracks(particles=3),
+        positions=jnp.asarray(np.stack([x, y], -1), float),
+        wraps=jnp.asarray([[0.0, -end], [1.0, end]]),
+    )
+    path = tmp_path / "a.vtp"
+    write_vtk_tracks(path, given)
+    theirs = reopened(path)
+    found = []
+    for number in range(theirs.GetNumberOfCells()):
+        cell = theirs.GetCell(number)
+        found.append([cell.GetPointId(k) for k in range(cell.GetNumberOfPoints())])
+    # Points follow each other particle by particle.
+    assert found == [[0], [1], [2], [3], [4, 5], [6, 7, 8]]
+    cells = arrays_of(theirs.GetCellData())
+    assert cells["particle"].tolist() == [0, 0, 0, 1, 1, 2]
+    assert cells["status"].tolist() == [0, 0, 0, 1, 1, 2]
+    assert (theirs.GetNumberOfVerts(), theirs.GetNumberOfLines()) == (4, 2)
+    assert theirs.GetNumberOfPoints() == 9
+    assert vtk_tracks(replace(given, wraps=None)).cell_shape == (3,)
 
 
 def test_tracks_become_a_series_of_points(tmp_path):

@@ -1,4 +1,5 @@
 import inspect
+from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +14,15 @@ from physax.io import (
     save_npz,
     write_tracks,
 )
-from physax.particles import Tracks
+from physax.particles import (
+    Box,
+    BoxRegion,
+    Periodic,
+    Reflect,
+    Tracks,
+    residence_time,
+    track,
+)
 
 
 xarray = pytest.importorskip("xarray")
@@ -73,6 +82,37 @@ def test_what_is_written_comes_back(tmp_path, suffix, ragged):
         given = tracks(3, backward=backward)
         write_tracks(path, given, ragged=ragged)
         assert_equal(given, read_tracks(path), padded=True)
+
+
+@pytest.mark.parametrize("options", [{}, {"ragged": True}, {"spherical": True}])
+@pytest.mark.parametrize("suffix", ["npz", "nc", "zarr"])
+def test_the_ends_of_periodic_axes_come_back(tmp_path, suffix, options):
+    if suffix == "zarr":
+        pytest.importorskip("zarr")
+    ends = jnp.asarray([[-np.inf, -0.1], [np.inf, 1.3]])
+    for wraps in (None, ends):
+        given = replace(tracks(), wraps=wraps)
+        write_tracks(tmp_path / f"a.{suffix}", given, **options)
+        read = read_tracks(tmp_path / f"a.{suffix}").wraps
+        assert (read is None) == (wraps is None)
+        if read is not None:
+            assert read.dtype == ends.dtype
+            assert jnp.array_equal(read, ends)
+
+
+@pytest.mark.parametrize("suffix", ["npz", "nc"])
+def test_residence_in_a_periodic_box_is_that_before_the_file(tmp_path, suffix):
+    # At 1 m/s from 0.2 m in a box of 1 m: in the first 0.3 m until 0.1 s, and again
+    # from 0.8 s on.
+    box = Box([0, 0], [1, 1], [Periodic(), Reflect()])
+    move = lambda t, x: jnp.array([1.0, 0.3])  # noqa: E731
+    given = track(move, np.array([[0.2, 0.3]]), np.linspace(0, 1, 6), boundary=box)
+    write_tracks(tmp_path / f"a.{suffix}", given)
+    spent = residence_time(
+        read_tracks(tmp_path / f"a.{suffix}"), BoxRegion([0, 0], [0.3, 1])
+    )
+    # Ten roundings of numbers of order 1, in float32.
+    assert np.allclose(spent, 0.3, atol=1e-6)
 
 
 def test_netcdf_follows_the_cf_conventions(tmp_path):

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import jax.numpy as jnp
 import matplotlib.animation
 import numpy as np
 import pytest
+from matplotlib.collections import LineCollection
 from PIL import Image
 
 from physax import ArgumentError
@@ -61,6 +64,48 @@ def test_a_map_may_begin_at_greenwich():
     assert segments[..., 0].max() == pytest.approx(195)
 
 
+def periodic(positions, low, high):
+    return replace(some(positions), wraps=jnp.asarray([low, high], float))
+
+
+def test_tracks_in_a_periodic_box_are_cut_at_its_ends():
+    # From 8 by (3, 3): over the end of x, of y, of both, and of neither.
+    start = np.array([[8.0, 1], [1, 8], [8, 9], [1, 1]])
+    box = [0.0, 0.0], [10.0, 10.0]
+    axes = tracks(periodic(np.stack([start, (start + 3) % 10]), *box))
+    segments = np.array(axes.collections[0].get_segments())
+    assert segments.shape == (8, 2, 2)
+    assert segments.min() >= 0
+    assert segments.max() <= 10
+    # All pieces lead the same way, and are as long as the four legs.
+    assert np.allclose(np.diff(segments[..., 0]), np.diff(segments[..., 1]))
+    assert np.isclose(np.diff(segments[..., 0], axis=1).sum(), 4 * 3)
+    # Back in time they lead the other way.
+    back = tracks(periodic(np.stack([(start + 3) % 10, start]), *box))
+    lengths = np.diff(np.array(back.collections[0].get_segments())[..., 0], axis=1)
+    assert np.isclose(lengths.sum(), -4 * 3)
+    assert np.abs(lengths).max() < 3.1
+
+
+def test_axes_that_are_not_periodic_are_not_cut():
+    end = float("inf")
+    given = periodic([[[9.0, 1.0]], [[1.0, 9.0]]], [0.0, -end], [10.0, end])
+    segments = np.array(tracks(given).collections[0].get_segments())
+    # From y 1 to 9, while x goes from 9 to 11.
+    assert np.allclose(segments, [[[9, 1], [10, 5]], [[0, 5], [1, 9]]])
+
+
+@pytest.mark.parametrize("west", [-180, 0])
+def test_a_periodic_strip_of_the_globe_has_no_lines_across(west):
+    # East by 10 degrees twice, then west by 7: over the end of the strip and back.
+    lon, end = np.array([[175.0], [185], [165], [188]]), float("inf")
+    positions = np.stack([lon, np.zeros((4, 1))], -1)
+    given = periodic(positions, [160.0, -end], [190.0, end])
+    axes = tracks(given, spherical=True, west=west)
+    segments = np.array(axes.collections[0].get_segments())
+    assert np.abs(np.diff(segments[..., 0], axis=1)).max() <= 10 + 1e-4
+
+
 def test_lengths_have_a_readable_unit_and_variables_a_label():
     rng = np.random.default_rng(0)
     given = some(
@@ -112,6 +157,75 @@ def test_a_density_is_drawn_cell_by_cell():
         density(values[1:], edges)
 
 
+def test_cells_of_a_density_lie_between_the_given_edges():
+    edges = (np.array([0, 0.1, 1, 5.0]), np.array([0, 1.0, 2, 3]))
+    axes = density(np.arange(1.0, 10).reshape(3, 3), edges)
+    (image,) = axes.collections
+    assert image.get_coordinates()[0, :, 0].tolist() == edges[0].tolist()
+    assert image.get_coordinates()[:, 0, 1].tolist() == edges[1].tolist()
+    assert axes.get_xlim() == (0, 5)
+    # A single bin has edges, too.
+    axes = density(np.ones((1, 3)), (edges[0][:2], edges[1]))
+    assert axes.collections[0].get_coordinates()[0, :, 0].tolist() == [0, 0.1]
+
+
+def shown_longitudes(axes):
+    """Returns the value drawn at each longitude, from west to east."""
+    low, high = axes.get_xlim()
+    found = {}
+    for image in axes.collections:
+        x = image.get_coordinates()[0, :, 0]
+        for at, value in zip((x[1:] + x[:-1]) / 2, image.get_array()[0], strict=True):
+            if low < at < high:
+                found[float(at)] = float(value)
+    return dict(sorted(found.items()))
+
+
+@pytest.mark.parametrize("west", [-180, 0, 175])
+def test_a_region_across_the_edge_of_the_map_is_seen_whole(west):
+    lon, lat = np.arange(170.0, 191), np.arange(-5.0, 6)
+    axes = ftle_map(np.add.outer(lon, 0 * lat), (lon, lat), spherical=True, west=west)
+    seen = shown_longitudes(axes)
+    # The longitudes are those of the values, but for whole turns.
+    assert np.allclose(np.sort(list(seen.values())), lon)
+    assert np.allclose((np.array([*seen]) - [*seen.values()] + 1) % 360, 1)
+    assert np.allclose(np.ptp(axes.get_xlim()), 21)
+    label = axes.xaxis.get_major_formatter()
+    assert {label(x, 0) for x, value in seen.items() if value == 185} == {"175°W"}
+    edges = (np.append(lon - 0.5, 190.5), np.append(lat - 0.5, 5.5))
+    again = density(np.add.outer(lon, 0 * lat), edges, spherical=True, west=west)
+    assert again.get_xlim() == axes.get_xlim()
+    assert shown_longitudes(again) == seen
+
+
+def test_more_than_half_of_the_globe_goes_on_at_the_other_edge():
+    lon, lat = np.arange(5.0, 240, 10), np.arange(-5.0, 6)
+    axes = ftle_map(np.add.outer(lon, 0 * lat), (lon, lat), spherical=True)
+    assert axes.get_xlim() == (-180, 180)
+    seen = shown_longitudes(axes)
+    assert len(seen) == lon.size
+    assert np.allclose([x % 360 for x in seen], [*seen.values()])
+
+
+def test_cells_on_the_seam_of_the_globe_are_drawn_at_both_edges():
+    lon, lat = np.arange(0.0, 360, 10), np.arange(-5.0, 6)
+    axes = ftle_map(np.add.outer(lon, 0 * lat), (lon, lat), spherical=True)
+    borders = np.concatenate([c.get_coordinates()[0, :, 0] for c in axes.collections])
+    assert {-185, -175, 175, 185} <= set(borders.tolist())
+
+
+def test_the_land_of_a_region_across_the_edge_is_drawn():
+    lon, lat = np.arange(-175.0, 180, 10), np.arange(-85.0, 90, 10)
+    land = Land(np.broadcast_to(lon[:, None] == -175, (36, 18)), (lon, lat))
+    region = np.arange(170.0, 191), np.arange(-5.0, 6)
+    axes = ftle_map(np.ones((21, 11)), region, spherical=True, land=land)
+    drawn = [
+        cells.get_coordinates()[0, 1:, 0][~np.ma.getmaskarray(cells.get_array())[0]]
+        for cells in axes.collections[:-1]
+    ]
+    assert 190 in np.concatenate(drawn)
+
+
 def test_exponents_have_a_readable_unit():
     nodes = (np.linspace(0, 2, 5), np.linspace(0, 1, 3))
     values = np.full((5, 3), 0.3)
@@ -124,6 +238,8 @@ def test_exponents_have_a_readable_unit():
     assert np.allclose(axes.collections[0].get_array(), 0.3)
     with pytest.raises(ArgumentError, match="match `nodes`"):
         ftle_map(values.T, nodes)
+    with pytest.raises(ArgumentError, match=r"`nodes` must .* two .* shape \(1, 3\)"):
+        ftle_map(values[:1], (nodes[0][:1], nodes[1]))
 
 
 def test_a_gif_has_a_frame_for_each_time(tmp_path):
@@ -134,6 +250,19 @@ def test_a_gif_has_a_frame_for_each_time(tmp_path):
     path = animate_tracks(given, tmp_path / "b.gif", every=2, tail=0, dpi=30)
     with Image.open(path) as image:
         assert image.n_frames == 2
+
+
+def test_tails_in_a_periodic_box_are_cut_at_its_ends(tmp_path, monkeypatch):
+    drawn, draw = [], LineCollection.set_segments
+
+    def watched(lines, segments):
+        drawn.extend(segments)
+        draw(lines, segments)
+
+    monkeypatch.setattr(LineCollection, "set_segments", watched)
+    given = periodic([[[8.0, 1.0]], [[1.0, 1.0]]], [0.0, 0.0], [10.0, 10.0])
+    animate_tracks(given, tmp_path / "a.gif", dpi=30)
+    assert np.allclose(drawn, [[[8, 1], [10, 1]], [[0, 1], [1, 1]]])
 
 
 def test_a_film_without_ffmpeg_is_refused(tmp_path, monkeypatch):

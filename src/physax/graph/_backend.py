@@ -69,7 +69,7 @@ class Backend(eqx.Module):
 
     def __init__(
         self,
-        dtype: Any = "float32",
+        dtype: Any = None,
         device: str | None = None,
         mesh: Mesh | Sequence[int] | int | None = None,
         precision: str | jax.lax.Precision | None = None,
@@ -82,7 +82,8 @@ class Backend(eqx.Module):
 
         Args:
             dtype: `"float16"`, `"bfloat16"`, `"float32"`, `"float64"`, `"complex64"`,
-                `"complex128"`, or a dtype.
+                `"complex128"`, or a dtype; by default JAX's floating point type, which
+                is `"float32"` unless 64 bits are on.
             device: `"cpu"`, `"gpu"`, `"gpu:1"`; by default JAX's first device. Excludes
                 `mesh`.
             mesh: Devices over which arrays are cut, or their numbers, as in `(2, 2)`.
@@ -100,7 +101,7 @@ class Backend(eqx.Module):
             GraphError: If the device is not there, a mesh is given too, or the
                 precision is unknown.
         """
-        self.dtype = dtype_name(dtype)
+        self.dtype = dtype_name(jnp.result_type(float) if dtype is None else dtype)
         if platform is not None:
             if device is not None:
                 raise GraphError(

@@ -18,14 +18,14 @@ from .._checks import instance, one_key
 from ..runtime import propose, shardings
 from ._assembly import Assembly, Frozen, assemble
 from ._backend import Backend
-from ._block import GraphError
+from ._block import Connection, GraphError
 from ._draw import drawer
 from ._evaluation import Source, evaluator
 from ._graph import Graph, Part
 from ._inference import described
 from ._layer import Batched, Keyed
 from ._program import Program
-from ._structs import Sizes, is_symbolic, shape_of, struct_of, struct_text
+from ._structs import Sizes, agree, is_symbolic, shape_of, struct_of, struct_text
 from ._summary import table
 from ._wiring import Wiring, check_agrees, declared
 
@@ -236,17 +236,16 @@ def _bound(
             seen[wire] = argument
     dtype = jnp.dtype(backend.dtype)
     default = jnp.result_type(float)
-    known = {
-        wire: jax.tree.map(lambda s: _retyped(s, default, dtype), struct)
-        for wire, struct in wiring.declared.items()
-        if wire in wiring.wires
-    }
+    wanted = {w: _retyped(s, default, dtype) for w, s in wiring.declared.items()}
+    known = {wire: s for wire, s in wanted.items() if wire in wiring.wires}
     known |= {wire: struct_of(wire, s, dtype) for wire, s in shapes.items()}
     known |= _shapes({**trainable, **constants})
     sizes = Sizes()
     for wire, struct in known.items():
         before = wiring.declared.get(wire)
-        check_agrees(wire, before, struct, "")
+        # What comes with the declared type itself keeps it.
+        if not agree(struct, before):
+            check_agrees(wire, wanted.get(wire), struct, "")
         if before is not None:
             sizes.bind(wire, before, struct)
     known = {wire: sizes.resolved(struct) for wire, struct in known.items()}
@@ -258,14 +257,37 @@ def _bound(
                 f"for it, but {described(reader, wiring.structs)} reads it. The inputs "
                 f"are {', '.join(wiring.inputs)}."
             )
-    bare = dataclasses.replace(wiring, declared={}, structs={})
+    nodes = wiring.nodes
+    if dtype != default:
+        nodes = tuple(_retyped_node(node, default, dtype) for node in nodes)
+    bare = dataclasses.replace(wiring, nodes=nodes, declared={}, structs={})
     return declared(bare, known)
 
 
 def _retyped(struct: Any, old: Any, new: Any) -> Any:
-    if not _is_struct(struct) or struct.dtype != old:
-        return struct
-    return ShapeDtypeStruct(struct.shape, new)
+    """Puts one dtype in place of another in a struct or a pytree of them."""
+
+    def retype(leaf):
+        if not _is_struct(leaf) or leaf.dtype != old:
+            return leaf
+        return ShapeDtypeStruct(leaf.shape, new)
+
+    return jax.tree.map(retype, struct)
+
+
+def _retyped_node(node: Connection, old: Any, new: Any) -> Connection:
+    """The node with another dtype in what a graph in it declares."""
+    block = node.block
+    if not isinstance(block, Graph):
+        return node
+    wiring = dataclasses.replace(
+        block.wiring,
+        nodes=tuple(_retyped_node(inner, old, new) for inner in block.wiring.nodes),
+        declared={w: _retyped(s, old, new) for w, s in block.wiring.declared.items()},
+        structs={},
+    )
+    graph = Graph(wiring, label=block.label, trainable=block.trainable)
+    return Connection(graph, node.name, node.inputs, node.outputs)
 
 
 def _arrays(structs: Assembly, backend: Backend) -> dict[str, _ArrayOfNode]:

@@ -121,9 +121,10 @@ class Graph(AbstractBlock):
         """Declares the shapes of wires, from which those of all others follow.
 
         Args:
-            **shapes: For each wire a shape, of the default floating point type; its
-                sizes are integers, symbols such as `"b"` or expressions such as
-                `"2*n"`. Or a `jax.ShapeDtypeStruct`, an array, or a pytree of them.
+            **shapes: For each wire a shape, of the default floating point type, which
+                `compile` replaces by that of its backend; its sizes are integers,
+                symbols such as `"b"` or expressions such as `"2*n"`. Or a
+                `jax.ShapeDtypeStruct`, an array, or a pytree of them.
 
         Returns:
             The graph that knows the shapes.

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from .._checks import as_array
 from ..particles import ParticleStatus, Tracks
@@ -12,6 +13,7 @@ from ._netcdf_time import Epoch
 
 
 _ID, _OBS = "trajectory", "obs"
+_PERIODIC = "periodic_range"
 _UNDATED = Epoch("1970-01-01T00:00:00")
 _UNDATED_COMMENT = "The run has no date: times count from an arbitrary one."
 _SPHERE = (
@@ -66,10 +68,11 @@ def tracks_dataset(xarray: Any, tracks: Tracks, labels: Labels, *, ragged: bool)
 
     every = np.broadcast_to(times, (count, rows))
     shared = {"standard_name": "time", "long_name": "time", "axis": "T", **clock}
-    coordinates = {"time": (*along(every), shared)}
+    coordinates: dict[str, tuple] = {"time": (*along(every), shared)}
     variables: dict[str, tuple] = {}
     for number, (name, attributes) in enumerate(_coordinates(labels, positions)):
-        coordinates[name] = (*along(positions[..., number]), attributes)
+        ends = _periodic_range(tracks, number)
+        coordinates[name] = (*along(positions[..., number]), {**attributes, **ends})
         for word, row in (("first", 0), ("last", -1)):
             label = {
                 "long_name": f"{name} where the particle was {word}",
@@ -113,6 +116,14 @@ def _coordinates(labels: Labels, positions: np.ndarray):
             name,
             {"axis": name.upper(), "units": unit, "long_name": f"position {name}"},
         )
+
+
+def _periodic_range(tracks: Tracks, number: int) -> dict[str, np.ndarray]:
+    """Returns the ends of a coordinate as an attribute, if it is periodic."""
+    if tracks.wraps is None:
+        return {}
+    ends = np.asarray(tracks.wraps)[:, number]
+    return {_PERIODIC: ends} if np.isfinite(ends).all() else {}
 
 
 def _fates(tracks: Tracks, clock: Mapping[str, str]) -> dict[str, tuple]:
@@ -198,7 +209,19 @@ def tracks_of(data: Any) -> Tracks:
         face=_codes(data, "face"),
         since=as_array(data["since"].values),
         entries=_codes(data, "entries"),
+        wraps=_wraps(data, names, positions.dtype),
     )
+
+
+def _wraps(
+    data: Any, names: list[str], dtype: np.dtype
+) -> Float[Array, "2 ndim"] | None:
+    """Returns the ends of periodic coordinates, infinite for others."""
+    ends = [data[name].attrs.get(_PERIODIC) for name in names]
+    if all(pair is None for pair in ends):
+        return None
+    rows = [(-np.inf, np.inf) if pair is None else pair for pair in ends]
+    return as_array(np.stack(rows, -1).astype(dtype))
 
 
 def _padded(data: Any, times: np.ndarray) -> Callable[[str], np.ndarray]:

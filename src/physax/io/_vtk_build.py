@@ -133,15 +133,17 @@ def vectors(values: np.ndarray) -> np.ndarray:
 def vtk_tracks(tracks: Tracks) -> VTKData:
     """Makes one line for each particle, through all its recorded positions.
 
+    Where a particle leaves a periodic box, `tracks.wraps`, and comes in at the other
+    end, another line begins; a single position between two such rows is a vertex.
     Points have the arrays `time`, `moving` (1 while the particle moves), `velocity` if
-    the motion has one, and the variables; lines have `particle`, `status`
+    the motion has one, and the variables; lines and vertices have `particle`, `status`
     (`ParticleStatus`), `ended`, `face`, `since` and `entries`.
 
     Args:
         tracks: The tracks.
 
     Returns:
-        Data of the kind `"polydata"`, particle after particle.
+        Data of the kind `"polydata"`, particle after particle, vertices before lines.
     """
     positions = np.asarray(tracks.positions)
     times, particles = positions.shape[:2]
@@ -156,21 +158,38 @@ def vtk_tracks(tracks: Tracks) -> VTKData:
         "moving": by_particle(tracks.moving()),
         **_values_on_tracks(tracks, by_particle),
     }
-    long = particles if times else 0
+    begin = np.flatnonzero(_first_of_line(tracks, positions))
+    sizes = np.diff(np.append(begin, times * particles))
+    # Polydata holds vertices before lines.
+    order = np.argsort(sizes > 1, kind="stable")
+    begin, sizes = begin[order], sizes[order]
+    offsets = np.append(0, np.cumsum(sizes))
     cells = VTKCells(
-        np.arange(times * particles),
-        np.arange(long + 1) * times,
-        np.full(long, {1: 2, 2: 3}.get(times, 4), np.uint8),
+        np.arange(times * particles) + np.repeat(begin - offsets[:-1], sizes),
+        offsets,
+        np.array([2, 3, 4], np.uint8)[np.minimum(sizes, 3) - 1],
     )
+    particle = begin // max(times, 1)
     cell_data = {
-        "particle": np.arange(long),
+        "particle": particle,
         **{
-            name: as_values(getattr(tracks, name))[:long]
+            name: as_values(getattr(tracks, name))[particle]
             for name in ("status", "ended", "face", "since", "entries")
         },
     }
     points = by_particle(as_points(positions, "positions"))
     return VTKData("polydata", points, None, cells, point_data, cell_data)
+
+
+def _first_of_line(tracks: Tracks, positions: np.ndarray) -> np.ndarray:
+    """Returns at which rows a line begins, `[particles, times]`."""
+    first = np.zeros(positions.shape[1::-1], bool)
+    first[:, :1] = True
+    if tracks.wraps is not None:
+        size = np.diff(np.asarray(tracks.wraps), axis=0)[0]
+        jumps = np.abs(np.diff(positions, axis=0)) > size / 2
+        first[:, 1:] |= jumps.any(-1).T
+    return first
 
 
 def vtk_snapshots(tracks: Tracks) -> Iterator[VTKData]:

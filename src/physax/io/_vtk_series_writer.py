@@ -159,8 +159,8 @@ def write_vtk_tracks(path: str | os.PathLike, tracks: Tracks) -> None:
     """Writes tracks for viewers such as ParaView.
 
     Args:
-        path: A `.vtp` file for one line per particle, or a `.pvd` file for a series of
-            points, one file for each recorded time.
+        path: A `.vtp` file for one line per particle, as of `vtk_tracks`, or a `.pvd`
+            file for a series of points, one file for each recorded time.
         tracks: The tracks.
 
     Raises:

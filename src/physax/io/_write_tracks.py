@@ -55,7 +55,8 @@ def write_tracks(
     trajectories of the CF conventions (`featureType` is `trajectory`), which xarray and
     most programs of the field open: `time`, `lon` and `lat` or `x` and `y`, further
     variables, and for each particle its `status`, when it `ended`, and where it was
-    last. Before the release and after the end of a particle there are no observations.
+    last. A coordinate that is periodic has its ends as the attribute `periodic_range`.
+    Before the release and after the end of a particle there are no observations.
     `read_tracks` reads all of them.
 
     Args:
@@ -82,6 +83,8 @@ def write_tracks(
     if suffix in NPZ_SUFFIXES:
         # NumPy's arrays: JAX's of 64 bits could not be read where it has them off.
         content = {name: getattr(tracks, name) for name in _FIELDS}
+        if tracks.wraps is not None:
+            content["wraps"] = tracks.wraps
         save_npz(path, {"kind": _KIND, **jax.tree.map(np.asarray, content)})
         return
     if suffix not in (*NETCDF_SUFFIXES, *ZARR_SUFFIXES):
@@ -169,7 +172,9 @@ def read_tracks(path: str | os.PathLike) -> Tracks:
             raise PhysaxFileError(
                 path, "It must hold tracks, but holds something else."
             )
-        return Tracks(**{n: jax.tree.map(_to_jax, content[n]) for n in _FIELDS})
+        fields = {n: jax.tree.map(_to_jax, content[n]) for n in _FIELDS}
+        wraps = content.get("wraps")
+        return Tracks(**fields, wraps=None if wraps is None else _to_jax(wraps))
     xarray = import_xarray("NetCDF and zarr files")
     if not path.exists():
         raise FileNotFoundError(f"There is no file {os.fspath(path)!r}.")

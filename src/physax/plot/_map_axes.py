@@ -1,9 +1,11 @@
 """Axes for places in a plane or on a globe, with land."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.colors import ListedColormap
 from matplotlib.ticker import FuncFormatter, MultipleLocator
 
@@ -17,6 +19,9 @@ _TIMES = ((86400.0, "days"), (3600.0, "h"), (60.0, "min"))
 _LAND = ListedColormap(["#c9c2b0"])
 # Longer pictures than this are stretched.
 _MOST_ELONGATED = 8.0
+# What longitudes in float32 are known to, in degrees.
+_ROUNDING = 1e-4
+_ENDLESS = np.array([[-np.inf, -np.inf], [np.inf, np.inf]])
 
 
 def readable_time(times: np.ndarray) -> Unit:
@@ -35,11 +40,14 @@ class Map(NamedTuple):
         spherical: Whether they are longitude and latitude in degrees.
         west: The smallest longitude.
         unit: Of lengths in a plane.
+        wraps: The low and the high end of both axes, as places, where positions jump
+            from one to the other; infinite where they do not.
     """
 
     spherical: bool
     west: float
     unit: Unit
+    wraps: np.ndarray = _ENDLESS
 
     def places(self, positions: np.ndarray) -> np.ndarray:
         """Returns places, wrapped on a globe."""
@@ -57,24 +65,73 @@ class Map(NamedTuple):
         Returns:
             The segments `[segments, 2, 2]`, and for each the number of its first
             place, counted through `[times - 1, particles]`. Segments over the edge of
-            the globe are drawn at both edges.
+            the globe are drawn at both edges, those over the end of a periodic axis are
+            cut there.
         """
         pairs = np.stack([places[:-1], places[1:]], axis=2).reshape(-1, 2, 2)
         numbers = np.arange(len(pairs))
-        if not self.spherical:
-            return pairs, numbers
-        jump = pairs[:, 1, 0] - pairs[:, 0, 0]
-        over = np.abs(jump) > 180
-        # On its way the particle leaves at one edge and comes in at the other.
-        shift = np.where(over, -360 * np.sign(jump), 0)
-        leaving, coming = pairs.copy(), pairs[over].copy()
-        leaving[:, 1, 0] += shift
-        coming[:, 0, 0] -= shift[over]
-        return np.concatenate([leaving, coming]), np.append(numbers, numbers[over])
+        if self.spherical:
+            return _at_both_edges(pairs, numbers, float(np.diff(self.wraps[:, 0])[0]))
+        for axis in range(2):
+            pairs[:, 1, axis] -= _jumps(pairs, axis, np.diff(self.wraps[:, axis])[0])
+        for axis, (low, high) in enumerate(self.wraps.T):
+            if np.isfinite(high - low):
+                pairs, numbers = _cut(pairs, numbers, axis, low, high)
+        return pairs, numbers
 
 
-def make_map(positions: np.ndarray, *, spherical: bool, west: float) -> Map:
+def _jumps(pairs: np.ndarray, axis: int, period: float) -> np.ndarray:
+    """Returns by how many whole periods, as a length, segments are too long."""
+    if not np.isfinite(period):
+        return np.zeros(len(pairs))
+    return period * np.round((pairs[:, 1, axis] - pairs[:, 0, axis]) / period)
+
+
+def _at_both_edges(pairs: np.ndarray, numbers: np.ndarray, period: float):
+    """Draws segments over the edge at both edges: one leaves, one comes in."""
+    jump = _jumps(pairs, 0, 360.0)
+    leaving = pairs.copy()
+    leaving[:, 1, 0] -= jump
+    shift = jump + _jumps(leaving, 0, period)
+    leaving[:, 1, 0] = pairs[:, 1, 0] - shift
+    over = shift != 0
+    coming = pairs[over].copy()
+    coming[:, 0, 0] += shift[over]
+    return np.concatenate([leaving, coming]), np.append(numbers, numbers[over])
+
+
+def _cut(pairs: np.ndarray, numbers: np.ndarray, axis: int, low: float, high: float):
+    """Cuts segments that end beyond the end of an axis, and goes on at the other."""
+    size = high - low
+    # Beyond the end as a whole are pieces that another axis has cut off.
+    begin = pairs[:, 0, axis]
+    beyond = (begin > high).astype(float) - (begin < low)
+    pairs = pairs.copy()
+    pairs[..., axis] -= size * beyond[:, None]
+    goal = pairs[:, 1, axis]
+    over = (goal > high) | (goal < low)
+    start, stop = pairs[over, 0], pairs[over, 1]
+    up = stop[:, axis] > high
+    end = np.where(up, high, low)
+    part = (end - start[:, axis]) / (stop - start)[:, axis]
+    border = start + part[:, None] * (stop - start)
+    border[:, axis] = end
+    leaving, coming = pairs.copy(), np.stack([border, stop], axis=1)
+    leaving[over, 1] = border
+    coming[..., axis] -= np.where(up, size, -size)[:, None]
+    return np.concatenate([leaving, coming]), np.append(numbers, numbers[over])
+
+
+def make_map(
+    positions: np.ndarray, *, spherical: bool, west: float, wraps: Any = None
+) -> Map:
     """Makes a map for positions, `[..., ndim]`.
+
+    Args:
+        positions: The positions.
+        spherical: Whether they are longitude and latitude in degrees.
+        west: The smallest longitude.
+        wraps: As of `Tracks`.
 
     Raises:
         ArgumentError: If they have fewer than two coordinates.
@@ -85,7 +142,8 @@ def make_map(positions: np.ndarray, *, spherical: bool, west: float) -> Map:
             f"{positions.shape[-1]}."
         )
     unit = Unit(1.0, "") if spherical else readable_unit(positions[..., :2], "m")
-    return Map(spherical, west, unit)
+    ends = _ENDLESS if wraps is None else np.asarray(wraps, float)[:, :2] / unit.size
+    return Map(spherical, west, unit, ends)
 
 
 def map_axes(chart: Map, low: np.ndarray, high: np.ndarray, axes: Axes | None) -> Axes:
@@ -129,8 +187,8 @@ def _window(chart: Map, low: np.ndarray, high: np.ndarray):
     """Returns the corners of a map: all of the globe, if most of it is needed."""
     if high[0] - low[0] > 180:
         return np.array([chart.west, -90.0]), np.array([chart.west + 360, 90.0])
-    west = [chart.west, -90.0]
-    return np.maximum(low, west), np.minimum(high, [chart.west + 360, 90.0])
+    # A region may go on beyond the end of the map: labels are those of its places.
+    return np.maximum(low, [low[0], -90.0]), np.minimum(high, [high[0], 90.0])
 
 
 def corners(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -154,26 +212,63 @@ def _north_or_south(y: float | int, _) -> str:
 
 
 def on_map(
-    chart: Map, nodes: tuple[np.ndarray, np.ndarray], values: np.ndarray
+    chart: Map, edges: Sequence[np.ndarray], values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns borders of cells and values `[nx, ny]`, in the order of the map.
 
     Args:
         chart: The map.
-        nodes: Positions of the samples along both axes.
-        values: The samples.
+        edges: Borders of the cells along both axes.
+        values: One for each cell.
     """
-    x, y = (np.asarray(axis, float) for axis in nodes)
+    x, y = (np.asarray(axis, float) for axis in edges)
     if chart.spherical:
-        around = np.ptp(x) * x.size / (x.size - 1) > 359
+        # Cells that go around the globe begin in the west; others stay together.
+        around = abs(x[-1] - x[0] - 360) < 1e-3
+        begin = x[:-1] if around else (x[:1] + x[1:2]) / 2
+        turns = np.floor((begin - chart.west + _ROUNDING) / 360)
         if around:
-            x = chart.west + (x - chart.west) % 360
-            order = np.argsort(x)
-            x, values = x[order], values[order]
+            begin = begin - 360 * turns
+            order = np.argsort(begin)
+            x = np.append(begin[order], begin[order[0]] + 360)
+            values = values[order]
         else:
-            x = x - 360 * np.floor((x[0] - chart.west) / 360)
-    x, y = (edges_around(axis / chart.unit.size) for axis in (x, y))
-    return x, y, values
+            x = x - 360 * turns
+    return x / chart.unit.size, y / chart.unit.size, values
+
+
+def draw_cells(
+    axes: Axes,
+    chart: Map,
+    cells: tuple[np.ndarray, np.ndarray, np.ndarray],
+    **options: Any,
+) -> list[QuadMesh]:
+    """Draws cells, on a globe in each turn that reaches into the axes.
+
+    Args:
+        axes: Where; limits stay.
+        chart: The map.
+        cells: Borders and values, as of `on_map`.
+        **options: Passed on to matplotlib.
+
+    Returns:
+        The images, where `on_map` puts the cells first; none if no cell is in the axes.
+    """
+    x, y, values = cells
+    limits = axes.get_xlim(), axes.get_ylim()
+    turns = [0]
+    if chart.spherical:
+        low, high = limits[0]
+        first = np.ceil((low - x.max() + _ROUNDING) / 360)
+        last = np.floor((high - x.min() - _ROUNDING) / 360)
+        turns = sorted(range(int(first), int(last) + 1), key=abs)
+    images = [
+        axes.pcolormesh(x + 360 * turn, y, values.T, rasterized=True, **options)
+        for turn in turns
+    ]
+    axes.set_xlim(*limits[0])
+    axes.set_ylim(*limits[1])
+    return images
 
 
 def draw_land(axes: Axes, chart: Map, land: Land) -> None:
@@ -192,11 +287,6 @@ def draw_land(axes: Axes, chart: Map, land: Land) -> None:
     if mask.ndim == 1:
         raise ArgumentError("`land` must have at least two axes, but has one.")
     flat = mask if mask.ndim == 2 else np.asarray(mask.all(axis=2))
-    x, y, mask = on_map(chart, (nodes[0], nodes[1]), flat)
-    limits = axes.get_xlim(), axes.get_ylim()
-    shown = np.ma.masked_where(~mask.T, np.ones(mask.T.shape))
-    for shift in (0, 360) if chart.spherical else (0,):
-        # The cell at the seam sticks out of the map on one side.
-        axes.pcolormesh(x - shift, y, shown, cmap=_LAND, zorder=0, rasterized=True)
-    axes.set_xlim(*limits[0])
-    axes.set_ylim(*limits[1])
+    cells = on_map(chart, [edges_around(axis) for axis in nodes[:2]], flat)
+    shown = np.ma.masked_where(~cells[2], np.ones(flat.shape))
+    draw_cells(axes, chart, (*cells[:2], shown), cmap=_LAND, zorder=0)

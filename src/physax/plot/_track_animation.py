@@ -56,7 +56,9 @@ def animate_tracks(
         )
     writer = movie_writer(path, frames_per_second)
     positions = np.asarray(tracks.positions)
-    chart = make_map(positions, spherical=spherical, west=float(west))
+    chart = make_map(
+        positions, spherical=spherical, west=float(west), wraps=tracks.wraps
+    )
     places = chart.places(positions)
     axes = map_axes(chart, *corners(places), None)
     if land is not None:

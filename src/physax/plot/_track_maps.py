@@ -10,7 +10,15 @@ from matplotlib.colors import LogNorm
 from .._checks import ArgumentError
 from ..particles import Land
 from ._canvas import add_colour_bar
-from ._map_axes import draw_land, make_map, map_axes, on_map, readable_time
+from ._map_axes import (
+    draw_cells,
+    draw_land,
+    make_map,
+    map_axes,
+    on_map,
+    readable_time,
+)
+from ._samples import edges_around
 
 
 def density(
@@ -44,7 +52,6 @@ def density(
     """
     places = [np.asarray(e, float) for e in edges]
     shown = _checked(values, [e.size - 1 for e in places], "edges")
-    centres = [(e[1:] + e[:-1]) / 2 for e in places]
     unit = "per square degree" if spherical else "per m²"
     empty = ~(shown > 0)
     if logarithmic and empty.all():
@@ -52,7 +59,7 @@ def density(
     shown = np.ma.masked_where(empty, shown)
     return _draw(
         shown,
-        centres,
+        places,
         spherical=spherical,
         west=float(west),
         land=land,
@@ -88,10 +95,15 @@ def ftle_map(
         The axes.
 
     Raises:
-        ArgumentError: If shapes do not agree.
+        ArgumentError: If shapes do not agree, or an axis has fewer than two nodes.
     """
     places = [np.asarray(axis, float) for axis in nodes]
     shown = _checked(values, [axis.size for axis in places], "nodes")
+    if min(shown.shape) < 2:
+        raise ArgumentError(
+            "`nodes` must have at least two positions along each axis, but `values` "
+            f"have shape {shown.shape}."
+        )
     shown = np.ma.masked_invalid(shown)
     label = "FTLE (1/s)"
     if shown.count() and float(np.abs(shown).max()) > 0:
@@ -102,7 +114,7 @@ def ftle_map(
             shown, label = shown * unit.size, f"FTLE (1/{name})"
     return _draw(
         shown,
-        places,
+        [edges_around(axis) for axis in places],
         spherical=spherical,
         west=float(west),
         land=land,
@@ -125,7 +137,7 @@ def _checked(values, counts: list[int], name: str) -> np.ndarray:
 
 def _draw(
     values: np.ma.MaskedArray,
-    nodes: list[np.ndarray],
+    edges: list[np.ndarray],
     *,
     spherical: bool,
     west: float,
@@ -135,17 +147,15 @@ def _draw(
     cmap: str,
     norm: LogNorm | None,
 ) -> Axes:
-    corner = np.array([[axis[0], axis[-1]] for axis in nodes]).T
+    corner = np.array([[axis[0], axis[-1]] for axis in edges]).T
     chart = make_map(corner, spherical=spherical, west=west)
-    x, y, ordered = on_map(chart, (nodes[0], nodes[1]), values)
-    low, high = np.array([x[0], y[0]]), np.array([x[-1], y[-1]])
+    cells = on_map(chart, edges, values)
+    low = np.array([axis.min() for axis in cells[:2]])
+    high = np.array([axis.max() for axis in cells[:2]])
     axes = map_axes(chart, low, high, axes)
     if land is not None:
         draw_land(axes, chart, land)
-    limits = axes.get_xlim(), axes.get_ylim()
-    image = axes.pcolormesh(x, y, ordered.T, cmap=cmap, norm=norm, rasterized=True)
-    axes.set_xlim(*limits[0])
-    axes.set_ylim(*limits[1])
+    image, *_ = draw_cells(axes, chart, cells, cmap=cmap, norm=norm)
     if norm is None:
         add_colour_bar(axes, image, label)
     else:

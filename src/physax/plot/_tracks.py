@@ -37,8 +37,9 @@ def tracks(
 ) -> Axes:
     """Draws where particles went, and where they are at the end as dots.
 
-    The only coastlines are those of `land`, such as that of a field read from a file:
-    nothing is fetched.
+    Lines are cut at the ends of the periodic axes in `tracks.wraps`. The only
+    coastlines are those of `land`, such as that of a field read from a file: nothing is
+    fetched.
 
     Args:
         tracks: The tracks; of three dimensions the first two are drawn.
@@ -63,7 +64,9 @@ def tracks(
     picked = np.unique(np.linspace(0, count - 1, min(most, count)).astype(int))
     positions = np.asarray(tracks.positions)[:, picked]
     status = np.asarray(tracks.status)[picked]
-    chart = make_map(positions, spherical=spherical, west=float(west))
+    chart = make_map(
+        positions, spherical=spherical, west=float(west), wraps=tracks.wraps
+    )
     places = chart.places(positions)
     axes = map_axes(chart, *corners(places), axes)
     if land is not None:
