@@ -1,6 +1,7 @@
 import inspect
 from dataclasses import replace
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -207,6 +208,15 @@ def test_faulty_requests_are_refused(tmp_path):
             inspect.unwrap(write_tracks)(tmp_path / name, np.zeros((2, 2, 2)))
     with pytest.raises(ArgumentError, match=r"`write_tracks\(path, tracks\)`, but is"):
         inspect.unwrap(write_tracks)(tracks(), tmp_path / "e.nc")
+
+
+@pytest.mark.parametrize("name", ["z", "lon", "status", "first_x", "trajectory"])
+def test_a_variable_with_a_taken_name_is_refused(name, tmp_path):
+    taken = eqx.tree_at(lambda t: t.variables, tracks(), {name: jnp.ones((4, 3))})
+    write_tracks(tmp_path / "a.npz", taken)
+    assert name in read_tracks(tmp_path / "a.npz").variables
+    with pytest.raises(ArgumentError, match=rf"`tracks.variables` .* is '{name}'\."):
+        write_tracks(tmp_path / "a.nc", taken)
 
 
 def test_without_xarray_the_remedy_is_named(tmp_path, without):

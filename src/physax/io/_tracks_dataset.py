@@ -1,13 +1,13 @@
 """Tracks as labelled arrays by the CF conventions for trajectories, and back."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import as_array
+from .._checks import ArgumentError, as_array
 from ..particles import ParticleStatus, Tracks
 from ._netcdf_time import Epoch
 
@@ -86,10 +86,11 @@ def tracks_dataset(xarray: Any, tracks: Tracks, labels: Labels, *, ragged: bool)
                 "units": f"{labels.units[number]} s-1",
             }
             variables[f"velocity_{name}"] = (*along(speed), label)
+    variables |= _fates(tracks, clock)
+    _check_names(tracks, [*variables, *coordinates])
     for name, values in tracks.variables.items():
         label = {"long_name": name, **labels.attributes.get(name, {})}
         variables[name] = (*along(np.asarray(values).T), label)
-    variables |= _fates(tracks, clock)
     identity = {"cf_role": "trajectory_id", "long_name": "number of the particle"}
     coordinates[_ID] = (_ID, np.arange(count, dtype=np.int32), identity)
     if ragged:
@@ -102,6 +103,18 @@ def tracks_dataset(xarray: Any, tracks: Tracks, labels: Labels, *, ragged: bool)
         "recorded_times": times,
     }
     return xarray.Dataset(variables, coordinates, whole)
+
+
+def _check_names(tracks: Tracks, taken: Sequence[str]) -> None:
+    """Raises if a variable of the tracks has a name that means something else."""
+    # A reader takes these for coordinates, of tracks in another number of axes, too.
+    taken = sorted({*taken, *"xyz", "lon", "lat", _ID, _OBS, "row_size"})
+    for name in tracks.variables:
+        if name in taken:
+            raise ArgumentError(
+                "`tracks.variables` of a CF file must not have the names "
+                f"{', '.join(taken)}, but one is {name!r}. Rename it, or write `.npz`."
+            )
 
 
 def _coordinates(labels: Labels, positions: np.ndarray):

@@ -71,7 +71,8 @@ def write_tracks(
             `{"temperature": {"units": "degree_C"}}`. NetCDF and zarr only.
 
     Raises:
-        ArgumentError: If the suffix is another, or `tracks` is not a `Tracks`.
+        ArgumentError: If the suffix is another, `tracks` is not a `Tracks`, or one of
+            its variables has a name that CF files use for something else.
         MissingPackageError: If xarray, or a package behind it, is not installed.
         PhysaxFileError: If `path` is a folder that is not a zarr store.
         FileNotFoundError: If there is no folder for it.

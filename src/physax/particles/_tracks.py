@@ -30,8 +30,7 @@ class Tracks(eqx.Module):
             since then.
         entries: How often it came in again through an inlet.
         wraps: The low and the high end of the axes along which a box was periodic,
-            infinite along others; `None` where positions do not jump. Files of tracks
-            do not keep it.
+            infinite along others; `None` where positions do not jump.
     """
 
     times: Float[Array, " times"]
