@@ -1,4 +1,4 @@
-"""What functions of the user must be like, which are traced."""
+"""Checks of functions that users write, most of which are traced."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

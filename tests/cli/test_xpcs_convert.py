@@ -121,6 +121,23 @@ def test_bounds_of_the_contrast_stay_where_the_scaling_takes_them(
     assert read_settings(str(new)).contrast_bounds == (0, 1)
 
 
+def test_bounds_of_a_known_contrast_are_left_out(tmp_path, capsys):
+    old = "fourier\n      fourier_order: 1"
+    code, text, new = convert(OLD.replace(old, "constant"), tmp_path, capsys)
+    assert code == ExitCode.DONE
+    assert "line 26: bounds of the contrast are left out: the scaling Constant" in text
+    assert read_settings(str(new)).contrast_bounds is None
+
+
+@pytest.mark.parametrize("order", ["two", "-1", "1.5", "true"])
+def test_an_order_that_is_no_number_is_refused_with_its_line(order, tmp_path, capsys):
+    old = OLD.replace("fourier_order: 1", f"fourier_order: {order}")
+    code, text, _ = convert(old, tmp_path, capsys)
+    assert code == ExitCode.REFUSED
+    assert "line 34: " in text
+    assert "fourier_order` must be an integer of at least 0" in text
+
+
 def test_plain_static_is_taken_as_anisotropic(tmp_path, capsys):
     _, text, new = convert("analysis_mode: static\n", tmp_path, capsys)
     assert "static is taken as static_anisotropic" in text

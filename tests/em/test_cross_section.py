@@ -68,7 +68,7 @@ def test_shapes_types_and_order(modes):
 
 
 def test_effective_area_leaves_out_layers(modes):
-    # The first mode, and one of the layers, which reaches their corners.
+    # The guided mode, and modes that live in the layers.
     faces = em.Boundaries.all(em.CPML(5))
     found = solve(count=3, boundaries=faces, target=1.6)
     area = solve(count=1, boundaries=faces).effective_area[0]

@@ -178,7 +178,7 @@ def test_where_a_run_is_divided_changes_no_bit():
 def test_a_state_from_within_a_block_of_steps_is_refused_elsewhere():
     begun = em.run(with_steps(line(), 14), progress=False)
     with pytest.raises(ValueError, match=r"`start` must be 14, .* of 3, .* but is 0"):
-        em.run(line(), state=begun.state, progress=False)
+        em.run(line(), state=begun.state, start=0, progress=False)
     em.run(line(), state=begun.state, start=17, progress=False)
 
 

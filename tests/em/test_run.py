@@ -135,7 +135,7 @@ def with_series():
 def test_time_series_grow_with_a_run_that_goes_on(steps):
     sim = with_series()
     first = em.run(em.with_steps(sim, steps), progress=False, throw=False)
-    second = em.run(sim, state=first.state, start=steps, progress=False)
+    second = em.run(sim, state=first.state, progress=False)
     whole = em.run(sim, progress=False)
     check_same_bits(second.result, whole.result)
     check_same_bits(second.state, whole.state)
@@ -145,6 +145,15 @@ def test_a_state_of_another_simulation_is_refused():
     other = em.run(line(100), progress=False)
     with pytest.raises(ArgumentError, match=r"its `monitors\.\w+\.\w+` is missing"):
         em.run(with_series(), state=other.state, start=100, progress=False)
+
+
+def test_a_series_with_more_records_than_were_made_is_refused():
+    first = em.run(em.with_steps(with_series(), 100), progress=False, throw=False)
+    often = em.TimeMonitor(("Ez",), at(30.4), (0.0,), every=3)
+    sim = line(monitors={"trace": often, "energy": em.EnergyMonitor(every=4)})
+    message = "`every` of the monitor 'trace' must be that .* 34 records, and .* are 15"
+    with pytest.raises(ArgumentError, match=message):
+        em.run(sim, state=first.state, progress=False)
 
 
 def test_another_length_compiles_nothing():

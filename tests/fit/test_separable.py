@@ -151,7 +151,7 @@ def test_coefficients_between_equal_bounds_are_constants():
     np.testing.assert_array_equal(result.linear, [2.0] * 3 + [0.3] * 3)
     np.testing.assert_array_equal(result.linear_errors, np.zeros(6))
     assert int(result.degrees_of_freedom) == mask.sum() - 1
-    assert made.violates_bounds(result.linear)
+    assert made.needs_joint_fit(result.linear)
 
 
 @pytest.mark.slow

@@ -76,6 +76,27 @@ def test_the_hit_on_a_coast_has_its_derivative():
     assert np.allclose(slopes, [[-0.1] * 3, [-1.0] * 3], atol=1e-12)
 
 
+def test_the_hit_on_a_curved_coast_has_its_derivatives():
+    # The last of the secants that seek it does not end on the coast.
+    i, j = np.indices((8, 8))
+    land = Land(i + 0.5 * j >= 7, (np.arange(8.0), np.arange(8.0)))
+
+    def hit(x):
+        seed = jnp.array([[x, 2.1 + 0.3 * jnp.sin(x)]])
+        tracks = track(
+            lambda t, x: jnp.array([1.0, 0.37]), seed, np.array([0.0, 8.0]), steps=8,
+            boundary=Coast(land), solver=Euler(),
+        )  # fmt: skip
+        return tracks.positions[-1, 0, 1]
+
+    slope, curvature = jax.jit(jax.grad(hit)), jax.jit(jax.hessian(hit))
+    for x in (1.25, 1.6):
+        ends = x + 1e-5, x - 1e-5
+        first, second = ((f(ends[0]) - f(ends[1])) / 2e-5 for f in (hit, slope))
+        assert np.allclose(slope(x), first, rtol=1e-7)
+        assert np.allclose(curvature(x), second, rtol=1e-6)
+
+
 @pytest.mark.slow
 def test_land_covers_places_and_repeats():
     land = Land(np.arange(4) == 0, (np.arange(4.0),), periods=(4.0,))

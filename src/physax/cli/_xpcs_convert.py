@@ -261,6 +261,9 @@ def _scaling(old: _Old, notices: list[str]) -> dict[str, Any] | None:
         node = old.found[f"{at}.per_angle_mode"]
         raise node.error(f"must be one of {', '.join(SCALINGS)}, but is {kind!r}.")
     order = old.get(f"{at}.fourier_order")
+    if order is not None and not (type(order) is int and order >= 0):
+        node = old.found[f"{at}.fourier_order"]
+        raise node.error(f"must be an integer of at least 0, but is {order!r}.")
     made = {"type": SCALINGS[kind]}
     return made if kind != "fourier" or order is None else {**made, "order": order}
 
@@ -301,6 +304,9 @@ def _scale_bounds(
     options = dict(scaling or {"type": "PerAngle"})
     kind = options.pop("type")
     keep, new = KINDS[kind](**options).takes_bounds, {}
+    if old.get("optimization.nlsq.anti_degeneracy.per_angle_mode") == "constant":
+        # Its numbers are still to be given.
+        kind, keep = "Constant", False
     for item in _items(old.found.get("parameter_space.bounds")):
         bounds: Any = item.plain()
         name = bounds.get("name")

@@ -1,4 +1,4 @@
-"""States from which a run goes on: whether they fit it, and room for its records."""
+"""States to continue a run from: checks, and room for time series."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,25 +27,28 @@ def continued(
         monitors: Those of the run, by name.
 
     Raises:
-        ArgumentError: If `start` is elsewhere in a block than the state, or the state
-            is that of another simulation.
+        ArgumentError: If `start` and the state are at different steps of a block, or
+            the state is that of another simulation.
     """
     _check_start(start, state)
-    records = {
-        name: _lengthened(total, shapes.monitors[name])
-        if name in shapes.monitors
-        and isinstance(monitors[name], TimeMonitor | EnergyMonitor)
-        else total
-        for name, total in state.monitors.items()
-    }
+    done, records = int(state.done), dict(state.monitors)
+    for name in records.keys() & shapes.monitors.keys():
+        monitor = monitors[name]
+        if isinstance(monitor, TimeMonitor | EnergyMonitor):
+            least = -(-done // monitor.every)
+            what = f"`every` of the monitor {name!r}"
+            records[name] = _lengthened(
+                records[name], shapes.monitors[name], least, what
+            )
     state = eqx.tree_at(lambda s: s.monitors, state, records)
     ours, theirs = map(_entries, (shapes, state))
     for name in sorted({*ours, *theirs}):
         if ours.get(name) != theirs.get(name):
             raise ArgumentError(
-                "`state` must come from a run of the same grid, boundaries, media and "
-                f"monitors, but its `{name}` is {theirs.get(name, 'missing')}, and "
-                f"that of `sim` is {ours.get(name, 'missing')}."
+                "`state` must come from a run of the same grid, boundaries, media, "
+                f"monitors and layout, but its `{name}` is "
+                f"{theirs.get(name, 'missing')}, and that of `sim` is "
+                f"{ours.get(name, 'missing')}."
             )
     return state
 
@@ -61,10 +64,24 @@ def _check_start(start: int, state: State) -> None:
         )
 
 
-def _lengthened(total: Arrays, shapes: Mapping[str, Any]) -> Arrays:
-    """Returns time series with other numbers of records."""
+def _lengthened(
+    total: Arrays, shapes: Mapping[str, Any], least: int, what: str
+) -> Arrays:
+    """Returns time series with other numbers of records.
+
+    Args:
+        total: The series.
+        shapes: Those that the run needs.
+        least: How many records a run up to the state has made.
+        what: What says how many, for the message.
+    """
 
     def one(values, like):
+        if values.shape[0] < least:
+            raise ArgumentError(
+                f"{what} must be that of the run that `state` comes from, but up to "
+                f"there it asks for {least} records, and there are {values.shape[0]}."
+            )
         more = like.shape[0] - values.shape[0]
         if more == 0:
             return values

@@ -131,6 +131,7 @@ class _Course(AbstractTapedCourse):
     until: Decay | None = eqx.field(static=True)
     adjoint: str = eqx.field(static=True)
     dtype: Any = eqx.field(static=True)
+    # It keeps no states.
     every: None = eqx.field(static=True, default=None)
 
     def recorded(self, plan: Plan, draft: Program) -> tuple[State, Any]:

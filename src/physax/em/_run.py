@@ -209,7 +209,7 @@ def run(
     sim: Simulation,
     *,
     state: State | None = None,
-    start: int = 0,
+    start: int | None = None,
     until: Decay | None = None,
     layout: Layout | None = None,
     checkpoint: Checkpointing | None = None,
@@ -226,9 +226,11 @@ def run(
 
     Args:
         sim: The simulation.
-        state: The state to continue from, at rest by default; time series grow with
-            the steps of the run. Gone afterwards. A checkpoint comes first.
-        start: The step of `state`.
+        state: The state to continue from, at rest by default, of a run with the same
+            layout. Series of a `TimeMonitor` or `EnergyMonitor` grow with the steps;
+            `every` must be the same. Its memory is reused: do not use it again. A
+            checkpoint comes first.
+        start: The step of `state`; by default the one that it has reached.
         until: Stops early when the fields have decayed.
         layout: How the grid is cut over devices. A checkpoint may be resumed under
             another layout.
@@ -253,9 +255,11 @@ def run(
             `result` is the `RunResult` up to there.
         CheckpointError: If a checkpoint cannot be written, or is of another problem.
     """
-    start = whole(start, "start", 0)
     if state is not None:
         instance(state, "state", State, "Pass the `state` of a `RunResult`.")
+    if start is None:
+        start = 0 if state is None else int(state.done)
+    start = whole(start, "start", 0)
     if checkpoint is not None:
         instance(
             checkpoint, "checkpoint", Checkpointing, "Write `Checkpointing(folder)`."

@@ -85,8 +85,8 @@ def scene(
         sources: By name.
         monitors: By name.
         polarisation: In 2-D, `"Ez"` or `"Hz"`.
-        spacing: Width of the cells in metres; along axes without layers the largest
-            one, of which a whole number makes the length.
+        spacing: Width of the cells in metres. On axes without layers it is an upper
+            limit: cells are narrowed so that a whole number of them fits the length.
         steps: Number of steps.
         averaging: Of cells that an interface cuts, as for `rasterise`.
 
@@ -248,8 +248,8 @@ def _grid(
     for axis, (length, x) in enumerate(zip(size, middle, strict=True)):
         if length < spacing / 2:
             raise ArgumentError(
-                f"`size` must be at least a cell of {spacing:g} m, but is {length:g} "
-                "m. Are sizes and wavelengths in metres?"
+                f"`size` must be at least half a cell of {spacing:g} m, but is "
+                f"{length:g} m. Are sizes and wavelengths in metres?"
             )
         cells, width, low = _axis(length, x, spacing, layer_cells(faces, axis))
         shape.append(cells)
@@ -264,8 +264,8 @@ def _axis(
 ) -> tuple[int, float, float]:
     """Returns number and width of the cells of an axis, and where the first begins.
 
-    A wall is where the scene ends, and a period is as long: what is at an end without a
-    layer does not depend on the spacing.
+    Walls lie at the ends of the scene, and a period equals its length, whatever the
+    spacing.
     """
     low, high = layers
     if not (low or high):

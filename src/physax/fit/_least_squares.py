@@ -135,7 +135,7 @@ def least_squares(
     unknown = traced(result.status)
     if isinstance(problem, AbstractSeparable) and problem.may_violate_bounds:
         # Elimination knows no bounds: beyond them the coefficients are parameters.
-        outside = problem.violates_bounds(result.linear)
+        outside = problem.needs_joint_fit(result.linear)
 
         def jointly():
             return fit(problem.jointly(result.values, result.linear))

@@ -126,8 +126,8 @@ def sample_posterior(
     bounds (their prior is flat within the bounds, or `priors`), then
     $u = \hat u + L^{-T} z$ with $L L^T = J_u^T J_u / s^2$ and the curvature of the
     priors. Linear coefficients of a `Separable` without bounds are integrated over
-    analytically, with flat priors, and drawn afterwards. What equal bounds hold is a
-    constant, and so are its draws.
+    analytically, with flat priors, and drawn afterwards. Parameters with equal bounds
+    are constants, also in the draws.
 
     Needs numpyro: `pip install "physax[bayes]"`.
 

@@ -237,10 +237,9 @@ class LeastSquares(AbstractProblem):
         scale = self.loss.scale.astype(values.dtype)
         z = (values / scale) ** 2
         first, second = self.loss.slopes(z)
-        # Triggs' correction: the curvature of the loss, kept positive, and large enough
-        # for the digits of its root and of what is divided by it.
-        least = jnp.sqrt(jnp.finfo(values.dtype).eps) * first
-        root = jnp.sqrt(jnp.maximum(first + 2 * second * z, least))
+        # Triggs' correction: the curvature of the loss, kept positive. With a smaller
+        # least curvature fits take more steps, with a larger one errors change.
+        root = jnp.sqrt(jnp.maximum(first + 2 * second * z, 1e-5 * first))
         rows = jnp.concatenate([jacobian * root, (values * first / root)[None]])
         return rows * weight, scale**2 * jnp.sum(self.loss.rho(z) * weight**2)
 

@@ -135,7 +135,7 @@ class AbstractSeparable(AbstractProblem):
             return True
         return any(np.isfinite(np.asarray(limit)).any() for limit in limits)
 
-    def violates_bounds(self, linear: Float[Array, " linear"]) -> Bool[Array, ""]:
+    def needs_joint_fit(self, linear: Float[Array, " linear"]) -> Bool[Array, ""]:
         """Returns whether eliminated coefficients are outside their bounds, or fixed.
 
         Those between equal bounds are no longer eliminated, whatever their value.

@@ -36,7 +36,7 @@ def held_at_bounds(
 ) -> Bool[Array, " m"]:
     """Returns which parameters are at a bound that the cost pushes them against.
 
-    Between equal bounds a parameter is always held.
+    A parameter with equal bounds is always held.
     """
     pushed = ((vector <= low) & (gradient > 0)) | ((vector >= high) & (gradient < 0))
     return pushed | (low == high)

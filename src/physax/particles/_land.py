@@ -16,7 +16,7 @@ from ._boundaries import AbstractBoundary, Turn, end
 from ._gridded import GriddedField
 from ._numbers import check_mask, unmasked
 from ._seed_checks import check_seeds
-from ._state import select
+from ._state import bounded, select
 from ._status import ParticleStatus
 
 
@@ -168,13 +168,15 @@ def _crossing(land: Land, start, stop, last) -> Float[Array, ""]:
         wet = here <= 0
         low, below = jnp.where(wet, part, low), jnp.where(wet, here, below)
         high, above = jnp.where(wet, high, part), jnp.where(wet, above, here)
-    # A secant that passes a node has another slope than the coast: the derivative is
-    # that of the place where the excess keeps its value.
+    # A secant that passes a node has another slope than the coast. Two steps of Newton
+    # from there have the derivatives of the coast, of first and second order.
     part = lax.stop_gradient(part)
-    value, slope = jax.jvp(along, (part,), (jnp.ones_like(part),))
-    steep = slope > 0
-    shift = (value - lax.stop_gradient(value)) / jnp.where(steep, slope, 1)
-    return part - jnp.where(steep, shift, 0)
+    least = 1e-6 * lax.stop_gradient(last - land.excess(start))
+    for _ in range(2):
+        value, slope = jax.jvp(along, (part,), (jnp.ones_like(part),))
+        steep = (slope > 0) & (slope > least)
+        part = part - jnp.where(steep, value / jnp.where(steep, slope, 1), 0)
+    return bounded(part, 0, 1)
 
 
 def fill_land(

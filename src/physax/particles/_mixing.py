@@ -151,7 +151,7 @@ def mix_norm(
     about the variance of the values times the sum of the factors over the number of
     particles.
     Differentiable in the points, the values and the weights; its gradient is set to 0
-    where it is 0.
+    where the norm is 0.
 
     Reference: Mathew, Mezić and Petzold, *A multiscale measure for mixing*, Physica D
     211, 23 (2005).

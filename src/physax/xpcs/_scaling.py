@@ -77,7 +77,7 @@ class AbstractScaling(eqx.Module):
     @property
     @abstractmethod
     def takes_bounds(self) -> bool:
-        """Whether it fits the contrast and the offset of some maps themselves.
+        """Whether its coefficients are contrasts and offsets of maps.
 
         Only these can be bounded.
         """
@@ -92,7 +92,7 @@ class AbstractScaling(eqx.Module):
 
 
 def check_bounds(scaling: AbstractScaling, bounds: tuple[Ends, Ends]) -> None:
-    """Raises if contrasts or offsets have bounds that a scaling cannot keep.
+    """Raises if contrasts or offsets have bounds that a scaling does not accept.
 
     Args:
         scaling: The scaling.
