@@ -172,10 +172,14 @@ def _crossing(land: Land, start, stop, last) -> Float[Array, ""]:
     # from there have the derivatives of the coast, of first and second order.
     part = lax.stop_gradient(part)
     least = 1e-6 * lax.stop_gradient(last - land.excess(start))
-    for _ in range(2):
+
+    def newton(part, _):
         value, slope = jax.jvp(along, (part,), (jnp.ones_like(part),))
         steep = (slope > 0) & (slope > least)
-        part = part - jnp.where(steep, value / jnp.where(steep, slope, 1), 0)
+        return part - jnp.where(steep, value / jnp.where(steep, slope, 1), 0), None
+
+    # A loop: XLA would compute all of it again for each use of its result.
+    part, _ = lax.scan(newton, part, length=2)
     return bounded(part, 0, 1)
 
 
