@@ -9,4 +9,4 @@ FRAMES = 8
 TIMES = 0.1 * np.arange(FRAMES)
 LAG = np.abs(np.subtract.outer(np.arange(FRAMES), np.arange(FRAMES)))
 C2 = np.stack([1 + 0.2 * np.exp(-LAG / k) for k in (2, 3)]).astype(np.float32)
-DATA = TwoTime(C2, np.array([0.005, 0.01]), np.radians([0.0, 45.0]), TIMES)
+DATA = TwoTime(C2, np.array([0.005, 0.01]), np.radians([0.0, 45.0]), TIMES, 0.01)

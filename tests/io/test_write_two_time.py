@@ -24,6 +24,7 @@ from .two_time_maps import DEGREES, DT, FRAMES, Q, maps, measurement, rng
 def same(a, b):
     mask = (a.mask is None) == (b.mask is None)
     mask = mask and (a.mask is None or np.array_equal(a.mask, b.mask))
+    mask = mask and a.sigma_is_known == b.sigma_is_known
     fields = ("c2", "q", "phi", "times", "sigma")
     return mask and all(
         np.array_equal(getattr(a, name), getattr(b, name)) for name in fields
@@ -60,6 +61,16 @@ def test_what_is_written_is_read_back(tmp_path, layout, sigma):
     wanted = wanted[:, 2:8, 2:8] if data.sigma.ndim == 3 else wanted
     assert np.array_equal(part.sigma, wanted)
     assert np.allclose(part.times, DT * np.arange(6), atol=1e-6)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda x: x.name)
+def test_an_unknown_sigma_stays_unknown(tmp_path, layout):
+    data = measurement(sigma=None)
+    path = tmp_path / suffix(layout)
+    write_two_time(path, data, layout=layout)
+    assert same(read_two_time(path), data)
+    assert not read_two_time(path, q=0.01, frames=(3, 8)).sigma_is_known
+    assert read_two_time(path, sigma=0.02).sigma_is_known
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda x: x.name)

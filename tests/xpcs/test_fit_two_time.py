@@ -25,6 +25,8 @@ from physax.xpcs import (
     WhiteNoise,
     fit_two_time,
     fitted_two_time,
+    frame_range,
+    select,
     simulate_two_time,
     two_time,
     two_time_problem,
@@ -371,3 +373,20 @@ def test_a_poor_fit_of_flow_hints_at_other_starts(times):
     found = fit_two_time(data, flow(factor=1.05), fixed=hold)
     assert found.result.success
     assert ("`initial_models`, or use" in str(found)) == (times > 1)
+
+
+@pytest.mark.parametrize("noise", [0.002, 0.03])
+def test_errors_of_maps_without_sigma_follow_from_their_residuals(noise):
+    maps = measured(flow(), noise=noise)
+    plain = TwoTime(maps.c2, Q, PHI, TIMES)
+    part = select(plain, [(-2.0, 2.0)])
+    assert not frame_range(part, 3, 9).sigma_is_known
+    stated = TwoTime(maps.c2, Q, PHI, TIMES, noise)
+    known, found = (fit_two_time(x, flow(), fixed=hold).result for x in (stated, part))
+    assert np.allclose(found.values, known.values, rtol=1e-9)
+    assert np.allclose(found.standard_errors, known.standard_errors, rtol=0.03)
+    # Those of a number that nobody has measured are not.
+    given = fit_two_time(part, flow(), fixed=hold, absolute_sigma=True).result
+    assert np.allclose(
+        given.standard_errors * noise / 0.01, known.standard_errors, rtol=0.03
+    )

@@ -148,3 +148,9 @@ def test_stated_errors_that_do_not_fit_are_named(sigma):
 def test_a_tiny_map_has_a_report(frames):
     data = TwoTime(jnp.ones((1, frames, frames)), 0.01, 0.0, jnp.arange(1.0 * frames))
     assert str(check_quality(data))
+
+
+def test_of_errors_that_are_not_stated_nothing_is_said():
+    plain = report(maps() + _noise(), None)
+    assert np.isnan(plain.stated_sigma).all()
+    assert not any("stated" in text for text in plain.warnings)

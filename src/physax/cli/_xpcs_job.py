@@ -176,15 +176,12 @@ def _options(settings: Settings, given) -> dict[str, Any]:
     if scaling is None:
         scaling = Shared() if settings.mode == "static_isotropic" else PerAngle()
     fixed = [NAMES[name] for name, number in given.items() if number.fixed]
-    absolute = settings.fit.absolute_sigma
     return {
         "scaling": scaling,
         "fixed": (lambda m: [name.of(m) for name in fixed]) if fixed else None,
         "contrast_bounds": settings.contrast_bounds or (None, None),
         "offset_bounds": settings.offset_bounds or (None, None),
-        "absolute_sigma": (
-            settings.data.sigma is not None if absolute is None else absolute
-        ),
+        "absolute_sigma": settings.fit.absolute_sigma,
     }
 
 

@@ -179,7 +179,7 @@ class Search:
         max_evaluations: Passes over the data.
         xtol: Relative change of the parameters at which the fit ends.
         absolute_sigma: Whether `sigma` is known; `None` means that it is if it is
-            given.
+            given, in the settings or the file.
     """
 
     method: Literal["nlsq", "nuts", "both"] = "nlsq"

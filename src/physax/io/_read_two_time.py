@@ -73,7 +73,7 @@ def read_two_time(
         dt: Time between frames in seconds. Needed where the file does not state it,
             and overrules it where it does.
         sigma: Standard deviation of one value, for the maps and frames that are read;
-            as in the file if `None`, and 0.01 where it has none.
+            as in the file if `None`, and unknown where it has none.
         mask: Which pairs of the frames that are read to use; as in the file if `None`.
         without: Frames whose pairs are all left out, counted from 1 as in the file,
             whether they are among those that are read or not.
@@ -152,7 +152,7 @@ class _Part(NamedTuple):
     q: np.ndarray
     phi: np.ndarray
     times: np.ndarray
-    sigma: np.ndarray | float
+    sigma: np.ndarray | None
     mask: np.ndarray | None
 
 
@@ -224,13 +224,12 @@ def _read(
     mask = _mask(stored, asked, part, index.frames)
     for k, one in zip(maps, c2, strict=True):
         _complete(path, one, index, int(k), part, mask)
-    sigma = reader.beside("sigma", maps, part)
     return _Part(
         c2,
         index.q[maps],
         index.phi[maps],
         chosen_times(path, index, asked.dt, part, keep=asked.keep_times),
-        0.01 if sigma is None else sigma,
+        reader.beside("sigma", maps, part),
         mask,
     )
 

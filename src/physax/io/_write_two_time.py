@@ -86,7 +86,7 @@ class _Host:
         self.q = np.asarray(data.q, np.float64)
         self.degrees = np.degrees(np.asarray(data.phi, np.float64))
         self.times = np.asarray(data.times)
-        self.sigma = np.asarray(data.sigma)
+        self.sigma = np.asarray(data.sigma) if data.sigma_is_known else None
         self.mask = None if data.mask is None else np.asarray(data.mask)
 
     def dt(self) -> float:
@@ -136,8 +136,9 @@ def _write_hdf5(path, host: _Host, lists: dict[str, np.ndarray], name: str) -> N
         _small(file, "physax/times", host.times)
         for k, one in enumerate(host.c2, 1):
             _large(file, name.format(k), np.triu(one))
-        write = _large if host.sigma.ndim == 3 else _small
-        write(file, "physax/sigma", host.sigma)
+        if host.sigma is not None:
+            write = _large if host.sigma.ndim == 3 else _small
+            write(file, "physax/sigma", host.sigma)
         if host.mask is not None:
             _large(file, "physax/mask", host.mask.astype(np.uint8))
 
@@ -183,8 +184,9 @@ def _write_npz(path, host: _Host) -> None:
         T1: times,
         T2: times,
         C2: host.c2,
-        "sigma": host.sigma,
     }
+    if host.sigma is not None:
+        arrays["sigma"] = host.sigma
     if host.mask is not None:
         arrays["mask"] = host.mask
     # The directory of an archive has no checksum: it says here what must be in it.

@@ -93,7 +93,7 @@ def fit_two_time(
     ties: Tie | Sequence[Tie] = (),
     contrast_bounds: Limits = (None, None),
     offset_bounds: Limits = (None, None),
-    absolute_sigma: bool = True,
+    absolute_sigma: bool | None = None,
     method: TrustRegion | None = None,
     plan: Plan | None = None,
     checkpoint: Checkpointing | None = None,
@@ -120,7 +120,8 @@ def fit_two_time(
             `Shared`.
         offset_bounds: Lower and upper bound of the offsets, likewise.
         absolute_sigma: Whether `data.sigma` is known, and not only relative: if not,
-            errors are scaled by the reduced chi-square.
+            errors are scaled by the reduced chi-square. By default it is if the data
+            were made with one.
         method: How to search.
         plan: How the data are processed.
         checkpoint: Where a fit block by block keeps checkpoints.

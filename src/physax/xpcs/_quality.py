@@ -39,7 +39,8 @@ class QualityReport(eqx.Module):
             one is larger where the correlation decays within a frame.
         sigma: Standard deviation of one value, from its difference to values at
             neighbouring lags, for each map.
-        stated_sigma: The mean standard deviation that the data state, for each map.
+        stated_sigma: The mean standard deviation that the data state, for each map; NaN
+            if they do not.
     """
 
     q: Float[np.ndarray, " maps"]
@@ -123,7 +124,9 @@ def check_quality(data: TwoTime) -> QualityReport:
     if data.mask is not None:
         pairs &= np.asarray(data.mask)
     sigma = np.asarray(data.sigma, np.float64)
-    if sigma.ndim == 3:
+    if not data.sigma_is_known:
+        stated = np.full(data.maps, np.nan)
+    elif sigma.ndim == 3:
         stated = np.array([np.mean(s[pairs]) if pairs.any() else np.nan for s in sigma])
     else:
         stated = np.broadcast_to(sigma, (data.maps,)).copy()

@@ -45,8 +45,18 @@ def select(
             f"contain none of the angles of maps: {there} (radians)."
         )
     at = np.flatnonzero(keep)
-    sigma = data.sigma[at] if data.sigma.ndim else data.sigma
+    sigma = _given_sigma(data, at)
     return TwoTime(data.c2[at], data.q[at], data.phi[at], data.times, sigma, data.mask)
+
+
+def _given_sigma(data: TwoTime, maps, part: slice = slice(None)) -> Array | None:
+    """Returns the standard deviations of some maps and frames, None if unknown."""
+    if not data.sigma_is_known:
+        return None
+    sigma = data.sigma
+    if sigma.ndim == 3:
+        return sigma[maps, part, part]
+    return sigma[maps] if sigma.ndim else sigma
 
 
 def in_ranges(
@@ -130,7 +140,7 @@ def frame_range(data: TwoTime, start: int, end: int) -> TwoTime:
         data.q,
         data.phi,
         times - times[0],
-        data.sigma[:, part, part] if data.sigma.ndim == 3 else data.sigma,
+        _given_sigma(data, slice(None), part),
         None if data.mask is None else data.mask[part, part],
     )
 

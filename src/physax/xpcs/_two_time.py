@@ -13,6 +13,10 @@ from ._known import known, on_host, require
 from ._measured import deviations, directions, increasing, per_map, wavevectors
 
 
+# Of one value of the maps of an experiment, where nothing is known.
+_USUAL_SIGMA = 0.01
+
+
 def _values(c2):
     """Returns maps as an array that keeps its precision."""
     refuse_masked(c2, "c2", "Give `c2.filled(0)` and say with `mask` what counts.")
@@ -71,8 +75,10 @@ class TwoTime(eqx.Module):
         times: Times of the frames in seconds since the transport began, strictly
             increasing.
         sigma: Standard deviation of one value: a number, one for each map, or one for
-            each value.
+            each value. If not given it is 0.01, and unknown.
         mask: Which pairs of frames to use, the same for all maps; `None` for all.
+        sigma_is_known: Whether `sigma` was given. If not, the errors of a fit follow
+            from its residuals.
 
     Raises:
         ArgumentError: If a shape does not fit, a value that is used is not finite, the
@@ -86,6 +92,7 @@ class TwoTime(eqx.Module):
     times: Float[Array, " frames"]
     sigma: Float[Array, "..."]
     mask: Bool[Array, "frames frames"] | None
+    sigma_is_known: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -93,14 +100,16 @@ class TwoTime(eqx.Module):
         q: Num[ArrayLike, "..."],
         phi: Num[ArrayLike, "..."],
         times: Num[ArrayLike, "..."],
-        sigma: Num[ArrayLike, "..."] = 0.01,
+        sigma: Num[ArrayLike, "..."] | None = None,
         mask: Bool[ArrayLike, "..."] | None = None,
     ):
         self.c2 = _values(c2)
         self.q = per_map(wavevectors(q), self.maps, "q")
         self.phi = per_map(directions(phi), self.maps, "phi")
         self.times = _times(times)
-        self.sigma = deviations(sigma, " (leave values out with `mask`)")
+        self.sigma_is_known = sigma is not None
+        given = _USUAL_SIGMA if sigma is None else sigma
+        self.sigma = deviations(given, " (leave values out with `mask`)")
         self.mask = None if mask is None else _mask(mask)
 
     def __check_init__(self):

@@ -149,7 +149,7 @@ def two_time_problem(
     ties: Tie | Sequence[Tie] = (),
     contrast_bounds: Limits = (None, None),
     offset_bounds: Limits = (None, None),
-    absolute_sigma: bool = True,
+    absolute_sigma: bool | None = None,
 ) -> TwoTimeProblem:
     """Sets up the problem that `fit_two_time` solves.
 
@@ -165,7 +165,8 @@ def two_time_problem(
         contrast_bounds: Lower and upper bound of the contrasts, with `PerAngle` or
             `Shared`.
         offset_bounds: Lower and upper bound of the offsets, likewise.
-        absolute_sigma: Whether `data.sigma` is known, and not only relative.
+        absolute_sigma: Whether `data.sigma` is known, and not only relative; by default
+            whether the data were made with one.
 
     Returns:
         The problem.
@@ -182,6 +183,8 @@ def two_time_problem(
     check_bounds(scaling, linear)
     check_picker(fixed)
     check_pair(bounds, "bounds")
+    if absolute_sigma is None:
+        absolute_sigma = data.sigma_is_known
     held = _held(model, fixed)
     parameters = Parameters(model, bounds, held, ties).with_free()
     if bounds[0] is None and not parameters.ties:
