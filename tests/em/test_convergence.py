@@ -1,6 +1,9 @@
 """Orders, limits and error bars of sequences whose limits are known."""
 
+import inspect
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -104,6 +107,10 @@ def test_trapezoidal_rule_converges_to_the_integral_with_order_2():
         ([10, 20, 40], [1.0, 2.0, 2.0], "must change from each resolution"),
         ([10, 20, 40], [1.0, 2.0, np.nan], "must be finite"),
         ([10, 20, 40], [1.0, 2.0, 4.0], "must come closer to each other"),
+        ([10, 20, np.inf], [1.0, 2.0, 2.5], "at least 3 different positive numbers"),
+        (["a", 20, 40], [1.0, 2.0, 2.5], "`resolutions` must be numbers"),
+        ([10, 20, 40], [[1.0], [2.0, 3.0], 2.5], "`values` must be .* numbers"),
+        ([10, 20, 40], [1.0, None, 2.5], "`values` must be numbers"),
         ([10, 20, 30], [1.0, 2.0, 2.6], "must come closer"),  # the logarithm
         ([10, 20, 40], [1.0, 2.0, 2.0 + 1j], "one direction only"),
         ([10, 20, 40], [[1.0, 0.0], [1.5, 1.0], [1.7, 0.5]], r"\(entry 1\) must"),
@@ -111,7 +118,7 @@ def test_trapezoidal_rule_converges_to_the_integral_with_order_2():
 )
 def test_what_has_no_order_is_refused(resolutions, values, message):
     with pytest.raises(ArgumentError, match=message):
-        em.extrapolate(resolutions, values)
+        inspect.unwrap(em.extrapolate)(resolutions, values)
 
 
 def test_too_few_or_unlike_runs_are_refused_before_and_after_them():
@@ -133,3 +140,15 @@ def test_too_few_or_unlike_runs_are_refused_before_and_after_them():
         em.converge(lambda r: np.ones(r), [1, 2, 3], progress=False)
     with pytest.raises(ArgumentError, match="`safety` at least 1"):
         em.extrapolate(RESOLUTIONS, sequence(2), safety=0.5)
+    with pytest.raises(ArgumentError, match=r"`compute\(resolution\)` must be .* list"):
+        em.converge(lambda r: [[r], [r, 1]], [1, 2, 3], progress=False)
+    with pytest.raises(ArgumentError, match="`compute` must be a function"):
+        inspect.unwrap(em.converge)(0.5, [1, 2, 3])
+
+
+@pytest.mark.parametrize("two", [np.int64(2), np.float32(2), jnp.asarray(2.0)])
+def test_an_order_may_be_a_number_of_an_array(two):
+    given = inspect.unwrap(em.extrapolate)(RESOLUTIONS, sequence(2), order=two)
+    assert given.limit == em.extrapolate(RESOLUTIONS, sequence(2), order=2).limit
+    with pytest.raises(ArgumentError, match="`order` must be numbers"):
+        em.extrapolate(RESOLUTIONS, sequence(2), order=True)

@@ -1,5 +1,6 @@
 """Bad sources, monitors and ports: refused in words; one test per message."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import pytest
@@ -152,6 +153,13 @@ def test_thick_flux_monitor_is_refused(length):
 def test_one_name_for_source_and_monitor_is_refused():
     with pytest.raises(ArgumentError, match="must not have the name of a source.*'in'"):
         build(sources=dipole(), monitors={"in": probe()["out"]})
+
+
+def test_a_monitor_that_came_after_the_places_is_refused():
+    sim = build(sources=dipole(), monitors=probe())
+    later = eqx.tree_at(lambda s: s.monitors, sim, {"later": sim.monitors["out"]})
+    with pytest.raises(ArgumentError, match="'later' came later. Make a new `Sim"):
+        em.simulate(later)
 
 
 def test_monitor_without_components_is_refused():

@@ -1,5 +1,7 @@
 """Frequencies and lines that do not fit the mode solvers: refused, in words."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -67,7 +69,8 @@ def line(frequency=FREQUENCY, **changes):
         "widths": CELL * one,
         "gaps": CELL * one,
     }
-    return em.slab_mode(**{**arrays, **changes}, frequency=frequency, polarisation="Ez")
+    given = {**arrays, "frequency": frequency, "polarisation": "Ez", **changes}
+    return inspect.unwrap(em.slab_mode)(**given)
 
 
 @pytest.mark.slow
@@ -108,3 +111,17 @@ def test_the_line_of_a_slab_wants_arrays_of_one_shape(name, value, message):
     arrays = {"own": np.ones(40), "across": np.ones(40)}
     with pytest.raises(ArgumentError, match=message):
         check_line({**arrays, name: value})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"polarisation": "ez"}, "`polarisation` must be 'Ez' or 'Hz', but is 'ez'"),
+        ({"polarisation": None}, "`polarisation` must be 'Ez' or 'Hz', but is None"),
+        ({"order": 1.5}, "`order` must be an integer of at least 1, but is 1.5"),
+        ({"order": 41}, "`order` must lie between 1 and 40, but is 41"),
+    ],
+)
+def test_a_slab_has_modes_of_two_polarisations_by_number(change, message):
+    with pytest.raises(ArgumentError, match=message):
+        line(**change)

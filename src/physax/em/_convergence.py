@@ -7,7 +7,9 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import ArrayLike, Float, Inexact, Num
 
-from .._checks import ArgumentError, refuse_traced
+from .._checks import ArgumentError, numeric, real, refuse_traced
+from .._known_number import known_number
+from .._written_for_jax import check_function
 from ..runtime import Progress
 from ..runtime._progress import show_progress
 
@@ -98,15 +100,17 @@ def extrapolate(
     """
     refuse_traced(resolutions, "resolutions", "Call `extrapolate` outside.")
     refuse_traced(values, "values", "Call `extrapolate` outside.")
-    r, f = np.asarray(resolutions, float), np.asarray(values)
-    _check_count(r, order)
+    numeric("values")(values)
+    r, f = _as_resolutions(resolutions, order), np.asarray(values)
     if f.shape[:1] != r.shape:
         raise ArgumentError(
             f"`values` must have one entry for each of the {len(r)} resolutions, but "
             f"has shape {f.shape}."
         )
+    formal_order = known_number(formal_order, "formal_order")
     if safety is None:
         safety = 1.25 if len(r) > 2 else 3
+    safety = known_number(safety, "safety")
     if not (formal_order > 0 and safety >= 1):
         raise ArgumentError(
             "`formal_order` must be positive and `safety` at least 1, but are "
@@ -133,14 +137,14 @@ def extrapolate(
     return Convergence(r, f, orders, limit, np.asarray(error))
 
 
-def _check_count(resolutions: np.ndarray, order: float | int | None) -> None:
-    """Refuses resolutions that are too few, equal or not positive."""
-    if order is not None:
-        known = isinstance(order, int | float) and 0 < order < np.inf
-        if not known:
-            raise ArgumentError(f"`order` must be a positive number, but is {order!r}.")
-    r, least = resolutions, 3 if order is None else 2
-    if r.ndim != 1 or len(r) < least or len(np.unique(r)) < len(r) or not np.all(r > 0):
+def _as_resolutions(given: Any, order: Any) -> np.ndarray:
+    """Returns resolutions, refusing those that are too few, equal or not positive."""
+    if order is not None and not 0 < known_number(order, "order") < np.inf:
+        raise ArgumentError(f"`order` must be a positive number, but is {order!r}.")
+    real(given, "resolutions")
+    r, least = np.asarray(given, float), 3 if order is None else 2
+    good = r.ndim == 1 and len(np.unique(r)) == len(r) >= least
+    if not (good and np.all((r > 0) & (r < np.inf))):
         why = (
             ", as two do not determine the order (or give `order`)"
             if order is None
@@ -150,6 +154,7 @@ def _check_count(resolutions: np.ndarray, order: float | int | None) -> None:
             f"`resolutions` must be at least {least} different positive numbers{why}, "
             f"but is {r.tolist()}."
         )
+    return r
 
 
 def _steps(r: np.ndarray, f: np.ndarray) -> np.ndarray:
@@ -247,12 +252,16 @@ def converge(
     Raises:
         ArgumentError: As `extrapolate`; for too few resolutions before the first run.
     """
-    _check_count(np.asarray(resolutions, float), order)
+    check_function(compute, "compute", "lambda cells: ...")
+    _as_resolutions(resolutions, order)
+    returned = numeric("compute(resolution)")
     shown = Progress("resolutions") if progress is True else progress
     values = []
     with show_progress(shown, 0, len(resolutions)) as report:
         for number, resolution in enumerate(resolutions):
-            values.append(np.asarray(compute(resolution)))
+            value = compute(resolution)
+            returned(value)
+            values.append(np.asarray(value))
             report(number + 1, float("nan"))
     shapes = {value.shape for value in values}
     if len(shapes) > 1:

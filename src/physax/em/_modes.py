@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
-from .._checks import ArgumentError, check, real, traced
+from .._checks import ArgumentError, check, real, traced, whole
 from ..units import ETA_0, SPEED_OF_LIGHT
 from ._boundaries import PEC, Periodic
 from ._eigenpair import eigenpair
@@ -78,14 +78,19 @@ def slab_mode(
         The mode.
 
     Raises:
-        ArgumentError: If the arrays are not of one length of at least 4, `order` is not
-            between 1 and the number of points, or `frequency` is not one positive
-            number; when they are concrete, if there are fewer than 4 cells per
-            wavelength, or the line spans less than a thousandth of a wavelength.
+        ArgumentError: If the arrays are not of one length of at least 4, `polarisation`
+            is another one, `order` is not an integer between 1 and the number of
+            points, or `frequency` is not one positive number; when they are concrete,
+            if there are fewer than 4 cells per wavelength, or the line spans less than
+            a thousandth of a wavelength.
     """
     line = {"own": own, "along": along, "across": across}
     n = check_line({**line, "widths": widths, "gaps": gaps})
-    if not 1 <= order <= n:
+    if polarisation not in ("Ez", "Hz"):
+        raise ArgumentError(
+            f"`polarisation` must be 'Ez' or 'Hz', but is {polarisation!r}."
+        )
+    if not 1 <= (order := whole(order, "order")) <= n:
         raise ArgumentError(f"`order` must lie between 1 and {n}, but is {order}.")
     frequency = one_frequency(frequency)
     _check_scale(line, widths, frequency)

@@ -188,7 +188,13 @@ class Simulation(eqx.Module):
 
     def place(self, name: str) -> Any:
         """Returns what `locate` found for a source or a monitor."""
-        return dict(self.places)[name]
+        places = dict(self.places)
+        if name not in places:
+            raise ArgumentError(
+                f"Sources and monitors are placed when a `Simulation` is made, but "
+                f"{name!r} came later. Make a new `Simulation` with it."
+            )
+        return places[name]
 
     @property
     def component_names(self) -> tuple[str, ...]:
