@@ -368,6 +368,14 @@ FAULTS = {
         lambda: plot.mode(GRID, [0.0]),
         r"`mode` must be a `SlabMode`, but is a Grid\. .*_section_mode`",
     ),
+    "shapes for the medium of a cross-section": (
+        lambda: em.cross_section_modes(GRID, [em.Structure(BOX, GLASS)], 2e14),
+        r"`medium` must be a `Medium`, but is a list\. Write .* `rasterise` shapes",
+    ),
+    "number for cylindrical coordinates": (
+        lambda: em.Simulation(GRID, steps=1, cylindrical=3),
+        r"`cylindrical` must be a `Cylindrical`, but is an int\. Write `Cylindrical\(m",
+    ),
     "none for modes of a cross-section": (
         lambda: plot.cross_section_mode(None),
         r"`modes` must be a `CrossSectionModes`, but is None\. Draw .* by `mode`",

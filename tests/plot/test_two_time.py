@@ -3,10 +3,21 @@ import io
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from physax import ArgumentError
 from physax.plot import angle_cuts, g2, quality, two_time, two_time_fit
-from physax.xpcs import G2Fit, OneTime, TwoTime, check_quality
+from physax.xpcs import (
+    Diffusion,
+    G2Fit,
+    OneTime,
+    Shared,
+    Static,
+    TwoTime,
+    check_quality,
+    fit_two_time,
+    fitted_two_time,
+)
 
 
 FRAMES = 20
@@ -16,6 +27,25 @@ C2 = np.stack([1 + 0.2 * np.exp(-LAG / tau) for tau in (4e-3, 8e-3)])
 DEGREES = np.array([0.0, 45.0])
 PEAK = C2 + 3 * np.eye(FRAMES)
 DATA = TwoTime(PEAK, 0.005, np.radians(DEGREES), TIMES, 0.01)
+
+
+def test_of_errors_that_nobody_stated_residuals_are_not_in_units():
+    data = TwoTime(PEAK, 0.005, np.radians(DEGREES), TIMES)
+    figure = two_time_fit(data, C2 + 0.02, index=1)
+    shown = np.asarray(figure.axes[2].images[0].get_array(), float)
+    off = ~np.eye(FRAMES, dtype=bool)
+    assert np.nanmax(np.abs(shown[off] + 0.02)) < 1e-6
+    assert "data − fit" in [text.get_text() for text in drawn(figure).findobj(Text)]
+
+
+def test_a_fit_is_drawn_as_its_maps_are():
+    found = fit_two_time(DATA, Static(Diffusion(9000.0)), scaling=Shared())
+    maps = fitted_two_time(found, DATA)
+    images = [two_time_fit(DATA, x).axes[1].images[0] for x in (found, maps)]
+    assert np.array_equal(*(image.get_array() for image in images))
+    lines = [angle_cuts(DATA, x).lines for x in (found, maps)]
+    for pair in zip(*lines, strict=True):
+        assert np.array_equal(*(line.get_ydata() for line in pair))
 
 
 def drawn(figure):

@@ -230,6 +230,7 @@ def _write_fitted(path: Path, outcome: Outcome, settings: Settings, source) -> N
             [np.asarray(fit.contrast), np.asarray(fit.offset)], axis=1
         ),
         "sigma": sigma,
+        "sigma_is_known": np.array(data.sigma_is_known),
         "mode": np.array(settings.mode),
         "convention": np.array(convention_of(fit.model) or ""),
         "source": np.array(source),
@@ -271,7 +272,7 @@ def read_results(folder: Path) -> Stored:
             arrays["q"],
             np.radians(arrays["phi_angles"]),
             arrays["t1"],
-            arrays["sigma"],
+            arrays["sigma"] if arrays["sigma_is_known"] else None,
             arrays.get("mask"),
         )
         fitted = arrays["c2_fit"]

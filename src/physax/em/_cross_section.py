@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
-from .._checks import ArgumentError, as_array, check, positive, warn, whole
+from .._checks import ArgumentError, as_array, check, instance, positive, warn, whole
 from ..grid import Grid
 from ..units import ETA_0, SPEED_OF_LIGHT
 from ._boundaries import Boundaries, check_boundaries, layer_cells
@@ -223,6 +223,8 @@ def _solved(grid, medium, frequency, boundaries, numbers, count):
 
 
 def _check_arguments(grid, medium, count, boundaries) -> None:
+    instance(grid, "grid", Grid)
+    instance(medium, "medium", Medium, "Write `Medium(2.25)`, or `rasterise` shapes.")
     if grid.ndim != 2:
         raise ArgumentError(
             "`grid` must be 2-D, the section in x and y, but is "

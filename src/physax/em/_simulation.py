@@ -218,6 +218,7 @@ def _check_coordinates(sim: Simulation) -> None:
     """Refuses what cylindrical coordinates do not support."""
     if sim.cylindrical is None:
         return
+    instance(sim.cylindrical, "cylindrical", Cylindrical, "Write `Cylindrical(m=1)`.")
     if sim.polarisation is not None:
         raise ArgumentError(
             "`polarisation` must be left out in cylindrical coordinates, where all six "

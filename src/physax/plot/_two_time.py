@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .._checks import ArgumentError, instance
-from ..xpcs import TwoTime, neighbour_diagonal
+from ..xpcs import TwoTime, TwoTimeFit, fitted_two_time, neighbour_diagonal
 from ._canvas import add_colour_bar, new_axes, readable_unit
 from ._curves import style_grid
 from ._samples import edges_around
@@ -73,7 +73,7 @@ def two_time(
 
 def two_time_fit(
     data: TwoTime,
-    fitted: Num[ArrayLike, "..."],
+    fitted: TwoTimeFit | Num[ArrayLike, "..."],
     residuals: Num[ArrayLike, "..."] | None = None,
     index: int = 0,
 ) -> Figure:
@@ -81,9 +81,9 @@ def two_time_fit(
 
     Args:
         data: The maps.
-        fitted: The fitted maps.
-        residuals: Differences to draw; those of data and fit in standard deviations if
-            `None`.
+        fitted: The fit, or the fitted maps.
+        residuals: Differences to draw; those of data and fit if `None`, in standard
+            deviations where the data state them.
         index: Which of the maps, counted from 0.
 
     Returns:
@@ -98,7 +98,9 @@ def two_time_fit(
     fit = _like(data, fitted, "fitted")[k]
     values = _shown(data, k)
     if residuals is None:
-        left, label = (values - fit) / _sigma_of(data, k), "(data − fit) / σ"
+        left, label = values - fit, "data − fit"
+        if data.sigma_is_known:
+            left, label = left / _sigma_of(data, k), "(data − fit) / σ"
     else:
         left, label = _like(data, residuals, "residuals")[k], "residual"
     left = np.where(np.isfinite(values), left, np.nan)
@@ -129,7 +131,7 @@ def two_time_fit(
 
 def angle_cuts(
     data: TwoTime,
-    fitted: Num[ArrayLike, "..."] | None = None,
+    fitted: TwoTimeFit | Num[ArrayLike, "..."] | None = None,
     *,
     maps: Sequence[int] | None = None,
     age: float | int = 0.0,
@@ -139,7 +141,7 @@ def angle_cuts(
 
     Args:
         data: The maps.
-        fitted: The fitted maps, drawn as lines over the points.
+        fitted: The fit, or the fitted maps, drawn as lines over the points.
         maps: Which maps to draw, counted from 0; all if `None`.
         age: Time of the earlier frame in seconds; the nearest frame counts.
         axes: Where to draw; a new figure if `None`.
@@ -204,6 +206,8 @@ def _masked(data: TwoTime, values: np.ndarray) -> np.ndarray:
 
 
 def _like(data: TwoTime, values, name: str) -> np.ndarray | jax.Array:
+    if isinstance(values, TwoTimeFit):
+        values = fitted_two_time(values, data)
     if np.shape(values) != data.c2.shape:
         raise ArgumentError(
             f"`{name}` must have the shape {data.c2.shape} of the maps, but has "
