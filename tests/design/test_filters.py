@@ -5,7 +5,7 @@ import pytest
 import scipy.integrate
 import scipy.special
 
-from physax import PhysaxError
+from physax import PhysaxError, PhysaxWarning
 from physax.design import (
     ConicFilter,
     Fill,
@@ -205,9 +205,10 @@ def test_filters_work_under_jit_and_vmap():
 
 
 @pytest.mark.parametrize("kind", FILTERS)
-def test_a_filter_narrower_than_a_cell_does_nothing(kind):
+def test_a_filter_narrower_than_a_cell_does_nothing_and_says_so(kind):
     density = noise((9, 9))
-    assert jnp.allclose(kind(0.2, 1.0)(density), density, atol=1e-6)
+    with pytest.warns(PhysaxWarning, match="This filter changes nothing: it reaches"):
+        assert jnp.allclose(kind(0.2, 1.0)(density), density, atol=1e-6)
 
 
 @pytest.mark.parametrize(

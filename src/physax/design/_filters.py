@@ -12,7 +12,7 @@ import numpy as np
 import scipy.fft
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, warn
 from .._known_number import known_number
 from ._argument_checks import as_density, as_sequence
 from ._boundaries import (
@@ -94,6 +94,11 @@ class AbstractFilter(eqx.Module):
 
 
 def _filtered(density: Array, weights: np.ndarray, boundary: Boundary) -> Array:
+    if weights.size == 1:
+        warn(
+            "This filter changes nothing: it reaches no cell but its own. Its length "
+            "and `spacing` must both be in metres, the length more than one cell."
+        )
     weights = weights / weights.sum()
     boundaries = along_axes(boundary, density.ndim)
     if not isinstance(boundaries, Surround):
