@@ -175,6 +175,30 @@ def test_a_number_of_poles_is_taken_whatever_it_reaches():
     assert float(fit.rms_error) < float(fit.max_error)
 
 
+@pytest.mark.parametrize(
+    ("name", "longest", "rows", "tolerance", "count"),
+    [("Ag", 1.0, 5, 2e-3, 2), ("Pt", 2.0, 7, 0.02, 3)],
+)
+def test_the_fewest_poles_that_reach_a_tolerance_are_found(
+    name, longest, rows, tolerance, count
+):
+    waves = np.linspace(0.3, longest, rows) * MICRO
+    frequencies = SPEED_OF_LIGHT / waves
+    eps = np.asarray(em.complex_permittivity(em.library(name), frequencies))
+    n, k = np.sqrt(eps).real, np.sqrt(eps).imag
+    fit = em.fit_material(waves, n, k, tolerance=tolerance)
+    assert len(fit.material.poles) == count
+    found = np.asarray(em.complex_permittivity(fit.material, frequencies))
+    assert np.sqrt(np.mean(np.abs(found / eps - 1) ** 2)) < tolerance
+    fewer = em.fit_material(waves, n, k, poles=count - 1)
+    assert float(fewer.rms_error) > tolerance
+    # With all poles that so many rows allow it says what they reach.
+    least = em.fit_material(waves, n, k, poles=count).rms_error
+    message = f"with at most {count} poles.* error is {float(least):.3g}, with {count} "
+    with pytest.raises(ArgumentError, match=message):
+        em.fit_material(waves, n, k, tolerance=0.99 * float(least))
+
+
 @pytest.mark.slow
 def test_given_numbers_of_poles_are_refined():
     waves, n, k = GOLD[(GOLD[:, 0] > 0.49) & (GOLD[:, 0] < 1.1)].T
