@@ -29,7 +29,8 @@ class MaterialFit(eqx.Module):
     $|\epsilon_\text{fit} - \epsilon| / |\epsilon|$.
 
     Attributes:
-        material: The material: poles and the permittivity at high frequencies.
+        material: The material: poles and the permittivity at high frequencies; it
+            holds at the wavelengths from the first to the last of the table.
         wavelengths: Of the table, in metres.
         table: The index $n + i k$ of the table.
         fitted: The index of the fit.
@@ -240,9 +241,11 @@ def _result(table: _Table, best: _Candidate) -> MaterialFit:
     relative = np.abs(best.values / table.values - 1)[::-1]
     index, given = np.sqrt(best.values)[::-1], np.sqrt(table.values)[::-1]
     off = index - given
+    waves = SPEED_OF_LIGHT / (table.x * table.middle)[::-1]
+    ends = float(waves[0]), float(waves[-1])
     return MaterialFit(
-        material=Material(best.constant, poles=best.poles),
-        wavelengths=jnp.asarray(SPEED_OF_LIGHT / (table.x * table.middle)[::-1]),
+        material=Material(best.constant, poles=best.poles, valid=ends),
+        wavelengths=jnp.asarray(waves),
         table=jnp.asarray(given),
         fitted=jnp.asarray(index),
         rms_error=jnp.asarray(best.rms),
