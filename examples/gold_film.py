@@ -81,7 +81,7 @@ def transfer_matrix(index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def main(arguments=None) -> None:
     """Runs the command."""
     chosen = numbers(__doc__, arguments, cells=4.0)
-    fit = em.fit_material(WAVELENGTHS, TABLE[:, 1], TABLE[:, 2])
+    fit = em.fit_material(WAVELENGTHS, TABLE[:, 1], TABLE[:, 2], tolerance=0.01)
     found = film(fit.material, chosen.cells * NANO)
     exact = transfer_matrix(TABLE[:, 1] + 1j * TABLE[:, 2])
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.0), layout="constrained")

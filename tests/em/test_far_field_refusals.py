@@ -55,6 +55,23 @@ def test_lossy_surroundings_are_refused():
         em.far_field(near, em.direction(PHI))
 
 
+@pytest.mark.filterwarnings("ignore:The fields had not decayed")
+def test_nonlinear_surroundings_are_refused():
+    def near(chi3):
+        powers = em.Nonlinearity(((0, 42), (0, 40)), chi3=chi3)
+        sim = scene("Ez", em.Medium(nonlinearities=powers), steps=3)
+        return em.simulate(sim).monitors["near"]
+
+    values = jnp.zeros((42, 40)).at[17:21, 18:23].set(1e-18)
+    assert near(values).loss == 0
+    outside = near(values.at[29].set(1e-18))
+    for use in (em.far_field, em.project_fields):
+        with pytest.raises(ArgumentError, match="must be lossless and linear.*is inf"):
+            use(outside, em.direction(PHI))
+    found = jax.jit(lambda n: em.far_field(n, em.direction(PHI)).intensity)(outside)
+    assert np.all(np.isnan(found))
+
+
 @pytest.mark.parametrize(
     ("faces", "message"),
     [

@@ -35,6 +35,21 @@ def test_box_in_a_body_is_refused():
         scene("Ez", {"force": box(3, 9)}, em.Medium(conductivity=sigma))
 
 
+def test_faces_where_powers_of_the_field_act_are_refused():
+    def build(chi3, **powers):
+        one = em.Nonlinearity(((0, 56), (0, 52)), chi3=chi3, **powers)
+        scene("Ez", {"force": box(3, 3)}, em.Medium(nonlinearities=one))
+
+    # A box of cells may be larger than the body that it is for.
+    inside = jnp.zeros((56, 52)).at[32:38, 22:30].set(1e-18)
+    build(inside)
+    message = "monitor must be lossless and linear.*nonlinear susc.*but is inf"
+    with pytest.raises(ArgumentError, match=message):
+        build(inside.at[35, 33].set(1e-18))
+    with pytest.raises(ArgumentError, match=message):
+        build(inside, sigma3=1e-18)
+
+
 @pytest.mark.slow
 def test_sources_are_three_cells_off():
     sim = scene("Ez", {"far": box(3, 3), "near": between((23, 18), (42, 34))})

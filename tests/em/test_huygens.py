@@ -237,6 +237,15 @@ def test_another_medium_on_the_faces_is_refused():
     assert [int(traced(jnp.asarray(x))) for x in (2.25, 1.0)] == [0, 4]
 
 
+@pytest.mark.filterwarnings("ignore:The fields had not decayed")
+def test_a_medium_with_powers_on_the_faces_is_refused():
+    powers = em.Nonlinearity(((0, 44), (0, 44)), chi3=1e-18)
+    medium = em.Medium(nonlinearities=powers)
+    near = record(medium=medium, steps=3).monitors["near"]
+    with pytest.raises(ArgumentError, match="must be linear.*but is 1e-18"):
+        scene(2, "Ez", em.HuygensSource(near, OTHER), {}, medium)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The fields had not decayed")
 def test_other_walls_and_bloch_vectors_are_refused():

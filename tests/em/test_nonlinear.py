@@ -332,3 +332,32 @@ def test_shapes_put_their_answer_where_they_are():
     assert float(np.sum(one.at("chi3", "Ez"))) == pytest.approx(4e-20 * 5, rel=1e-5)
     assert float(np.sum(one.at("sigma3", "Ez"))) == pytest.approx(3e-14 * 5, rel=1e-5)
     assert em.rasterise([], grid, components=("Ez", "Hx", "Hy")).nonlinearities == ()
+
+
+@pytest.mark.x64
+def test_spectra_of_harmonics_are_sums_over_all_steps():
+    spacing = WAVE / INDEX / 40
+    place, frequencies = (45 * spacing,), F0 * np.array([1.0, 2.0])
+    wave = em.Dipole("Ez", (15 * spacing,), em.GaussianPulse(F0, 0.16 * F0), 1e6)
+    sim = em.Simulation(
+        Grid.uniform((60,), spacing),
+        em.Medium(
+            INDEX**2,
+            nonlinearities=em.Nonlinearity(((25, 40),), chi2=1e-10, chi3=1e-18),
+        ),
+        em.Boundaries.all(em.CPML(10)),
+        steps=1600,
+        sources={"wave": wave},
+        monitors={
+            "all": em.TimeMonitor(("Ez",), place, (0.0,), every=1),
+            "found": em.FieldMonitor(("Ez",), place, (0.0,), frequencies),
+        },
+    )
+    seen = em.simulate(sim).monitors
+    turns = np.exp(2j * np.pi * frequencies[:, None] * seen["all"].times["Ez"])
+    want = turns @ np.ravel(seen["all"].values["Ez"]) * float(sim.dt)
+    # The harmonics matter.
+    assert abs(want[1]) > 1e-3 * abs(want[0])
+    found = np.ravel(seen["found"].values["Ez"])
+    # Roundings of 1600 terms.
+    np.testing.assert_allclose(found, want, rtol=1e-11)

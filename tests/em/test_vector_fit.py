@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -47,7 +49,7 @@ def table(constant, poles, waves=WAVES):
 def losses_far_and_near(material):
     """The loss relative to the permittivity, over ten decades of frequency."""
     f = np.geomspace(1e9, 1e19, 20001)
-    eps = np.asarray(em.complex_permittivity(material, f))
+    eps = np.asarray(em.complex_permittivity(replace(material, valid=None), f))
     return eps.imag / (1 + np.abs(eps))
 
 
@@ -87,8 +89,21 @@ def test_poles_and_strength_of_a_line_are_found():
     assert float(pole.pole.real) == pytest.approx(-decay, rel=1e-3)
     assert abs(complex(pole.pole)) == pytest.approx(2 * np.pi * 5e14, rel=1e-4)
     assert float(fit.material.permittivity) == pytest.approx(2.0, rel=1e-3)
-    static = complex(em.complex_permittivity(fit.material, 1e9))
+    wide = replace(fit.material, valid=None)
+    static = complex(em.complex_permittivity(wide, 1e9))
     assert static.real == pytest.approx(2.8, rel=1e-3)
+
+
+@pytest.mark.parametrize("k", [None, 0.1 * np.ones(41)])
+def test_a_fit_holds_where_its_table_does(k):
+    fit = em.fit_material(WAVES, np.linspace(1.6, 1.5, 41), k, poles=1)
+    assert fit.material.valid == pytest.approx((0.4 * MICRO, 1.0 * MICRO), rel=1e-12)
+    assert np.all(np.isfinite(em.complex_permittivity(fit.material, FREQUENCIES)))
+    for wave in (0.39, 1.01):
+        with pytest.raises(
+            ArgumentError, match=r"between 0\.4 and 1 µm for `material`"
+        ):
+            em.complex_permittivity(fit.material, SPEED_OF_LIGHT / wave / MICRO)
 
 
 def test_measured_gold_is_fitted_within_its_noise_and_absorbs_everywhere():
@@ -173,6 +188,30 @@ def test_a_number_of_poles_is_taken_whatever_it_reaches():
     assert len(fit.material.poles) == 2
     assert 0.03 < float(fit.rms_error) < 0.2
     assert float(fit.rms_error) < float(fit.max_error)
+
+
+@pytest.mark.parametrize(
+    ("name", "longest", "rows", "tolerance", "count"),
+    [("Ag", 1.0, 5, 2e-3, 2), ("Pt", 2.0, 7, 0.02, 3)],
+)
+def test_the_fewest_poles_that_reach_a_tolerance_are_found(
+    name, longest, rows, tolerance, count
+):
+    waves = np.linspace(0.3, longest, rows) * MICRO
+    frequencies = SPEED_OF_LIGHT / waves
+    eps = np.asarray(em.complex_permittivity(em.library(name), frequencies))
+    n, k = np.sqrt(eps).real, np.sqrt(eps).imag
+    fit = em.fit_material(waves, n, k, tolerance=tolerance)
+    assert len(fit.material.poles) == count
+    found = np.asarray(em.complex_permittivity(fit.material, frequencies))
+    assert np.sqrt(np.mean(np.abs(found / eps - 1) ** 2)) < tolerance
+    fewer = em.fit_material(waves, n, k, poles=count - 1)
+    assert float(fewer.rms_error) > tolerance
+    # With all poles that so many rows allow it says what they reach.
+    least = em.fit_material(waves, n, k, poles=count).rms_error
+    message = f"with at most {count} poles.* error is {float(least):.3g}, with {count} "
+    with pytest.raises(ArgumentError, match=message):
+        em.fit_material(waves, n, k, tolerance=0.99 * float(least))
 
 
 @pytest.mark.slow

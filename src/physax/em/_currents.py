@@ -141,8 +141,9 @@ def in_one_medium(near: NearField) -> NearField:
     loss = check(
         near.loss,
         near.loss == 0,
-        "The material on the faces of `near` must be lossless: put the box in a "
-        "medium without conductivity and poles. The largest loss there must be 0",
+        "The material on the faces of `near` must be lossless and linear: put the box "
+        "in a medium without conductivity, poles and nonlinear susceptibilities, which "
+        "count as infinite. The largest loss there must be 0",
     )
     sound = near.permittivity + 0 * (spread + loss)
     return eqx.tree_at(lambda n: n.permittivity, near, sound)

@@ -68,9 +68,9 @@ class ForceMonitor(AbstractSpectralMonitor):
 
     Attributes:
         centre: Middle of the box in metres.
-        size: Its lengths in metres. The faces must lie in one lossless medium, three
-            cells or more from all bodies and sources, and within the box of a plane
-            wave. Sources in the box contribute their recoil.
+        size: Its lengths in metres. The faces must lie in one lossless linear medium,
+            three cells or more from all bodies and sources, and within the box of a
+            plane wave. Sources in the box contribute their recoil.
         frequencies: In Hz.
     """
 
@@ -231,7 +231,7 @@ _SAME = 1e-5
 def _one_medium(
     reads: tuple[Read, ...], medium: Medium, grid: Grid, parts: Components
 ) -> Array:
-    """Returns 1 if all faces lie in one lossless material, else raises, or NaN."""
+    """Returns 1 if all faces lie in one plain material, else raises, or NaN."""
     reads = (*reads, *across(reads, parts, grid.ndim))
     _, _, spread, loss = surroundings(reads, medium, grid)
     spread = check(
@@ -244,8 +244,9 @@ def _one_medium(
     loss = check(
         loss,
         loss == 0,
-        "The material on the faces of a force monitor must be lossless: put the box "
-        "in a medium without conductivity and poles. The largest loss must be 0",
+        "The material on the faces of a force monitor must be lossless and linear: "
+        "put the box in a medium without conductivity, poles and nonlinear "
+        "susceptibilities, which count as infinite. The largest loss must be 0",
     )
     return 1 + 0 * (spread + loss)
 

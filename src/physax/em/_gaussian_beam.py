@@ -322,8 +322,8 @@ def _one_medium(place: LinePlace | PlanePlace, setup: Setup, what: str) -> Array
     loss = check(
         loss,
         loss == 0,
-        f"The port of {what} must lie in a medium without conductivity and poles: move "
-        "it. The largest loss there must be 0",
+        f"The port of {what} must lie in a medium without conductivity, poles and "
+        "nonlinear susceptibilities: move it. The largest loss there must be 0",
     )
     return 1 + 0 * (spread + loss)
 

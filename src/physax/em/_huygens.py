@@ -25,7 +25,7 @@ from ._near_field import NearField, recorded
 from ._pulses import AbstractPulse
 from ._setup import Setup
 from ._sources import AbstractSource
-from ._surroundings import across, surroundings
+from ._surroundings import across, powers, surroundings
 
 
 class HuygensSource(AbstractSource):
@@ -213,7 +213,15 @@ def _fits(near: NearField, place: tuple, setup: Setup, what: str) -> Array:
                 reads.append(Read(key, name, boxes[key]))
     reads += across(tuple(reads), setup.components, setup.grid.ndim)
     found = surroundings(reads, setup.medium, setup.grid)
-    fits = jnp.ones_like(setup.dt)
+    power = powers(reads, setup.medium)
+    power = check(
+        power,
+        power == 0,
+        f"The medium on the faces of {what} must be linear, as its currents replace "
+        "what is inside only where waves add up. The largest nonlinear susceptibility "
+        "there must be 0",
+    )
+    fits = jnp.ones_like(setup.dt) + 0 * power.astype(setup.dt.dtype)
     for name, now, then in zip(
         ("permittivity", "permeability", "spread", "loss"),
         found,

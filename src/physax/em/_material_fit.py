@@ -13,13 +13,11 @@ from ..units import MICRO, SPEED_OF_LIGHT
 from ._materials import Material
 from ._poles import TAU, AbstractPole, Lorentz, PoleResidue
 from ._transparent_fit import fit_resonances
-from ._vector_fit import Samples, error, fit_poles
+from ._vector_fit import Samples, error, fit_poles, refined
 
 
 # Beyond this many poles a fit follows the noise of a table.
 _MOST = 8
-# Below this multiple of the tolerance it pays to refine a fit.
-_NEAR = 3.0
 # In metres: tables above it are more often of micrometres than of radar.
 _LONG = 1e-2
 
@@ -31,7 +29,8 @@ class MaterialFit(eqx.Module):
     $|\epsilon_\text{fit} - \epsilon| / |\epsilon|$.
 
     Attributes:
-        material: The material: poles and the permittivity at high frequencies.
+        material: The material: poles and the permittivity at high frequencies; it
+            holds at the wavelengths from the first to the last of the table.
         wavelengths: Of the table, in metres.
         table: The index $n + i k$ of the table.
         fitted: The index of the fit.
@@ -201,12 +200,11 @@ def _fit(table: _Table, count: int, wanted: float | None) -> _Candidate | None:
     if table.transparent:
         return _without_losses(table, count)
     samples = Samples(table.x, table.values.conj(), 1 / np.abs(table.values))
-    model = fit_poles(samples, count, refine=wanted is None)
-    found = None if model is None or wanted is None else error(samples, model) / wanted
-    if found is not None and 1 < found < _NEAR:
-        model = fit_poles(samples, count, refine=True)
+    model = fit_poles(samples, count)
     if model is None:
         return None
+    if wanted is None or error(samples, model) > wanted:
+        model = refined(samples, model)
     unit = TAU * table.middle
     poles = tuple(
         PoleResidue(complex(unit * p), complex(unit * c))
@@ -243,9 +241,11 @@ def _result(table: _Table, best: _Candidate) -> MaterialFit:
     relative = np.abs(best.values / table.values - 1)[::-1]
     index, given = np.sqrt(best.values)[::-1], np.sqrt(table.values)[::-1]
     off = index - given
+    waves = SPEED_OF_LIGHT / (table.x * table.middle)[::-1]
+    ends = float(waves[0]), float(waves[-1])
     return MaterialFit(
-        material=Material(best.constant, poles=best.poles),
-        wavelengths=jnp.asarray(SPEED_OF_LIGHT / (table.x * table.middle)[::-1]),
+        material=Material(best.constant, poles=best.poles, valid=ends),
+        wavelengths=jnp.asarray(waves),
         table=jnp.asarray(given),
         fitted=jnp.asarray(index),
         rms_error=jnp.asarray(best.rms),

@@ -134,8 +134,8 @@ class Material(eqx.Module):
         sigma3: Conductivity of third order in S m/V^2, not negative; from a coefficient
             of two-photon absorption by `two_photon_conductivity`.
         valid: Shortest and longest wavelength in vacuum, in metres, at which the
-            numbers hold: those of `library` have it, and `scene` and `graded_grid`
-            refuse others. `None` if unknown.
+            numbers hold: those of `library` and of `fit_material` have it, and `scene`,
+            `graded_grid` and `complex_permittivity` refuse others. `None` if unknown.
 
     Raises:
         ArgumentError: If a value is not finite, not real, or has another shape, if
@@ -186,7 +186,8 @@ def check_range(
         raise ArgumentError(
             f"`wavelengths` must lie between {valid[0] / MICRO:g} and "
             f"{valid[1] / MICRO:g} µm for {what}, but one is {bad[0] / MICRO:g} µm. "
-            "Are the units right (metres, Hz)? If so, fit a table with `fit_material`."
+            "Are the units right (metres, Hz)? If so, fit a wider table with "
+            "`fit_material`."
         )
 
 

@@ -58,7 +58,7 @@ class NearField(eqx.Module):
         spread: How far both differ on the faces and between components, those normal to
             the faces included, relative to their mean.
         loss: Largest electric (S/m) or magnetic (ohm/m) conductivity on the faces;
-            infinite in a dispersive medium.
+            infinite in a dispersive or nonlinear medium.
         planes: Where the walls lie, in metres.
         spacing: For each axis the width of the cells, in metres.
         dt: Time step in seconds.

@@ -388,7 +388,9 @@ def _silence(sim: Simulation) -> Array:
 def _sampling(sim: Simulation, monitor: AbstractMonitor) -> Sampling:
     """Decimates spectral monitors as far as no source can alias into their band."""
     every = jnp.ones((), jnp.int32)
-    if isinstance(monitor, AbstractSpectralMonitor) and sim.sources:
+    # The band of the sources says nothing of the harmonics of a nonlinear medium.
+    linear = not sim.medium.nonlinearities
+    if isinstance(monitor, AbstractSpectralMonitor) and sim.sources and linear:
         highest = [source.pulse.highest_frequency() for source in sim.sources.values()]
         band = jnp.max(jnp.stack(highest)) + jnp.max(monitor.frequencies)
         every = jnp.maximum(jnp.floor(1 / (band * sim.dt)), 1).astype(jnp.int32)

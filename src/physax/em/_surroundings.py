@@ -1,13 +1,13 @@
 """What fills the samples around a face: one lossless material, or several."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from ..grid import Grid
-from ._boxes import meet
+from ._boxes import cells_of, common, meet
 from ._components import Components, stagger
 from ._medium import Medium, at_component
 from ._monitors import Read
@@ -31,13 +31,29 @@ def across(reads: tuple[Read, ...], parts: Components, ndim: int) -> list[Read]:
     return out
 
 
+def powers(reads: Sequence[Read], medium: Medium) -> Float[Array, ""]:
+    """Returns the largest nonlinear coefficient, in its unit, of some samples."""
+    found = [jnp.zeros(())]
+    for read in reads:
+        for one in medium.nonlinearities if read.component[0] == "E" else ():
+            # Such a box also holds what is linear between bodies.
+            shared = cells_of(common(one.box, read.box), one.box)
+            for prop in one.given():
+                values = jnp.abs(one.at(prop, read.component)[shared])
+                found.append(jnp.max(values, initial=0))
+    return jnp.max(jnp.stack(found))
+
+
 def surroundings(
-    reads: Iterable[Read], medium: Medium, grid: Grid
+    reads: Sequence[Read], medium: Medium, grid: Grid
 ) -> tuple[Array, Array, Array, Array]:
-    """Returns mean permittivity, permeability, their spread and the largest loss."""
+    """Returns mean permittivity, permeability, their spread and the largest loss.
+
+    The loss is infinite where the medium has poles or powers of the field.
+    """
     found: dict[str, list[Array]] = {"E": [], "H": []}
     dtype, shape = grid.widths[0].dtype, grid.shape
-    losses = [jnp.zeros((), dtype)]
+    losses = [jnp.where(powers(reads, medium) > 0, jnp.inf, jnp.zeros((), dtype))]
     plain = eqx.tree_at(lambda m: m.dispersions, medium, ())
     for read in reads:
         here = plain.near(read.box, shape, whole=True)

@@ -47,14 +47,12 @@ class Model(NamedTuple):
         return self.constant + columns @ parts
 
 
-def fit_poles(samples: Samples, pairs: int, *, refine: bool) -> Model | None:
+def fit_poles(samples: Samples, pairs: int) -> Model | None:
     """Fits a number of pairs of poles.
 
     Args:
         samples: The data.
         pairs: How many pairs.
-        refine: Whether to move the poles until the error is least, which takes about a
-            second.
 
     Returns:
         The best passive model, or `None` if there was none.
@@ -68,8 +66,7 @@ def fit_poles(samples: Samples, pairs: int, *, refine: bool) -> Model | None:
     models = [model for model in found if model is not None]
     if not models:
         return None
-    best = min(models, key=lambda model: error(samples, model))
-    return _refined(samples, best) if refine else best
+    return min(models, key=lambda model: error(samples, model))
 
 
 def error(samples: Samples, model: Model) -> float:
@@ -81,8 +78,8 @@ def _misfit(samples: Samples, model: Model) -> np.ndarray:
     return (model.at(samples.x) - samples.values) * samples.weights
 
 
-def _refined(samples: Samples, model: Model) -> Model:
-    """Moves the poles of a model until its error is least."""
+def refined(samples: Samples, model: Model) -> Model:
+    """Moves the poles of a model until its error is least, in about a second."""
     count = len(model.poles)
     best = [model]
 
