@@ -191,3 +191,15 @@ def test_missing_package_is_named(layout, without):
 def test_a_layer_upside_down_is_refused():
     with pytest.raises(ArgumentError, match=r"`high` must be above `low` \(1e-06\)"):
         GDSLayer(Material(2.0), 1e-6, 0.0)
+
+
+@pytest.mark.parametrize("centre", [0.0, (0.0, 0.0, 0.0), (0.0, np.nan), "xy"])
+def test_a_centre_is_two_finite_numbers(layout, centre):
+    with pytest.raises(ArgumentError, match="`centre` must be two finite numbers, but"):
+        # Users run it without the type checks of the tests.
+        inspect.unwrap(read_gds)(layout, {(1, 0): SILICON}, centre=centre)
+
+
+def test_a_layer_has_a_material():
+    with pytest.raises(ArgumentError, match=r"`material` must be .*`library\('Si'\)`"):
+        GDSLayer("Si")

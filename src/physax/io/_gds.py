@@ -13,8 +13,10 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from .._checks import ArgumentError, PhysaxError, instance, numeric, whole
-from ..em import Material, Polygon, Structure
+from ..em import PEC, Material, Polygon, Structure
 from ..em._shape_fields import check_ends
+from ..em._shapes import as_material
+from ._centre import as_centre
 from ._gds_polygons import check_polygons
 from ._gds_records import GDSError, check_records
 
@@ -27,15 +29,16 @@ class GDSLayer(eqx.Module):
     """What a layer of a layout represents.
 
     Attributes:
-        material: The material inside its polygons.
+        material: The material inside its polygons; `em.PEC()` for perfect metal.
         low: Lower end along z in metres, or -inf.
         high: Upper end along z in metres, or inf.
 
     Raises:
-        ArgumentError: If `high` is not above `low`.
+        ArgumentError: If `material` is something else, such as a name, or `high` is
+            not above `low`.
     """
 
-    material: Material
+    material: Material | PEC = eqx.field(converter=as_material)
     low: Float[Array, ""] = eqx.field(converter=numeric("low"), default=-math.inf)
     high: Float[Array, ""] = eqx.field(converter=numeric("high"), default=math.inf)
 
@@ -55,7 +58,9 @@ def read_gds(
     """Reads the polygons of some layers of a layout as structures.
 
     References and arrays are resolved, paths become polygons, and the polygons of a
-    layer are united, so that pieces that touch leave no seam. Needs gdstk, which
+    layer are united, so that pieces that touch leave no seam. A magnified reference
+    scales the widths of all its paths, also those that the file calls absolute (a
+    negative WIDTH), which the format would leave as they are. Needs gdstk, which
     `pip install physax[photonics]` brings.
 
     Args:
@@ -76,9 +81,11 @@ def read_gds(
         GDSError: If the file is not a valid GDSII file, too large, or lacks the cell
             or a layer; or a polygon on these layers has no area or crosses itself.
         FileNotFoundError: If there is no such file.
-        ArgumentError: If `layers` is empty or not of `GDSLayer` by pairs.
+        ArgumentError: If `layers` is empty or not of `GDSLayer` by pairs, or `centre`
+            not two finite numbers.
     """
     layers = _checked_layers(layers)
+    origin = np.zeros(2) if centre is None else as_centre(centre, 2)
     try:
         import gdstk
     except ImportError as error:
@@ -92,7 +99,6 @@ def read_gds(
     top = _chosen_cell(library, cell, path)
     _check_size(top, set(layers), max_vertices, path)
     check_polygons(gdstk, library, top, set(layers), path)
-    origin = np.zeros(2) if centre is None else np.asarray(centre, float)
 
     structures = []
     for (number, datatype), layer in layers.items():

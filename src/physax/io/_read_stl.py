@@ -11,6 +11,7 @@ from .._checks import ArgumentError
 from ..em import TriangleMesh, Union
 from ..em._bodies import bodies_of, check_closed
 from ..units import MICRO
+from ._centre import as_centre
 from ._errors import PhysaxFileError
 from ._gds import MissingPackageError
 
@@ -52,9 +53,7 @@ def read_stl(
     """
     if not 0 < unit < np.inf:
         raise ArgumentError(f"`unit` must be positive and finite, but is {unit:g}.")
-    middle = None if centre is None else np.asarray(centre, float)
-    if middle is not None and (middle.shape != (3,) or not np.isfinite(middle).all()):
-        raise ArgumentError(f"`centre` must be three finite numbers, but is {centre}.")
+    middle = None if centre is None else as_centre(centre, 3)
     try:
         import trimesh
     except ImportError as error:
