@@ -44,8 +44,10 @@ class TriangleMesh(AbstractShape):
     counterclockwise as seen from within it.
 
     The cells are divided into parts, and each part is cut by the plane of the triangle
-    nearest to its middle. That is exact where the surface is flat in a part, and errs
-    by some 1e-2 in parts that hold an edge of the solid. Differentiable in the vertices
+    nearest to its middle. That is exact where the surface is flat in a part; a part
+    with an edge of the solid gets too much of it, up to a quarter, in a dent too
+    little. With the length $L$ of all edges and parts of width $h$ a box is some
+    0.07 $L h^2$ too large, at most $L h^2 / 4$. Differentiable in the vertices
     and in the cells; the normal of a flat face is exact. The work grows as triangles x
     cells x parts, so simplify what is finer than the grid.
 
