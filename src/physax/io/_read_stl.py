@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import ArrayLike, Float, Int
 
 from .._checks import ArgumentError
-from ..em import TriangleMesh, Union
+from ..em import AbstractShape, TriangleMesh, Union
 from ..em._bodies import bodies_of, check_closed
 from ..units import MICRO
 from ._centre import as_centre
@@ -23,7 +23,7 @@ def read_stl(
     centre: ArrayLike | Sequence[ArrayLike] | None = None,
     parts: int = 2,
     max_triangles: int = 20_000,
-) -> TriangleMesh | Union:
+) -> AbstractShape:
     """Reads a solid from an STL file, binary or of text.
 
     Needs trimesh, which `pip install physax[photonics]` brings. Corners at the same
