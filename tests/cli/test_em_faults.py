@@ -107,6 +107,27 @@ def test_each_key_takes_the_units_of_what_it_measures(tmp_path, capsys, old):
     assert message in refused(tmp_path, capsys, old, new)
 
 
+def test_coarse_cells_are_named_before_what_they_reach_into(tmp_path, capsys):
+    lamp = "Dipole, component: Ez, position_um: [-0.5, 0]"
+    wave = "PlaneWave, direction: +x, component: Ez, centre_um: [-0.2, 0], size_um: "
+    text = TEXT.replace(lamp, f"{wave}[0.2, .inf]").replace(
+        "y: {type: CPML, cells: 8}", "y: {type: Periodic}"
+    )
+    path = tmp_path / "run.yaml"
+    path.write_text(text.replace("spacing_nm: 50", "spacing_nm: 400"))
+    assert main(["em", "config", "--check", str(path)]) == ExitCode.REFUSED
+    assert "at least 4 cells per wavelength" in capsys.readouterr().err
+
+
+def test_a_run_that_would_record_nothing_is_warned_of(tmp_path):
+    path = tmp_path / "run.yaml"
+    path.write_text(re.sub(r"monitors:\n(  .*\n)*", "", TEXT))
+    with pytest.warns(
+        PhysaxWarning, match="no `monitors`: the run will record nothing"
+    ):
+        assert main(["em", "config", "--check", str(path)]) == ExitCode.DONE
+
+
 # Numbers, factors, and what has SI units that no ending stands for.
 PURE = {
     *("moment", "amplitude", "power", "strength", "rise", "mode", "every", "decay"),

@@ -150,8 +150,10 @@ structures:
   - {{shape: {{type: STL, path: {solid}, unit_um: 1}}, material: {{permittivity: 4}}}}
   - {{shape: {{type: GDS, path: {layout}, layer: [3, 0], low: 0, high_um: 0.22,
      centre_um: [1, 0.5]}}, material: {{permittivity: 4}}}}
+  - {{shape: {{type: GDS, path: {layout}, layer: [3, 0], low: 0, high_um: 0.22,
+     sidewall_degrees: -45}}, material: {{permittivity: 4}}}}
 """
-    mesh, chip = (
+    mesh, chip, etched = (
         one.shape for one in read_settings(settings(tmp_path, text))[0].structures
     )
     low, high = mesh.bounds()
@@ -159,6 +161,9 @@ structures:
     low, high = chip.bounds()
     assert np.allclose(low, [-MICRO, -0.5 * MICRO, 0], atol=1e-6 * MICRO)
     assert np.allclose(high, [MICRO, 0.5 * MICRO, 0.22 * MICRO], atol=0)
+    low, high = etched.bounds()
+    wanted = np.array([2.44, 1.44, 0.22]) * MICRO
+    assert np.allclose(high - low, wanted, rtol=1e-5, atol=0)
     gone = settings(tmp_path, text.replace("layer: [3", "layer: [4"))
     with pytest.raises(PhysaxFileError, match="line 7: .*has no polygon on layer"):
         read_settings(gone)

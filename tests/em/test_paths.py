@@ -202,6 +202,10 @@ def test_outlines_that_cross_each_other_are_refused():
         ),
         (lambda: em.Bezier([(0, 0), (1, 0), (0, 0.01)], 0.4), "must not cross itself"),
         (
+            lambda: em.Bezier([(0, 0), (1, 1), (0, 1), (1, 0)], 0.1),
+            r"has a cusp at \(0\.5, 0\.75\) m",
+        ),
+        (
             lambda: em.Spline([(0, 0), (1, 0)], 0.1),
             "`points` must be at least 3 points",
         ),

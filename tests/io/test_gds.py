@@ -191,3 +191,69 @@ def test_missing_package_is_named(layout, without):
 def test_a_layer_upside_down_is_refused():
     with pytest.raises(ArgumentError, match=r"`high` must be above `low` \(1e-06\)"):
         GDSLayer(Material(2.0), 1e-6, 0.0)
+
+
+@pytest.mark.parametrize("centre", [0.0, (0.0, 0.0, 0.0), (0.0, np.nan), "xy"])
+def test_a_centre_is_two_finite_numbers(layout, centre):
+    with pytest.raises(ArgumentError, match="`centre` must be two finite numbers, but"):
+        # Users run it without the type checks of the tests.
+        inspect.unwrap(read_gds)(layout, {(1, 0): SILICON}, centre=centre)
+
+
+def test_a_layer_has_a_material():
+    with pytest.raises(ArgumentError, match=r"`material` must be .*`library\('Si'\)`"):
+        GDSLayer("Si")
+
+
+SLOPED = pytest.mark.parametrize("sidewall", [0.2, -0.2])
+
+
+@pytest.fixture
+def framed(tmp_path):
+    """A layout with a frame, whose hole a cut joins to the outside."""
+    library = gdstk.Library(unit=1e-6, precision=1e-9)
+    around, hole = (gdstk.rectangle((-x, -0.5), (x, 0.5)) for x in (1, 0.4))
+    hole.scale(1, 0.5)
+    frame = gdstk.boolean(around, hole, "not", layer=1)
+    assert len(frame) == 1
+    library.new_cell("FRAME").add(*frame)
+    library.write_gds(tmp_path / "frame.gds")
+    return tmp_path / "frame.gds"
+
+
+def frame_volume(sidewall):
+    """Of the frame, 0.4 um high, in cubic micrometres."""
+
+    def frustum(x, y, slope):
+        # Simpson's rule is exact: the area is a parabola in the height.
+        rise = np.tan(slope) * 0.4 * np.array([0, 0.5, 1])
+        areas = (x - 2 * rise) * (y - 2 * rise)
+        return 0.4 / 6 * (areas[0] + 4 * areas[1] + areas[2])
+
+    return frustum(2, 1, sidewall) - frustum(0.8, 0.5, -sidewall)
+
+
+@SLOPED
+def test_sidewalls_narrow_polygons_and_widen_holes(framed, sidewall):
+    grid = Grid.centred((26, 16, 6), 0.1 * MICRO)
+
+    layer = GDSLayer(Material(), -0.2 * MICRO, 0.2 * MICRO, sidewall)
+    (structure,) = read_gds(framed, {(1, 0): layer})
+    found = jnp.sum(fill_fraction(structure.shape, grid, (0.5, 0.5, 0.5))) * 1e-3
+    # Prisms are right to 1e-6, corners to the nanometre of the file.
+    assert found == pytest.approx(frame_volume(sidewall), rel=1e-5)
+
+
+def test_sidewalls_that_cannot_be_are_refused(framed, without):
+    with pytest.raises(ArgumentError, match=r"must be finite where .* -inf and 1e-07"):
+        GDSLayer(Material(), high=1e-7, sidewall=0.1)
+    with pytest.raises(
+        ArgumentError, match=r"`sidewall` must lie in \(-pi / 2, pi / 2"
+    ):
+        GDSLayer(Material(), 0.0, 1e-7, sidewall=80.0)
+    steep = {(1, 0): GDSLayer(Material(), 0.0, 0.4 * MICRO, sidewall=0.8)}
+    with pytest.raises(GDSError, match=r"frame.gds are not valid: .*wall around all"):
+        read_gds(framed, steep)
+    without("shapely")
+    with pytest.raises(MissingPackageError, match="a `sidewall` need the package"):
+        read_gds(framed, steep)

@@ -74,9 +74,15 @@ def fractions(shape):
     return np.asarray(em.fill_fraction(shape, GRID, (0.5, 0.0, 0.5)))
 
 
+def read_mesh(path):
+    solid = read_stl(path)
+    assert isinstance(solid, em.TriangleMesh)
+    return solid
+
+
 @pytest.mark.parametrize("text", [False, True])
 def test_a_box_is_the_box(tmp_path, text):
-    solid = read_stl(write(tmp_path / "box.stl", box(), text=text))
+    solid = read_mesh(write(tmp_path / "box.stl", box(), text=text))
     assert solid.vertices.shape == (8, 3)
     wanted = em.Box(0.0, tuple(x * MICRO for x in SIZE))
     found, wanted = fractions(solid), fractions(wanted)
@@ -92,7 +98,7 @@ def test_a_box_is_the_box(tmp_path, text):
 
 @pytest.mark.slow
 def test_a_sphere_is_the_sphere(tmp_path):
-    solid = read_stl(write(tmp_path / "ball.stl", ball(12) * 0.5))
+    solid = read_mesh(write(tmp_path / "ball.stl", ball(12) * 0.5))
     found, wanted = fractions(solid), fractions(em.Sphere(0.0, 0.5 * MICRO))
     # The middles of the faces are r (1 - cos(pi / 24)) = 4 nm inside, of cells of 100.
     assert np.max(np.abs(found - wanted)) < 0.09
@@ -125,7 +131,74 @@ def test_units_place_and_orientation(tmp_path):
     low, high = solid.bounds()
     assert jnp.allclose(low + high, jnp.array([2.0, 4.0, 6.0]))
     assert jnp.allclose(high - low, 2e-3 * jnp.array(SIZE), rtol=1e-3)
+    assert isinstance(solid, em.TriangleMesh)
     assert solid.parts == 1
+
+
+def block(low, high, *, inward=False):
+    """Triangles of a box between two corners in micrometres, and its shape."""
+    low, high = np.array(low), np.array(high)
+    corners = ((low + high) / 2 + CORNERS * (high - low) / 2)[np.array(FACES)]
+    shape = em.Box.from_corners(low * MICRO, high * MICRO)
+    return corners[:, ::-1] if inward else corners, shape
+
+
+# Of two boxes: the first, the second, and what the solid is.
+LEFT = ((-0.55, -0.4, -0.4), (-0.15, 0.4, 0.4))
+PAIRS = {
+    "apart": (LEFT, ((0.1, -0.3, -0.3), (0.6, 0.3, 0.3)), em.Union),
+    "inside": (
+        ((-0.6, -0.6, -0.5), (0.6, 0.6, 0.5)),
+        ((-0.3, -0.2, -0.2), (0.2, 0.3, 0.2)),
+        lambda both: both[0] - both[1],
+    ),
+    "crossing": (
+        ((-0.62, -0.3, -0.3), (0.6, 0.3, 0.3)),
+        ((-0.3, -0.62, -0.2), (0.25, 0.6, 0.33)),
+        em.Union,
+    ),
+    "stacked": (LEFT, ((-0.15, -0.3, -0.3), (0.6, 0.3, 0.3)), em.Union),
+}
+
+
+@pytest.mark.parametrize("way", PAIRS)
+@pytest.mark.parametrize("inward", [(False, False), (False, True), (True, False)])
+def test_each_of_two_bodies_counts(tmp_path, way, inward):
+    one, other, combined = PAIRS[way]
+    parts = [block(*one, inward=inward[0]), block(*other, inward=inward[1])]
+    path = write(tmp_path / "two.stl", np.concatenate([part for part, _ in parts]))
+    if way == "inside" and not any(inward):
+        with pytest.raises(PhysaxFileError, match="around a cavity must run"):
+            read_stl(path)
+        return
+    found = read_stl(path, parts=1)
+    assert isinstance(found, em.Union) == (way in ("crossing", "stacked"))
+    error = fractions(found) - fractions(combined([shape for _, shape in parts]))
+    # As of one box above, with cells in one part, which errs more at edges.
+    assert np.max(np.abs(error)) < 0.35
+    assert np.sqrt(np.mean(error**2)) < 0.02
+
+
+def test_bodies_that_meet_or_face_the_wrong_way_are_no_mesh():
+    def mesh(one, other, inward=False):
+        faces = np.array(FACES) + 8
+        corners = [
+            np.mean(ends, 0) + CORNERS * np.ptp(ends, 0) / 2 for ends in (one, other)
+        ]
+        return em.TriangleMesh(
+            np.concatenate(corners), [*FACES, *(faces[:, ::-1] if inward else faces)]
+        )
+
+    for way in ("crossing", "stacked"):
+        with pytest.raises(ArgumentError, match="cross nor touch, .* 0 and 12 do"):
+            mesh(*PAIRS[way][:2])
+    with pytest.raises(
+        ArgumentError, match="from outside, but the body of triangle 12"
+    ):
+        mesh(*PAIRS["apart"][:2], inward=True)
+    with pytest.raises(ArgumentError, match="within it, but the body of triangle 12"):
+        mesh(*PAIRS["inside"][:2])
+    mesh(*PAIRS["inside"][:2], inward=True)
 
 
 def test_a_surface_with_a_hole_is_refused(tmp_path):

@@ -33,7 +33,7 @@ averaging: volume  # of cells that an interface cuts, or polarised, staircase
 # sidewall}, Polygon {vertices, axis, low, high}; the same, along curves: Path {points,
 # width}, Taper {start, stop, widths}, Bend {centre, radius, width, start, stop}, Bezier
 # and Spline {points, width}; from files: STL {path, unit, centre}, GDS {path, layer,
-# low, high, cell, centre}. Later ones cover earlier ones.
+# low, high, sidewall, cell, centre}. Later ones cover earlier ones.
 structures:
   - shape: {type: Box, centre_um: [0, 0], size_um: [.inf, 0.4]}
     material: {permittivity: 12.1}

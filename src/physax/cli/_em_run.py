@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 from .. import em
-from .._checks import ArgumentError
+from .._checks import ArgumentError, warn
 from .._status import Status
 from ..em._run import check_run
 from ..grid import AXES
@@ -92,6 +92,11 @@ def prepared(path: str, *, figures: bool, dry: bool) -> Iterator[Prepared]:
                 raise ArgumentError(
                     "`sources` must have at least one entry, but is empty: nothing "
                     "would be seen. `--dry-run` needs none."
+                )
+            if not (settings.monitors or dry):
+                warn(
+                    f"{path} has no `monitors`: the run will record nothing. Add an "
+                    "entry, such as a `FluxMonitor`."
                 )
             check_run(sim, until=_rule(settings))
         yield Prepared(settings, sim, figures)

@@ -14,11 +14,11 @@ def layout(
     high: float = math.inf,
     cell: str | None = None,
     centre: list[float] | None = None,
-) -> em.Polygon:
+    sidewall: float = 0.0,
+) -> em.AbstractShape:
     """Reads the polygons of a layer (layer, datatype) of a GDSII file."""
-    layers = {layer: GDSLayer(em.Material(), low, high)}
+    layers = {layer: GDSLayer(em.Material(), low, high, sidewall)}
     (structure,) = read_gds(path, layers, cell=cell, centre=centre)
-    assert isinstance(structure.shape, em.Polygon)
     return structure.shape
 
 

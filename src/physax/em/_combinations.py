@@ -42,6 +42,9 @@ class AbstractShape(eqx.Module):
     def bounds(self) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
         """Returns the lower and the upper corner of a box around the shape.
 
+        The box of a difference is that of all of the first shape, that of an
+        intersection what the boxes have in common.
+
         Returns:
             The corners (x, y, z) in metres, infinite along an axis without end.
         """

@@ -169,11 +169,14 @@ def Bezier(
         A polygon with `2 * segments + 2` corners.
 
     Raises:
-        ArgumentError: If a number is out of its range, or the outline crosses itself:
-            where the curve bends more sharply than its width allows.
+        ArgumentError: If a number is out of its range, the curve has a cusp, or the
+            outline crosses itself: where the curve bends more sharply than its width
+            allows.
     """
     segments = whole(segments, "segments")
     points = _points(points, 2)
+    ends = np.array([0, -2])
+    _refuse_short(points[ends], jnp.hypot(*(points[ends + 1] - points[ends]).T))
     order = points.shape[0] - 1
     t = np.linspace(0, 1, segments + 1)[:, None]
     curve = matmul(_bernstein(order, t), points)
@@ -204,8 +207,9 @@ def Spline(
         A polygon.
 
     Raises:
-        ArgumentError: If a number is out of its range, or the outline crosses itself:
-            where the curve bends more sharply than its width allows.
+        ArgumentError: If a number is out of its range, the curve has a cusp, or the
+            outline crosses itself: where the curve bends more sharply than its width
+            allows.
     """
     segments = whole(segments, "segments")
     points = _points(points, 3)
@@ -236,7 +240,7 @@ def Spline(
 def _along(curve, tangent, width, prism: Extrusion) -> Polygon:
     """Returns a strip along a curve with known directions."""
     length = jnp.hypot(*tangent.T)
-    _refuse_short(curve, length)
+    _refuse_cusps(curve, length)
     normal = jnp.stack([-tangent[:, 1], tangent[:, 0]], 1) / length[:, None]
     width = as_floats(width, "width")
     if width.ndim and width.shape != (2,):
@@ -278,6 +282,21 @@ def _points(
             f"{x.shape}."
         )
     return check(x, jnp.isfinite(x), f"`{name}` must be finite")
+
+
+def _refuse_cusps(curve: Array, lengths: Array):
+    """Refuses a curve that has no direction somewhere, if that is known."""
+    if isinstance(lengths, jax.core.Tracer):
+        return
+    # At a cusp, where it is 0, rounding leaves a little.
+    least = 8 * jnp.finfo(lengths.dtype).eps * np.max(lengths)
+    still = np.flatnonzero(np.asarray(lengths) <= least)
+    if still.size:
+        x, y = np.asarray(curve[still[0]])
+        raise ArgumentError(
+            "The curve of `points` must have a direction everywhere, but has a cusp at "
+            f"({x:g}, {y:g}) m. Move one of the points next to it."
+        )
 
 
 def _refuse_short(points: Array, lengths: Array):

@@ -243,7 +243,8 @@ def place(
 ) -> AbstractShape:
     """Moves a shape to a place relative to another, by the boxes around both.
 
-    By default it is put on top of the other.
+    By default it is put on top of the other. The boxes are those of `bounds()`, which
+    may be larger than the shape: that of `a - b` is the box around all of `a`.
 
     Args:
         shape: The shape to move.

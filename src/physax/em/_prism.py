@@ -29,6 +29,13 @@ from ._shape_fields import (
 _SPIKE = 1e-3
 
 
+def as_sidewall(x: ArrayLike) -> Float[Array, ""]:
+    """Returns the angle between sides and an axis in radians."""
+    x = as_number(x, "sidewall")
+    steep = jnp.abs(x) < math.pi / 2
+    return check(x, steep, "`sidewall` must lie in (-pi / 2, pi / 2) radians")
+
+
 class Prism(AbstractShape):
     r"""A prism with sloped sides over a polygon, as etching leaves it.
 
@@ -79,12 +86,7 @@ class Prism(AbstractShape):
             check(x, jnp.isfinite(x), f"`{name}` must be finite")
             for name, x in ((k, as_number(v, k)) for k, v in ends.items())
         )
-        angle = as_number(sidewall, "sidewall")
-        self.sidewall = check(
-            angle,
-            jnp.abs(angle) < math.pi / 2,
-            "`sidewall` must lie in (-pi / 2, pi / 2) radians",
-        )
+        self.sidewall = as_sidewall(sidewall)
         self.axis, self.outlines = axis, outlines
 
     def __check_init__(self):
@@ -112,6 +114,8 @@ class Prism(AbstractShape):
                     f"`{name}`. Choose a smaller angle, or draw at another height."
                 )
             check_outlines(at, counts, f"vertices at {name}")
+            if not np.array_equal(at, drawn):
+                _check_holes(drawn, at, counts, name)
 
     def _counts(self):
         return self.outlines or (self.vertices.shape[0],)
@@ -144,6 +148,32 @@ class Prism(AbstractShape):
     def bounds(self):
         ends = jnp.concatenate([self._section(self.low), self._section(self.high)])
         return around_prism(ends, self.axis, self.low, self.high)
+
+
+def _check_holes(
+    drawn: Float[np.ndarray, "n 2"],
+    at: Float[np.ndarray, "n 2"],
+    counts: tuple[int, ...],
+    name: str,
+):
+    """Refuses a hole that is as wide as what it was in, or wider, at an end."""
+    after, starts = following(counts), np.cumsum(counts) - np.asarray(counts)
+    (x, y), (next_x, next_y) = (drawn - drawn[0]).T, (drawn - drawn[0])[after].T
+    area = np.add.reduceat(x * next_y - next_x * y, starts)
+    (x, y), (next_x, next_y) = at.T, at[after].T
+    for k in np.flatnonzero(area * area.sum() < 0):
+        start = starts[k]
+        # How often a line from a corner towards +x crosses the other outlines.
+        passed = (y > y[start]) != (next_y > y[start])
+        passed[start : start + counts[k]] = False
+        way = (y[start] - y[passed]) / (next_y - y)[passed]
+        beyond = x[passed] + way * (next_x - x)[passed] > x[start]
+        if np.count_nonzero(beyond) % 2 == 0:
+            raise ArgumentError(
+                "`sidewall` must leave a wall around all holes from `low` to `high`, "
+                f"but that around the hole from vertex {start} vanishes before "
+                f"`{name}`. Choose a smaller angle, or draw at another height."
+            )
 
 
 @partial(jax.jit, static_argnames="counts", inline=True)

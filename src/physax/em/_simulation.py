@@ -169,6 +169,8 @@ class Simulation(eqx.Module):
             dt = lax.stop_gradient(courant * jnp.minimum(limit, vacuum))
         self.dt = _one_number(positive(dt, "dt"))
         check_step(self.dt, limit)
+        # Before places: in coarse cells there is also what is only near.
+        check_resolution(self.sources, grid, merged)
         self.places = tuple(_locate(self.sources, self.monitors, frame))
         check_places(self.medium, {**self.sources, **self.monitors}, self.places)
         check_forces(self.monitors, self.sources, self.places, self.medium, grid, parts)
@@ -179,7 +181,6 @@ class Simulation(eqx.Module):
         check_plane_waves(self.sources, self.places, setup, merged)
         check_beams(self.sources, self.places, setup)
         check_records(self.sources, self.places, setup)
-        check_resolution(self.sources, grid, merged)
         check_frequencies(self.monitors, self.dt, self.steps)
         check_windows(self.monitors, self.dt, self.steps)
         _review_records(self.monitors, self.steps)

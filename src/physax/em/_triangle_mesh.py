@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
 from .._checks import ArgumentError, check, whole
+from ._bodies import check_bodies, check_closed
 from ._combinations import AbstractShape
 from ._overlap import Intervals
 from ._sections import place_of_cut, shape_of
@@ -39,9 +40,14 @@ def _triangles(x: ArrayLike | Sequence) -> Int[np.ndarray, "triangles 3"]:
 class TriangleMesh(AbstractShape):
     """A solid within a closed surface of triangles.
 
+    Several bodies may lie apart, and one inside another is a cavity: its triangles run
+    counterclockwise as seen from within it.
+
     The cells are divided into parts, and each part is cut by the plane of the triangle
-    nearest to its middle. That is exact where the surface is flat in a part, and errs
-    by some 1e-2 in parts that hold an edge of the solid. Differentiable in the vertices
+    nearest to its middle. That is exact where the surface is flat in a part; a part
+    with an edge of the solid gets too much of it, up to a quarter, in a dent too
+    little. With the length $L$ of all edges and parts of width $h$ a box is some
+    0.07 $L h^2$ too large, at most $L h^2 / 4$. Differentiable in the vertices
     and in the cells; the normal of a flat face is exact. The work grows as triangles x
     cells x parts, so simplify what is finer than the grid.
 
@@ -53,7 +59,8 @@ class TriangleMesh(AbstractShape):
 
     Raises:
         ArgumentError: If a shape or number is wrong, the surface is not closed or not
-            oriented one way, it faces inward, or `parts` is not positive.
+            oriented one way, a body faces the wrong way, two cross or touch, or `parts`
+            is not positive.
     """
 
     vertices: Float[Array, "vertices 3"] = eqx.field(converter=_vertices)
@@ -70,16 +77,9 @@ class TriangleMesh(AbstractShape):
                 f"`triangles` must hold indices of the {count} vertices, from 0, but "
                 f"has {least if least < 0 else most}."
             )
-        _check_closed(self.triangles, count)
+        check_closed(self.triangles, count)
         if not isinstance(self.vertices, jax.core.Tracer):
-            corners = np.asarray(self.vertices, float)[self.triangles]
-            corners = corners - corners[0, 0]
-            volume = np.sum(np.linalg.det(corners)) / 6
-            if not volume > 0:
-                raise ArgumentError(
-                    "`triangles` must run counterclockwise as seen from outside, but "
-                    f"the volume they enclose is {volume:g} m^3. Reverse each."
-                )
+            check_bodies(np.asarray(self.vertices), self.triangles)
 
     def covered(self, cells):
         shape = shape_of(cells)
@@ -126,22 +126,6 @@ class TriangleMesh(AbstractShape):
     def bounds(self):
         used = self.vertices[np.unique(self.triangles)]
         return jnp.min(used, axis=0), jnp.max(used, axis=0)
-
-
-def _check_closed(triangles: np.ndarray, count: int):
-    """Refuses a surface with an edge that is not passed once each way."""
-    following = np.roll(triangles, -1, axis=1)
-    there = (triangles.astype(np.int64) * count + following).ravel()
-    back = (following.astype(np.int64) * count + triangles).ravel()
-    edges, times = np.unique(there, return_counts=True)
-    bad = edges[(times > 1) | ~np.isin(edges, back)]
-    if bad.size:
-        one, other = divmod(int(bad[0]), count)
-        raise ArgumentError(
-            "`triangles` must close a solid, each edge shared by two that run along "
-            f"it in opposite directions, but {bad.size} edges are not, the first from "
-            f"vertex {one} to {other}. Repair the surface."
-        )
 
 
 def _normals(corners: Float[Array, "triangles 3 3"]) -> Float[Array, "triangles 3"]:

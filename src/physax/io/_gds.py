@@ -12,9 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, PhysaxError, instance, numeric, whole
-from ..em import Material, Polygon, Structure
+from .._checks import ArgumentError, PhysaxError, instance, numeric, traced, whole
+from ..em import PEC, Material, Polygon, Prism, Structure
+from ..em._prism import as_sidewall
 from ..em._shape_fields import check_ends
+from ..em._shapes import as_material
+from ._centre import as_centre
+from ._gds_holes import separate_holes
 from ._gds_polygons import check_polygons
 from ._gds_records import GDSError, check_records
 
@@ -24,23 +28,41 @@ class MissingPackageError(PhysaxError, ImportError):
 
 
 class GDSLayer(eqx.Module):
-    """What a layer of a layout represents.
+    r"""What a layer of a layout represents.
 
     Attributes:
-        material: The material inside its polygons.
+        material: The material inside its polygons; `em.PEC()` for perfect metal.
         low: Lower end along z in metres, or -inf.
         high: Upper end along z in metres, or inf.
+        sidewall: Angle between the sides and the z axis in radians, as etching leaves
+            them, in $(-\pi / 2, \pi / 2)$. Where it is positive, polygons become
+            narrower upward and their holes wider; at `low` they are as drawn. `low` and
+            `high` must then be finite.
 
     Raises:
-        ArgumentError: If `high` is not above `low`.
+        ArgumentError: If `material` is something else, such as a name, `high` is not
+            above `low`, `sidewall` is out of its range, or an end is infinite with it.
     """
 
-    material: Material
+    material: Material | PEC = eqx.field(converter=as_material)
     low: Float[Array, ""] = eqx.field(converter=numeric("low"), default=-math.inf)
     high: Float[Array, ""] = eqx.field(converter=numeric("high"), default=math.inf)
+    sidewall: Float[Array, ""] = eqx.field(converter=as_sidewall, default=0.0)
 
     def __check_init__(self):
         check_ends(self.low, self.high)
+        if self.sloped and not traced((self.low, self.high)):
+            ends = float(self.low), float(self.high)
+            if not all(map(math.isfinite, ends)):
+                raise ArgumentError(
+                    "`low` and `high` must be finite where there is a `sidewall`, but "
+                    f"are {ends[0]:g} and {ends[1]:g}."
+                )
+
+    @property
+    def sloped(self) -> bool:
+        """Whether the sides may not be upright."""
+        return traced(self.sidewall) or bool(self.sidewall != 0)
 
 
 def read_gds(
@@ -55,8 +77,10 @@ def read_gds(
     """Reads the polygons of some layers of a layout as structures.
 
     References and arrays are resolved, paths become polygons, and the polygons of a
-    layer are united, so that pieces that touch leave no seam. Needs gdstk, which
-    `pip install physax[photonics]` brings.
+    layer are united, so that pieces that touch leave no seam. A magnified reference
+    scales the widths of all its paths, also those that the file calls absolute (a
+    negative WIDTH), which the format would leave as they are. Needs gdstk, and for
+    layers with a `sidewall` shapely, which `pip install physax[photonics]` brings.
 
     Args:
         path: The file.
@@ -72,13 +96,15 @@ def read_gds(
         One structure per entry of `layers`, in the same order.
 
     Raises:
-        MissingPackageError: If gdstk is not installed.
+        MissingPackageError: If gdstk or, where it is needed, shapely is missing.
         GDSError: If the file is not a valid GDSII file, too large, or lacks the cell
             or a layer; or a polygon on these layers has no area or crosses itself.
         FileNotFoundError: If there is no such file.
-        ArgumentError: If `layers` is empty or not of `GDSLayer` by pairs.
+        ArgumentError: If `layers` is empty or not of `GDSLayer` by pairs, or `centre`
+            not two finite numbers.
     """
     layers = _checked_layers(layers)
+    origin = np.zeros(2) if centre is None else as_centre(centre, 2)
     try:
         import gdstk
     except ImportError as error:
@@ -92,7 +118,6 @@ def read_gds(
     top = _chosen_cell(library, cell, path)
     _check_size(top, set(layers), max_vertices, path)
     check_polygons(gdstk, library, top, set(layers), path)
-    origin = np.zeros(2) if centre is None else np.asarray(centre, float)
 
     structures = []
     for (number, datatype), layer in layers.items():
@@ -103,16 +128,26 @@ def read_gds(
                 f"Cell {top.name!r} of {path} has no polygon on layer "
                 f"({number}, {datatype}). The file has {there}."
             )
-        united = gdstk.boolean(
-            found, [], "or", precision=library.precision / library.unit
-        )
-        polygon = _joined(
-            [np.asarray(shape.points) * library.unit - origin for shape in united],
-            layer,
-            path,
-        )
-        structures.append(Structure(polygon, layer.material))
+        raster = library.precision / library.unit
+        united = gdstk.boolean(found, [], "or", precision=raster)
+        outlines = [np.asarray(shape.points) for shape in united]
+        if layer.sloped:
+            outlines = separate_holes(_shapely(), outlines, raster)
+        outlines = [points * library.unit - origin for points in outlines]
+        shape = _joined(outlines, layer, path)
+        structures.append(Structure(shape, layer.material))
     return structures
+
+
+def _shapely() -> Any:
+    try:
+        import shapely
+    except ImportError as error:
+        raise MissingPackageError(
+            "Layers with a `sidewall` need the package shapely: pip install "
+            "'physax[photonics]'."
+        ) from error
+    return shapely
 
 
 def _checked_layers(layers: Any) -> dict[tuple[int, int], GDSLayer]:
@@ -139,28 +174,37 @@ def _checked_layers(layers: Any) -> dict[tuple[int, int], GDSLayer]:
     return found
 
 
-def _joined(outlines: list[np.ndarray], layer: GDSLayer, path: Path) -> Polygon:
-    """One polygon of many outlines, all the same way around."""
+def _joined(outlines: list[np.ndarray], layer: GDSLayer, path: Path) -> Polygon | Prism:
+    """One shape of many outlines."""
     if not outlines:
         raise GDSError(f"The polygons of a layer in {path} have no area.")
     outlines = [_distinct(points) for points in outlines]
-    x_y = [(points[:, 0], points[:, 1]) for points in outlines]
-    areas = [np.sum(x * np.roll(y, -1) - y * np.roll(x, -1)) for x, y in x_y]
-    ordered = [
-        points if area > 0 else points[::-1]
-        for points, area in zip(outlines, areas, strict=True)
-    ]
+    counts = tuple(map(len, outlines))
     try:
+        if layer.sloped:
+            return Prism(
+                np.concatenate(outlines),
+                layer.low,
+                layer.high,
+                sidewall=layer.sidewall,
+                outlines=counts,
+            )
         return Polygon(
-            np.concatenate(ordered),
+            np.concatenate([_counterclockwise(points) for points in outlines]),
             low=layer.low,
             high=layer.high,
-            outlines=tuple(len(points) for points in ordered),
+            outlines=counts,
         )
     except ArgumentError as error:
         raise GDSError(
             f"The polygons of a layer in {path} are not valid: {error}"
         ) from error
+
+
+def _counterclockwise(points: np.ndarray) -> np.ndarray:
+    x, y = points.T
+    area = np.sum(x * np.roll(y, -1) - y * np.roll(x, -1))
+    return points if area > 0 else points[::-1]
 
 
 def _distinct(points: np.ndarray) -> np.ndarray:

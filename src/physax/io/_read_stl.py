@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import ArrayLike
+from jaxtyping import ArrayLike, Float, Int
 
 from .._checks import ArgumentError
-from ..em import TriangleMesh
+from ..em import AbstractShape, TriangleMesh, Union
+from ..em._bodies import bodies_of, check_closed
 from ..units import MICRO
+from ._centre import as_centre
 from ._errors import PhysaxFileError
 from ._gds import MissingPackageError
 
@@ -21,11 +23,14 @@ def read_stl(
     centre: ArrayLike | Sequence[ArrayLike] | None = None,
     parts: int = 2,
     max_triangles: int = 20_000,
-) -> TriangleMesh:
+) -> AbstractShape:
     """Reads a solid from an STL file, binary or of text.
 
     Needs trimesh, which `pip install physax[photonics]` brings. Corners at the same
-    place are joined, and a surface that faces inward is turned.
+    place are joined. A body inside another, facing the other way, is a cavity. A body
+    outside of all others that faces inward is turned, and its cavities with it. Bodies
+    that cross or touch are united, with the accuracy of `em.Union`; those that share an
+    edge are refused.
 
     Args:
         path: The file.
@@ -37,19 +42,18 @@ def read_stl(
         max_triangles: Larger files are refused: the work grows as triangles x cells.
 
     Returns:
-        The solid, to be filled with a material by `em.Structure`.
+        The solid, to be filled with a material by `em.Structure`: a mesh, or the union
+        of some where bodies meet.
 
     Raises:
         MissingPackageError: If trimesh is missing.
         ArgumentError: If `unit` is not positive or `centre` not three numbers.
         PhysaxFileError: If the file cannot be read as STL, is too large, or its surface
-            is not closed.
+            is not closed, or a body inside another faces the same way.
     """
     if not 0 < unit < np.inf:
         raise ArgumentError(f"`unit` must be positive and finite, but is {unit:g}.")
-    middle = None if centre is None else np.asarray(centre, float)
-    if middle is not None and (middle.shape != (3,) or not np.isfinite(middle).all()):
-        raise ArgumentError(f"`centre` must be three finite numbers, but is {centre}.")
+    middle = None if centre is None else as_centre(centre, 3)
     try:
         import trimesh
     except ImportError as error:
@@ -76,9 +80,31 @@ def read_stl(
     if middle is not None:
         box = (vertices.min(axis=0) + vertices.max(axis=0)) / 2
         vertices = vertices - box + middle
-    if mesh.volume < 0:
-        triangles = triangles[:, ::-1]
     try:
-        return TriangleMesh(vertices, triangles, parts)
+        check_closed(triangles, len(vertices))
+        solids = [
+            TriangleMesh(vertices, some, parts) for some in _solids(vertices, triangles)
+        ]
     except ArgumentError as error:
         raise PhysaxFileError(path, f"the surface is not valid: {error}") from error
+    return solids[0] if len(solids) == 1 else Union(solids)
+
+
+def _solids(
+    vertices: Float[np.ndarray, "vertices 3"], triangles: Int[np.ndarray, "triangles 3"]
+) -> list[Int[np.ndarray, "_ 3"]]:
+    """Turns bodies that face inward, and shares those that meet among solids."""
+    bodies = bodies_of(vertices, triangles)
+    count = len(bodies.volume)
+    # A body goes with the outermost one around it, itself if there is none.
+    outermost = ~bodies.inside.any(axis=1)
+    around = (bodies.inside | np.eye(count, dtype=bool)) & outermost
+    outer = np.argmax(around, axis=1)
+    inward = bodies.volume[outer] < 0
+    solid = np.zeros(count, int)
+    for k in np.flatnonzero(outermost):
+        touching = bodies.meet[outer == k].any(axis=0) & (outer < k)
+        solid[outer == k] = min(set(range(count)) - set(solid[touching]))
+    turn = inward[bodies.number][:, None]
+    turned = np.where(turn, triangles[:, ::-1], triangles)
+    return [turned[solid[bodies.number] == k] for k in range(solid.max() + 1)]
