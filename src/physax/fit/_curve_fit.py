@@ -94,7 +94,8 @@ def curve_fit(
     function object again and nothing is recompiled.
 
     Args:
-        f: Takes `xdata` and the parameters, `f(x, a, b)`, to values like `ydata`.
+        f: Takes `xdata` and the parameters, `f(x, a, b)`, to values like `ydata`, each
+            point from its own entry of `xdata`: large data are evaluated in pieces.
         xdata: Where the function is evaluated: an array whose *first* axis is the
             points, or a tree of such.
         ydata: What was observed there: one value for each point, or an array of them.
@@ -115,8 +116,8 @@ def curve_fit(
         ArgumentError: If `f` is not written with `jax.numpy` or its values do not have
             the shape of `ydata`, data are traced, not finite or of different lengths,
             `sigma` is not positive, or as a matrix not symmetric and positive definite,
-            the start is outside its bounds, bounds are crossed, or there are fewer
-            points than parameters.
+            the start is outside its bounds, bounds are crossed, there are fewer
+            points than parameters, or data in pieces meet an `f` that needs all points.
         PrecisionError: If JAX's 64-bit types are off while data are float64.
         FitError: If the fit did not converge, or the data do not determine every
             parameter.

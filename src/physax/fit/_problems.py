@@ -131,7 +131,9 @@ class LeastSquares(AbstractProblem):
         """Sets up a problem.
 
         Args:
-            residual: Takes parameters and a chunk of the data to residuals.
+            residual: Takes parameters and a chunk of the data to residuals, each point
+                from its own data. To give all data at once, make them one point:
+                `data=x[None]`.
             start: Where to start: numbers, arrays, dicts, lists, modules.
             data: A tree of arrays whose first axis is the points.
             bounds: Lower and upper bounds, each a number or a tree like `start` (or
