@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PyTree
 
 from .._checks import ArgumentError, traced
 from ._passes import points_in, without_data
-from ._problems import AbstractProblem, LeastSquares
+from ._problems import AS_ONE, AbstractProblem, LeastSquares, takes_all_points
 from ._separable import Separable
 
 
@@ -44,7 +44,13 @@ def check_pointwise(
     places = (number + number * 0.618034 % 1) * points_in(data) / number.size
     some = jax.tree.map(lambda x: x[places.astype(int)], data)
     bare = without_data(problem)
-    found = _deviation(bare, some)
+    try:
+        found = _deviation(bare, some)
+    except ArgumentError:
+        raise
+    except (IndexError, TypeError, ValueError) as error:
+        # One point alone has passed.
+        raise takes_all_points(error) from error
     if isinstance(found, jax.core.Tracer) or float(found) <= _limit((bare, some)):
         return
     name = "`residual`, or `f` of `curve_fit`,"
@@ -54,8 +60,7 @@ def check_pointwise(
         f"{name} must give each point from its own data alone where there are more "
         f"points, {count}, than are evaluated at once, {at_once}, but values or "
         f"derivatives change by {float(found):.2g} of the largest with the other "
-        "points. Compute `x[0]`, `x.max()` and the like before, or make all points "
-        "one: data `x[None]`, read as `x[0]` and returned as `values[None]`."
+        f"points. Compute `x[0]`, `x.max()` and the like before. {AS_ONE}"
     )
 
 
