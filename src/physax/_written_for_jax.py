@@ -1,6 +1,7 @@
 """Checks of functions that users write, most of which are traced."""
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -32,6 +33,31 @@ def check_function(
         raise ArgumentError(f"`{name}` must be {choice}, but is {kind_of(x)}")
 
 
+def check_takes(function: Callable[..., Any], name: str, form: str) -> None:
+    """Raises if a function does not take as many arguments as it will get.
+
+    Args:
+        function: The function; one whose signature is not known passes.
+        name: What the caller calls it.
+        form: How it is called, such as `u(t, x)`.
+
+    Raises:
+        ArgumentError: If it takes another number of arguments.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    taken = form.partition("(")[2].rstrip(")")
+    try:
+        signature.bind(*taken.split(", "))
+    except TypeError as error:
+        raise ArgumentError(
+            f"`{name}` must be a function `{form}`, as `lambda {taken}: ...`, but "
+            f"takes {signature}."
+        ) from error
+
+
 @contextmanager
 def written_for_jax(name: str) -> Iterator[None]:
     """Explains what a function of the user cannot do while it is traced.
@@ -59,8 +85,17 @@ def written_for_jax(name: str) -> Iterator[None]:
         jax.errors.NonConcreteBooleanIndexError,
         jax.errors.TracerIntegerConversionError,
     ) as error:
-        raise ArgumentError(
-            f"`{name}` must not need a value as a Python number or as the size of an "
-            "array, but does: replace `math.`, `float`, `int` and `.item()` in it by "
-            "`jax.numpy`, and masks by `jnp.where`."
-        ) from error
+        raise _needs_number(name) from error
+    except TypeError as error:
+        # Of arrays, `math.exp` and `float` ask for the shape before the value.
+        if "scalar arrays can be converted to" not in str(error):
+            raise
+        raise _needs_number(name) from error
+
+
+def _needs_number(name: str) -> ArgumentError:
+    return ArgumentError(
+        f"`{name}` must not need a value as a Python number or as the size of an "
+        "array, but does: replace `math.`, `float`, `int` and `.item()` in it by "
+        "`jax.numpy`, and masks by `jnp.where`."
+    )

@@ -320,6 +320,15 @@ def test_progress_shows_the_objective(capsys):
             "`objective` must return",
         ),
         ({"schedule": -3.0}, "`schedule` must be at least 0, but is -3"),
+        (
+            {"objective": lambda x: jnp.sum(x**2)},
+            r"`objective` must be a function `f\(parameters, strength\)`, .* takes \(x",
+        ),
+        (
+            {"constraints": lambda x: x},
+            r"`constraints` must be a function `g\(parameters, strength\)`",
+        ),
+        ({"on_step": lambda: None}, r"`on_step` must be a function `on_step\(info\)`"),
     ],
 )
 def test_bad_input_is_refused(optimiser, options, message):

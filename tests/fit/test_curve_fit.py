@@ -1,6 +1,7 @@
 """What users of SciPy may hand to `curve_fit`, and what it says of it."""
 
 import inspect
+import math
 import subprocess
 import sys
 
@@ -37,8 +38,20 @@ REFUSED = {
     r"`bounds` must be numbers, or one for each of 3 parameters": {
         "bounds": ([0, 0], [1, 1])
     },
-    r"`bounds` must be a pair, .* Bounds\(.* From a `scipy.optimize.Bounds`, pass": {
-        "bounds": optimize.Bounds(0, 9)
+    "`bounds` must be a pair, the lower and the upper bounds, but is int 3": {
+        "bounds": 3
+    },
+    "without `maxfev`. Write `method=fit.TrustRegion.max_evaluations=": {"maxfev": 99},
+    r"without `ftol`. Write `method=fit.TrustRegion\(ftol=": {"ftol": 1e-3},
+    "without `jac`. Derivatives are exact: leave it out": {"jac": "3-point"},
+    "without `full_output`. Its report is in the attribute `": {"full_output": True},
+    "without `maxiter`. There is no such setting: leave it out": {"maxiter": 9},
+    "`f` must not need a value as a Python number": {
+        "f": lambda x, a, b: a * math.exp(-b * x)
+    },
+    "`residual`, or `f` of `curve_fit`, must take any number of points.* at least 2 el"
+    r".*Make a whole record one point: data `x\[None\]`": {
+        "f": lambda x, a, b: a * jnp.gradient(b * x)
     },
     "`bounds` must be an array of numbers with rows of equal length": {
         "bounds": ([0, [1]], [9, 9])
@@ -117,6 +130,13 @@ def test_start_and_bounds_of_any_precision_fit_in_that_of_the_data():
         assert found.dtype == bounded.dtype == np.float64
         np.testing.assert_allclose(found, wanted, rtol=1e-9)
         np.testing.assert_allclose(bounded, wanted, rtol=1e-6)
+
+
+def test_bounds_may_be_those_of_scipy():
+    limits = [0, 0, 0.6], [9, 1.2, 9]
+    found = curve_fit(decay, X, Y, bounds=optimize.Bounds(*limits))
+    expected, _ = optimize.curve_fit(host_model, X, Y, bounds=limits)
+    np.testing.assert_allclose(found.popt, expected, rtol=1e-5)
 
 
 def test_what_rounding_leaves_of_symmetry_is_let_through():

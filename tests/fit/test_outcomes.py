@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import optimize
 
 from physax._checks import ArgumentError, PhysaxError
 from physax._status import Status
@@ -121,6 +122,27 @@ def test_residuals_of_another_shape_are_refused():
     total = LeastSquares(lambda p, d: jnp.sum(p * d), 1.0, X)
     with pytest.raises(ArgumentError, match="first axis is the points of the chunk"):
         least_squares(total)
+
+
+def test_residuals_of_a_whole_record_are_those_of_one_point():
+    def rows(p, data):
+        return jnp.exp(-p * X[1:]) - data[1:]
+
+    y = np.exp(-0.7 * X) + 0.01 * np.sin(40 * X)
+    refused = "must take any number of points, .*: sub got incompatible shapes"
+    with pytest.raises(ArgumentError, match=refused + r".*\. Make a whole record one"):
+        least_squares(LeastSquares(rows, 1.0, y))
+    with pytest.raises(ArgumentError, match="is empty. Where a function of the param"):
+        least_squares(LeastSquares(lambda p, _: rows(p, y), 1.0, None))
+    one = LeastSquares(lambda p, data: rows(p, data[0])[None], 1.0, y[None])
+    expected = optimize.least_squares(lambda p: np.exp(-p * X[1:]) - y[1:], 1.0)
+    found = least_squares(one, throw=True)
+    np.testing.assert_allclose(found.values, expected.x, rtol=1e-6)
+
+
+def test_a_fault_of_the_residual_itself_is_told_as_it_is():
+    with pytest.raises(TypeError, match="unsupported operand"):
+        least_squares(LeastSquares(lambda p, data: p * data + "1", 1.0, X))
 
 
 def test_a_second_fit_compiles_nothing():

@@ -8,7 +8,12 @@ import pytest
 from scipy import optimize, stats
 
 from physax._checks import ArgumentError
-from physax.fit import confidence_intervals, identifiability, least_squares
+from physax.fit import (
+    LeastSquares,
+    confidence_intervals,
+    identifiability,
+    least_squares,
+)
 from tests.fit.decays import SIGMA, X, Y, host_model, problem
 
 
@@ -99,3 +104,14 @@ def test_intervals_cover_as_often_as_they_say():
         inside = np.mean(np.abs(pulls) < stats.t(X.size - 3).ppf(0.5 + level / 2), 0)
         # Within three binomial deviations.
         assert np.all(np.abs(inside - level) < 3 * np.sqrt(level * (1 - level) / 400))
+
+
+@pytest.mark.parametrize("bend", [1e-4, 0.1])
+def test_what_is_hardly_determined_is_told_with_the_result(bend):
+    columns = np.stack([X, X + bend * X**2], axis=1)
+    equal = columns / np.linalg.norm(columns, axis=0)
+    weak = np.linalg.svd(equal, compute_uv=False)[-1] < 1e-3
+    made = LeastSquares(lambda p, d: d[0] @ p - d[1], np.ones(2), (columns, Y))
+    result = least_squares(made, throw=True)
+    assert ("is hardly determined: `fit.identifiability`" in str(result)) == weak
+    assert ("hardly determined: " in str(identifiability(result))) == weak

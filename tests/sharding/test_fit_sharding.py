@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from physax import runtime
-from physax.fit import LeastSquares, least_squares
+from physax._checks import ArgumentError
+from physax.fit import LeastSquares, least_squares, plan
 
 
 pytestmark = pytest.mark.x64
@@ -44,3 +45,12 @@ def test_any_mesh_agrees_with_one_device(function):
         close = max(1e-9, rounding) * expected.standard_errors
         assert jnp.all(jnp.abs(found.values - expected.values) <= close)
         assert np.allclose(found.covariance, expected.covariance, rtol=1e-7)
+
+
+@pytest.mark.parametrize("resident", [True, False])
+def test_a_model_that_needs_other_points_is_refused(resident):
+    x = np.linspace(5, 15, 200)
+    made = LeastSquares(lambda p, d: p * (d - d[0]) - 1.0, 1.0, x)
+    chosen = plan(200, 1, resident=resident)
+    with pytest.raises(ArgumentError, match="must give each point from its own data"):
+        least_squares(made, plan=chosen, mesh=runtime.mesh(), progress=False)

@@ -19,7 +19,7 @@ from .._checks import (
 )
 from .._known_number import known_number
 from .._status import Status
-from .._written_for_jax import check_function
+from .._written_for_jax import check_function, check_takes
 from ..runtime import (
     Checkpointing,
     DriveResult,
@@ -133,6 +133,11 @@ def _check_kinds(objective, constraints, on_step, stop, checkpoint, progress) ->
     check_function(objective, "objective")
     check_function(constraints, "constraints", optional=True)
     check_function(on_step, "on_step", optional=True)
+    check_takes(objective, "objective", "f(parameters, strength)")
+    if constraints is not None:
+        check_takes(constraints, "constraints", "g(parameters, strength)")
+    if on_step is not None:
+        check_takes(on_step, "on_step", "on_step(info)")
     if stop is not None:
         instance(stop, "stop", EarlyStop, "Write `EarlyStop(patience)`.")
     if checkpoint is not None:

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 from .._checks import ArgumentError
 from ._passes import resident_normal, start_search
 from ._plan import plan
+from ._pointwise import check_pointwise
 from ._problems import AbstractProblem
 from ._sources import count_points, in_memory
 from ._trust_region import Search, TrustRegion, search_to_end
@@ -64,7 +65,7 @@ def chunk_for(problem: AbstractProblem, starts: int) -> int:
     """Returns how many points to evaluate at once for each of several starts.
 
     Raises:
-        ArgumentError: If the data are not in memory.
+        ArgumentError: If the data are not in memory, or points depend on each other.
     """
     if not in_memory(problem.data):
         raise ArgumentError(
@@ -72,4 +73,6 @@ def chunk_for(problem: AbstractProblem, starts: int) -> int:
             "from a stream. Give it a part of them."
         )
     count, size = count_points(problem.data), problem.vector().size
-    return min(count, max(256, plan(count, size).chunk // starts))
+    chunk = min(count, max(256, plan(count, size).chunk // starts))
+    check_pointwise(problem, problem.data, count, chunk)
+    return chunk

@@ -33,6 +33,20 @@ from ._trust_region import TrustRegion
 
 _INSIDE = "Use `least_squares`, which works inside."
 
+_LIMIT = "Write `method=fit.TrustRegion(max_evaluations=...)`."
+_INSTEAD = {
+    "maxfev": _LIMIT,
+    "max_nfev": _LIMIT,
+    **{
+        name: f"Write `method=fit.TrustRegion({name}=...)`."
+        for name in ("ftol", "xtol", "gtol", "factor")
+    },
+    "jac": "Derivatives are exact: leave it out.",
+    "f_scale": "Write `loss=fit.SoftL1(f_scale)`.",
+    "full_output": "Its report is in the attribute `result` of what is returned.",
+    "nan_policy": "Leave points out, or use the `mask` of `fit.LeastSquares`.",
+}
+
 
 class CurveFit(tuple):
     """What `curve_fit` returns: unpacks as `popt, pcov`, and holds the full result.
@@ -83,10 +97,11 @@ def curve_fit(
     sigma: Sequence[float | int] | Num[ArrayLike, "..."] | None = None,
     absolute_sigma: bool = False,
     check_finite: bool = True,
-    bounds: Sequence[Any] = (-np.inf, np.inf),
+    bounds: Any = (-np.inf, np.inf),
     *,
     loss: AbstractLoss | str | None = None,
     method: TrustRegion | str | None = None,
+    **others: Any,
 ) -> CurveFit:
     """Fits a function to points, as `scipy.optimize.curve_fit` does.
 
@@ -94,7 +109,8 @@ def curve_fit(
     function object again and nothing is recompiled.
 
     Args:
-        f: Takes `xdata` and the parameters, `f(x, a, b)`, to values like `ydata`.
+        f: Takes `xdata` and the parameters, `f(x, a, b)`, to values like `ydata`, each
+            point from its own entry of `xdata`: large data are evaluated in pieces.
         xdata: Where the function is evaluated: an array whose *first* axis is the
             points, or a tree of such.
         ydata: What was observed there: one value for each point, or an array of them.
@@ -104,9 +120,11 @@ def curve_fit(
         absolute_sigma: Whether `sigma` is known. If not, only its ratios count, and
             the covariance is scaled by the reduced chi-square.
         check_finite: Whether to refuse data that are not finite.
-        bounds: Lower and upper bounds, each a number or one for each parameter.
+        bounds: Lower and upper bounds, each a number or one for each parameter; or a
+            `scipy.optimize.Bounds`.
         loss: What a residual costs; by default its square.
         method: How to search.
+        **others: Further keywords of SciPy's function: refused, with what to write.
 
     Returns:
         `popt, pcov`, with everything else in the attribute `result`.
@@ -115,13 +133,16 @@ def curve_fit(
         ArgumentError: If `f` is not written with `jax.numpy` or its values do not have
             the shape of `ydata`, data are traced, not finite or of different lengths,
             `sigma` is not positive, or as a matrix not symmetric and positive definite,
-            the start is outside its bounds, bounds are crossed, or there are fewer
-            points than parameters.
+            the start is outside its bounds, bounds are crossed, there are fewer
+            points than parameters, or data in pieces meet an `f` that needs all points.
         PrecisionError: If JAX's 64-bit types are off while data are float64.
         FitError: If the fit did not converge, or the data do not determine every
             parameter.
     """
     # Names that SciPy knows.
+    for name in others:
+        remedy = _INSTEAD.get(name, "There is no such setting: leave it out.")
+        raise ArgumentError(f"`curve_fit` must be called without `{name}`. {remedy}")
     if isinstance(loss, str):
         raise ArgumentError(
             f"`loss` must be a loss such as `fit.SoftL1(scale)`, but is {loss!r}."
@@ -235,11 +256,13 @@ def _checked(x, name: str, check_finite: bool):
 
 
 def _checked_bounds(bounds: Any) -> tuple[np.ndarray, np.ndarray]:
+    # `scipy.optimize.Bounds`, which takes long to import.
+    if type(bounds).__name__ == "Bounds":
+        bounds = bounds.lb, bounds.ub
     if not isinstance(bounds, Sequence | np.ndarray | jax.Array) or len(bounds) != 2:
         raise ArgumentError(
             "`bounds` must be a pair, the lower and the upper bounds, but is "
-            f"{type(bounds).__name__} {bounds}. From a `scipy.optimize.Bounds`, "
-            "pass `(b.lb, b.ub)`."
+            f"{type(bounds).__name__} {bounds}."
         )
     low, high = (_reals(bound, "bounds") for bound in bounds)
     return low, high

@@ -23,6 +23,7 @@ from ..runtime import (
 )
 from ._passes import add_points, first_sums, start_search
 from ._plan import Plan
+from ._pointwise import check_pointwise
 from ._problems import AbstractProblem
 from ._sharded import block_on_devices, on_first_device, total
 from ._sources import Block, DataError, Skip, Stream, in_memory, read_blocks
@@ -134,6 +135,8 @@ def fit_blocks(
     blocks = -(-plan.n_points // plan.block)
     reader = _Reader(data, plan.block, blocks, mesh)
     sample = reader.read(0)
+    each = plan.block if mesh is None else -(-plan.block // mesh.size)
+    check_pointwise(problem, sample.batch, plan.n_points, min(plan.chunk, each))
     search = start_search(problem)
     empty = first_sums(problem, sample.batch, search.trial)
     if mesh is not None:

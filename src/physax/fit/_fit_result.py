@@ -17,6 +17,10 @@ from ._plan import Plan
 from ._sums import rank_limit
 
 
+# A combination of this singular value, of columns of length 1, is hardly determined.
+HARDLY = 1e-3
+
+
 class FitResult(eqx.Module):
     r"""The outcome of a fit, or of a batch of fits that `vmap` made.
 
@@ -204,7 +208,16 @@ def _summary(result: FitResult) -> str:
         f"{float(result.reduced_chi2):.6g}; {int(result.iterations)} iterations, "
         f"{int(result.evaluations)} passes"
     )
+    if int(result.status) == Status.CONVERGED and _weakest(result) < HARDLY:
+        rows.append(
+            "  a combination is hardly determined: `fit.identifiability` shows which"
+        )
     return "\n".join([head, *rows])
+
+
+def _weakest(result: FitResult) -> float:
+    columns = np.asarray(_equal_columns(jnp.asarray(result.factor))[0])
+    return float(np.linalg.svd(columns, compute_uv=False)[-1])
 
 
 def listed(result: FitResult) -> list[tuple[str, str]]:

@@ -19,6 +19,7 @@ from ._given import check_progress, method_or_default
 from ._implicit import attach_derivative, with_derivative_of
 from ._passes import points_in, resident_normal, start_search, without_data
 from ._plan import Plan, plan as make_plan
+from ._pointwise import check_pointwise
 from ._problems import AbstractProblem, LeastSquares, check_problem
 from ._separable import AbstractSeparable
 from ._sharded import sharded_normal, spread
@@ -84,8 +85,9 @@ def least_squares(
 
     Raises:
         ArgumentError: If the data do not fit together, there are fewer residuals than
-            parameters, an option does not suit the plan, or an argument is of another
-            kind.
+            parameters, the model of a point needs other points while they are
+            evaluated in pieces, an option does not suit the plan, or an argument is of
+            another kind.
         PrecisionError: If data or start are float64 while JAX has it off.
         DataError: If a block cannot be read or is not finite.
         FitError: With `throw`, if the fit did not converge.
@@ -115,6 +117,10 @@ def least_squares(
             "`plan` must read block by block where data are on disk or come from a "
             f"stream, but is {chosen.strategy.value}."
         )
+    if not (chosen.driven or traced(problem)):
+        count = points_in(problem.data)
+        each = count if mesh is None else -(-count // mesh.size)
+        check_pointwise(problem, problem.data, count, min(chosen.chunk, each))
 
     def fit(problem: AbstractProblem) -> FitResult:
         if chosen.driven:

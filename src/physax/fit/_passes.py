@@ -21,7 +21,10 @@ def points_in(data: PyTree) -> int:
     leaves = jax.tree_util.tree_leaves_with_path(data)
     if not leaves:
         raise ArgumentError(
-            "`data` must hold an array whose first axis is the points, but is empty."
+            "`data` must hold an array whose first axis is the points, but is empty. "
+            "Where a function of the parameters gives all residuals, pass what it "
+            "reads as one point: `LeastSquares(lambda p, y: fun(p, y[0])[None], start, "
+            "y[None])`."
         )
     lengths = {}
     for path, leaf in leaves:

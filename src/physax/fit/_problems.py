@@ -131,7 +131,9 @@ class LeastSquares(AbstractProblem):
         """Sets up a problem.
 
         Args:
-            residual: Takes parameters and a chunk of the data to residuals.
+            residual: Takes parameters and a chunk of the data to residuals, each point
+                from its own data. To give all data at once, make them one point:
+                `data=x[None]`.
             start: Where to start: numbers, arrays, dicts, lists, modules.
             data: A tree of arrays whose first axis is the points.
             bounds: Lower and upper bounds, each a number or a tree like `start` (or
@@ -171,10 +173,20 @@ class LeastSquares(AbstractProblem):
         return self.parameters.low, self.parameters.high
 
     def residuals_each(self):
-        found = self._of_one_point(self.data[0])
-        return found.size * (
-            2 if jnp.issubdtype(found.dtype, jnp.complexfloating) else 1
-        )
+        try:
+            found = self._of_one_point(self.data[0])
+        except ArgumentError:
+            raise
+        except (IndexError, TypeError, ValueError) as error:
+            # If it fails with all points, too, that is what to tell.
+            whole = jax.tree.map(
+                lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), self.data[0]
+            )
+            eqx.filter_eval_shape(self.residual, self.parameters.start, whole)
+            raise takes_all_points(error) from error
+        # With data of its own a residual has more points than it is asked for.
+        each = math.prod(found.shape[1:])
+        return each * (2 if jnp.issubdtype(found.dtype, jnp.complexfloating) else 1)
 
     def _of_one_point(self, data) -> jax.ShapeDtypeStruct:
         """Returns the shape of the residuals of one point."""
@@ -321,12 +333,27 @@ def _jacobian(
     return values, jax.lax.map(push, basis, batch_size=_TANGENTS)
 
 
+AS_ONE = (
+    "Make a whole record one point: data `x[None]`, read as `x[0]` and returned as "
+    "`values[None]`."
+)
+
+
+def takes_all_points(error: Exception) -> ArgumentError:
+    """Explains the error of a residual that works for all points only."""
+    return ArgumentError(
+        "`residual`, or `f` of `curve_fit`, must take any number of points, as it is "
+        "called with pieces of the data, but fails with a few: "
+        f"{str(error).rstrip('.')}. {AS_ONE}"
+    )
+
+
 def _as_rows(values: Array, points: int) -> Float[Array, " rows"]:
     """Returns residuals as one vector of real numbers, point after point."""
     if values.ndim == 0 or values.shape[0] != points:
         raise ArgumentError(
             "`residual` must return an array whose first axis is the points of the "
-            f"chunk, {points}, but its shape is {values.shape}."
+            f"chunk, {points}, but its shape is {values.shape}. {AS_ONE}"
         )
     if jnp.iscomplexobj(values):
         values = jnp.stack([values.real, values.imag], axis=-1)

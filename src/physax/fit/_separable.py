@@ -216,7 +216,7 @@ class Separable(AbstractSeparable):
         Args:
             basis: Takes parameters and a chunk of the data to the functions, an array
                 like the chunk of `observed` with one more axis, the functions; without
-                it if there is one.
+                it if there is one. Each point from its own data.
             start: Where to start.
             data: A tree of arrays whose first axis is the points.
             observed: What was observed; the first axis is the points.

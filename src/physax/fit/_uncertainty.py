@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import instance, refuse_traced
-from ._fit_result import FitResult, one_fit
+from ._fit_result import HARDLY, FitResult, one_fit
 from ._given import probability
 from ._sums import rank_limit
 
@@ -92,7 +92,7 @@ class Identifiability(eqx.Module):
 
     def __str__(self) -> str:
         lines = [f"condition number {self.condition:.3g}"]
-        weak = [i for i, s in enumerate(self.singular_values) if s < 1e-3]
+        weak = [i for i, s in enumerate(self.singular_values) if s < HARDLY]
         if not weak:
             lines.append("every combination of parameters is determined")
         for i in weak:

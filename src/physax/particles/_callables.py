@@ -1,40 +1,13 @@
-"""Functions of the user: whether they take what they are given."""
+"""Functions of the user: why they fail with what they are given."""
 
-import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import jax
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, PhysaxError
 from .._written_for_jax import written_for_jax
-
-
-def check_takes(function: Callable[..., Any], name: str, form: str) -> None:
-    """Raises if a function does not take as many arguments as it will get.
-
-    Args:
-        function: The function; one whose signature is not known passes.
-        name: What the caller calls it.
-        form: How it is called, such as `u(t, x)`.
-
-    Raises:
-        ArgumentError: If it takes another number of arguments.
-    """
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        return
-    taken = form.partition("(")[2].rstrip(")")
-    try:
-        signature.bind(*taken.split(", "))
-    except TypeError as error:
-        raise ArgumentError(
-            f"`{name}` must be a function `{form}`, as `lambda {taken}: ...`, but "
-            f"takes {signature}."
-        ) from error
 
 
 @contextmanager

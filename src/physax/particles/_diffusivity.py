@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, at_least
-from ._callables import called_as, check_takes
+from .._written_for_jax import check_takes
+from ._callables import called_as
 from ._fields import check_components
 from ._numbers import check_numbers
 from ._sphere import OnSphere, unfolded

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, Num, PyTree
 
 from .._checks import ArgumentError, as_array, forgotten
-from ._callables import called_as, check_takes
+from .._written_for_jax import check_takes
+from ._callables import called_as
 from ._state import code
 from ._status import ParticleStatus
 

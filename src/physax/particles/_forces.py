@@ -20,9 +20,10 @@ from .._checks import (
     single,
 )
 from .._products import matmul
+from .._written_for_jax import check_takes
 from ..grid import CubicHermite
 from ..units import EPSILON_0
-from ._callables import called_as, check_takes
+from ._callables import called_as
 from ._fields import AbstractField, Look, always, as_field, check_components
 from ._gridded import GriddedField
 from ._state import code

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from .._checks import ArgumentError, forgotten, optional, positive, real, single
-from ._callables import called_as, check_takes
+from .._written_for_jax import check_takes
+from ._callables import called_as
 from ._fields import AbstractField, Look, as_field, check_components
 from ._forces import as_forces, span_of_forces, total_force
 

@@ -13,9 +13,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .._checks import ArgumentError, whole
 from .._products import matmul
+from .._written_for_jax import check_takes
 from ._boundaries import AbstractBoundary, Passage, Turn, end
 from ._box import Absorb, AbstractFace, Hold, Outlet, Reflect, Stick
-from ._callables import check_takes
 from ._motions import coordinates
 from ._state import Particles, select
 
