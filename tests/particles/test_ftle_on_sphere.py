@@ -101,6 +101,26 @@ def test_the_gradient_beyond_a_pole_is_that_of_the_same_place():
     assert np.allclose(found.gradient[-1, 1], exact[1], atol=5e-3)
 
 
+@pytest.mark.parametrize("pole", [90.0, -90.0])
+def test_close_to_a_pole_there_is_no_gradient(pole):
+    # The turn carries the first seed away from within the cap around the pole, the
+    # second one into it by the second time; others stay outside and do not stretch.
+    matrix = np.radians(40) / T * np.cross(np.eye(3), [1.0, 0, 0])
+    away, into = np.array([0.0, pole - np.sign(pole) / 128]), 90.0 * np.sign(pole)
+    seeds = np.array([away, [into, pole / 90 * 70], [0, 60], [-into, 0.5 * pole]])
+    flow, times = linear(matrix), np.linspace(0, T, 3)
+    found = jax.jit(lambda x: flow_map(flow, x, times, steps=400))(seeds)
+    near = np.isnan(found.gradient).any((2, 3))
+    assert near.tolist() == [
+        [True, False, False, False],
+        [True, True, False, False],
+        [True, True, False, False],
+    ]
+    stretched = np.linalg.svd(found.gradient[-1, 2:])[1]
+    assert np.allclose(stretched, 1, atol=1e-6 if X64 else 2e-4)
+    assert np.all(np.isfinite(found.positions))
+
+
 @pytest.mark.parametrize("radius", [EARTH_RADIUS, 1e6])
 def test_heights_are_in_metres_like_the_rest(radius):
     # Rotation about the poles, faster with height: lambda = lambda_0 + z / H.
