@@ -196,7 +196,8 @@ def test_faulty_arguments_of_spheres_are_refused():
         ArgumentError, match=r"`axes\[1\]` on a sphere must be latitudes.*89 to 91"
     ):
         ftle_on_grid(ends, axes, T, spherical=True)
-    with pytest.raises(ArgumentError, match="`radius` must be positive, but is 0"):
-        ftle_on_grid(ends, [axes[0]] * 2, T, spherical=True, radius=0.0)
+    for spherical in (True, False):
+        with pytest.raises(ArgumentError, match="`radius` must be positive, but is 0"):
+            ftle_on_grid(ends, [axes[0]] * 2, T, spherical=spherical, radius=0.0)
     with pytest.raises(ArgumentError, match="longitude and latitude, .* have 1"):
         ftle_on_grid(np.zeros((3, 1)), axes[:1], T, spherical=True)
