@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from physax import PhysaxWarning
+from physax import PhysaxWarning, plot
 from physax.cli import ExitCode, main
 from physax.io import read_tracks
 from physax.particles import ParticleStatus
@@ -169,6 +169,25 @@ def test_a_component_that_is_not_found_is_named_by_an_option(tmp_path, capsys):
     said = capsys.readouterr().err
     assert "along y must be named, `--v NAME`: none does." in said
     assert "=..." not in said
+
+
+@pytest.mark.parametrize(("begin", "limits"), [(100.0, (20, 380)), (0.0, (-180, 180))])
+def test_maps_are_cut_where_there_are_no_data(tmp_path, monkeypatch, begin, limits):
+    # From 100 to 300 degrees, more than half of the globe; and all around.
+    lon = begin + np.arange(0, 201 if begin else 360, 20)
+    coordinates = {
+        "lat": ("lat", [-10.0, 0, 10], {"units": "degrees_north"}),
+        "lon": ("lon", lon, {"units": "degrees_east"}),
+    }
+    values = ("lat", "lon"), np.zeros((3, lon.size)), {"units": "m/s"}
+    flow = xarray.Dataset({"u": values, "v": values}, coordinates)
+    flow.to_netcdf(tmp_path / "flow.nc", engine="h5netcdf")
+    drawn, draw = [], plot.tracks
+    keep = lambda *given, **options: drawn.append(draw(*given, **options)) or drawn[0]  # noqa: E731
+    monkeypatch.setattr(plot, "tracks", keep)
+    line = ["track", str(tmp_path / "flow.nc"), "--days", "1"]
+    assert main([*line, "--output-dir", str(tmp_path / "out")]) == ExitCode.DONE
+    assert drawn[0].get_xlim() == limits
 
 
 @pytest.mark.slow

@@ -104,6 +104,11 @@ def test_closer_to_a_pole_than_85_degrees_steps_are_not_shorter(globe):
     last = plan_times(timing, globe(np.arange(60, 86), 20.0)).step
     assert plan_times(timing, globe(np.arange(60, 91), 20.0)).step == last
     assert plan_times(timing, globe(np.arange(-90, 91), 20.0)).step == last
+    # The width of a cell and the latitude in the sentence belong together.
+    said = plan_times(timing, globe(np.arange(-89, 0), 20.0)).reason
+    found = re.search(r"cell of (\S+) m at the highest speed at latitude (\S+),", said)
+    width, latitude = map(float, found.groups())
+    assert width == pytest.approx(DEGREE * np.cos(np.radians(latitude)), rel=1e-2)
 
 
 def test_the_speed_at_each_latitude_counts(globe):

@@ -156,6 +156,29 @@ def test_a_series_with_more_records_than_were_made_is_refused():
         em.run(sim, state=first.state, progress=False)
 
 
+@pytest.mark.parametrize(("before", "after"), [(2, 4), (2, 3), (1, 7)])
+def test_a_series_with_fewer_records_than_were_made_is_refused(before, after):
+    def every(steps):
+        trace = em.TimeMonitor(("Ez",), at(30.4), (0.0,), every=steps)
+        return line(monitors={"trace": trace})
+
+    first = em.run(em.with_steps(every(before), 100), progress=False, throw=False)
+    least = -(-100 // after)
+    message = rf"the monitor 'trace' must be that .* {least} records, .* are more\."
+    with pytest.raises(ArgumentError, match=message):
+        em.run(every(after), state=first.state, progress=False)
+
+
+def test_a_run_neither_begins_elsewhere_nor_goes_back():
+    first = em.run(em.with_steps(line(), 100), progress=False, throw=False)
+    with pytest.raises(ArgumentError, match=r"`start` must be 100, .* but is 50\."):
+        em.run(line(), state=first.state, start=50, progress=False)
+    with pytest.raises(ArgumentError, match=r"`start` must be 0, .* but is 50\."):
+        em.run(line(), start=50, progress=False)
+    with pytest.raises(ArgumentError, match=r"`sim.steps` .* 100, .* but is 60\."):
+        em.run(em.with_steps(line(), 60), state=first.state, progress=False)
+
+
 def test_another_length_compiles_nothing():
     em.run(line(100), progress=False)
     with no_recompile():

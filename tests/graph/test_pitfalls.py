@@ -126,6 +126,33 @@ def test_declared_shapes_and_other_types_are_checked_with_every_backend(dtype):
     assert program(x=np.ones(3))["y"].dtype == same.dtype
 
 
+def hidden():
+    graph = Graph() | Linear(2).connect(input="x", output="h")
+    return graph | op("sin").connect(x="h", output="y")
+
+
+@pytest.mark.parametrize(
+    "dtype", [*OTHER_TYPES, pytest.param("complex64", marks=pytest.mark.x64)]
+)
+@pytest.mark.parametrize(
+    "graph",
+    [
+        hidden().with_shapes(x=("n", 3), h=("n", 2), y=("n", 2)),
+        Graph() | hidden().with_shapes(h=("n", 2)).connect(x="x", output="y"),
+        (Graph() | Linear(3).connect(input="x", output="m"))
+        | hidden().with_shapes(x=("n", 3)).connect(x="m", output="y"),
+    ],
+    ids=["declared", "within", "before"],
+)
+def test_declared_wires_behind_a_layer_are_of_the_type_of_its_parameters(graph, dtype):
+    program = compile(graph, {"x": (4, 3)}, backend=Backend(dtype))
+    found = program(x=np.ones((4, 3)))["y"]
+    assert found.dtype == dtype
+    assert program.wiring.structs["y"].dtype == dtype
+    real = {array.dtype for array in program.params.values()}
+    assert real == {np.dtype(dtype) if dtype != "complex64" else np.dtype("float32")}
+
+
 def test_an_integer_that_is_trained_is_a_real_number():
     program = compile(op("square"), trainable={"x": 3})
     _, gradients = program.evaluate(program.params, {}, {"square": True})

@@ -1,7 +1,6 @@
 import inspect
 from dataclasses import replace
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -210,13 +209,29 @@ def test_faulty_requests_are_refused(tmp_path):
         inspect.unwrap(write_tracks)(tracks(), tmp_path / "e.nc")
 
 
-@pytest.mark.parametrize("name", ["z", "lon", "status", "first_x", "trajectory"])
+@pytest.mark.parametrize(
+    "name",
+    ["z", "lon", "status", "first_x", "trajectory", "velocity_x", "velocity_lat"],
+)
 def test_a_variable_with_a_taken_name_is_refused(name, tmp_path):
-    taken = eqx.tree_at(lambda t: t.variables, tracks(), {name: jnp.ones((4, 3))})
+    taken = replace(tracks(), variables={name: jnp.ones((4, 3))}, velocities=None)
     write_tracks(tmp_path / "a.npz", taken)
     assert name in read_tracks(tmp_path / "a.npz").variables
     with pytest.raises(ArgumentError, match=rf"`tracks.variables` .* is '{name}'\."):
         write_tracks(tmp_path / "a.nc", taken)
+
+
+@pytest.mark.parametrize("spherical", [False, True])
+def test_all_names_of_a_file_are_taken(spherical, tmp_path):
+    path, given = tmp_path / "a.nc", tracks(3)
+    write_tracks(path, given, spherical=spherical, ragged=True)
+    with xarray.open_dataset(path, decode_times=False) as data:
+        names = {str(name) for name in (*data.variables, *data.dims)} - {"age"}
+    assert {"velocity_z", "row_size", "obs", "face", "last_z"} < names
+    for name in names:
+        taken = replace(given, variables={name: given.variables["age"]})
+        with pytest.raises(ArgumentError, match=f"one is '{name}'"):
+            write_tracks(path, taken)
 
 
 def test_without_xarray_the_remedy_is_named(tmp_path, without):

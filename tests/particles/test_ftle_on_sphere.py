@@ -101,6 +101,26 @@ def test_the_gradient_beyond_a_pole_is_that_of_the_same_place():
     assert np.allclose(found.gradient[-1, 1], exact[1], atol=5e-3)
 
 
+@pytest.mark.parametrize("pole", [90.0, -90.0])
+def test_close_to_a_pole_there_is_no_gradient(pole):
+    # The turn carries the first seed away from within the cap around the pole, the
+    # second one into it by the second time; others stay outside and do not stretch.
+    matrix = np.radians(40) / T * np.cross(np.eye(3), [1.0, 0, 0])
+    away, into = np.array([0.0, pole - np.sign(pole) / 128]), 90.0 * np.sign(pole)
+    seeds = np.array([away, [into, pole / 90 * 70], [0, 60], [-into, 0.5 * pole]])
+    flow, times = linear(matrix), np.linspace(0, T, 3)
+    found = jax.jit(lambda x: flow_map(flow, x, times, steps=400))(seeds)
+    near = np.isnan(found.gradient).any((2, 3))
+    assert near.tolist() == [
+        [True, False, False, False],
+        [True, True, False, False],
+        [True, True, False, False],
+    ]
+    stretched = np.linalg.svd(found.gradient[-1, 2:])[1]
+    assert np.allclose(stretched, 1, atol=1e-6 if X64 else 2e-4)
+    assert np.all(np.isfinite(found.positions))
+
+
 @pytest.mark.parametrize("radius", [EARTH_RADIUS, 1e6])
 def test_heights_are_in_metres_like_the_rest(radius):
     # Rotation about the poles, faster with height: lambda = lambda_0 + z / H.
@@ -176,7 +196,8 @@ def test_faulty_arguments_of_spheres_are_refused():
         ArgumentError, match=r"`axes\[1\]` on a sphere must be latitudes.*89 to 91"
     ):
         ftle_on_grid(ends, axes, T, spherical=True)
-    with pytest.raises(ArgumentError, match="`radius` must be positive, but is 0"):
-        ftle_on_grid(ends, [axes[0]] * 2, T, spherical=True, radius=0.0)
+    for spherical in (True, False):
+        with pytest.raises(ArgumentError, match="`radius` must be positive, but is 0"):
+            ftle_on_grid(ends, [axes[0]] * 2, T, spherical=spherical, radius=0.0)
     with pytest.raises(ArgumentError, match="longitude and latitude, .* have 1"):
         ftle_on_grid(np.zeros((3, 1)), axes[:1], T, spherical=True)

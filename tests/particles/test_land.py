@@ -76,6 +76,30 @@ def test_the_hit_on_a_coast_has_its_derivative():
     assert np.allclose(slopes, [[-0.1] * 3, [-1.0] * 3], atol=1e-12)
 
 
+SADDLES = [
+    ([[0, 1], [1, 0]], [0.4828, 0.2654], [0.2224, 0.7678]),
+    ([[1, 0], [0, 1]], [0.4893, 0.6981], [0.1494, 0.3817]),
+    ([[1, 0], [0, 1]], [0.4312, 0.7076], [0.5358, 0.5167]),
+]
+
+
+@pytest.mark.parametrize(("corners", "start", "stop"), SADDLES)
+def test_the_hit_in_a_saddle_stays_with_its_secants(corners, start, stop):
+    # With land in two opposite corners the coast is a cross, near whose centre steps of
+    # Newton lead to the end of the way.
+    way = np.subtract(stop, start)
+    land = Land(np.array(corners, bool), (np.arange(2.0), np.arange(2.0)))
+    tracks = track(
+        lambda t, x: jnp.asarray(way), np.array([start]), np.array([0.0, 1.0]), steps=1,
+        boundary=Coast(land), solver=Euler(),
+    )  # fmt: skip
+    # In units of a cell the share is 1/2 where 4 (x - 1/2) (y - 1/2) = 0.
+    parts = (0.5 - np.array(start)) / way
+    exact = parts[(parts > 0) & (parts < 1)]
+    # The worst that three secants leave of these ways, and half of the error before.
+    assert np.abs(tracks.ended[0] - exact).min() < 0.25
+
+
 def test_the_hit_on_a_curved_coast_has_its_derivatives():
     # The last of the secants that seek it does not end on the coast.
     i, j = np.indices((8, 8))

@@ -106,6 +106,22 @@ def test_a_periodic_strip_of_the_globe_has_no_lines_across(west):
     assert np.abs(np.diff(segments[..., 0], axis=1)).max() <= 10 + 1e-4
 
 
+@pytest.mark.parametrize("west", [-180, 0, 175])
+@pytest.mark.parametrize("middle", [-180.0, 0.0, 172.0, 540.0])
+def test_tracks_across_the_edge_of_the_map_are_seen_whole(west, middle):
+    # 40 degrees eastward in two tracks, of which neither jumps.
+    lon = middle + np.array([[-20.0, 0], [-10, 10], [0, 20]])
+    given = some(np.stack([lon, np.broadcast_to([0.0, 10], (3, 2))], -1))
+    axes = tracks(given, spherical=True, west=west)
+    segments = np.array(axes.collections[0].get_segments())
+    assert segments.shape == (4, 2, 2)
+    assert np.isclose(np.ptp(segments[..., 0]), 40)
+    # 5 % of margin at both ends.
+    assert np.isclose(np.ptp(axes.get_xlim()), 44)
+    turns = (segments[..., 0].mean() - middle) / 360
+    assert np.isclose(turns, np.round(turns))
+
+
 def test_lengths_have_a_readable_unit_and_variables_a_label():
     rng = np.random.default_rng(0)
     given = some(
@@ -279,6 +295,11 @@ def test_faulty_requests_are_refused(tmp_path):
         tracks(eastward(), "salt")
     with pytest.raises(ArgumentError, match="at least two coordinates"):
         tracks(some(np.zeros((2, 1, 1))))
+    for places in (np.full((2, 3, 2), np.nan), np.zeros((2, 0, 2))):
+        with pytest.raises(ArgumentError, match="`tracks` must have a finite position"):
+            tracks(some(places))
+    with pytest.raises(ArgumentError, match=r"`values` must have a cell .* \(2, 0\)"):
+        density(np.zeros((2, 0)), (np.arange(3), np.arange(1)))
     with pytest.raises(ArgumentError, match="`most` must be at least 1"):
         tracks(eastward(), most=0)
     with pytest.raises(ArgumentError, match=r"must end in '.gif' or '.mp4'"):

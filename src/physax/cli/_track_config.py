@@ -49,7 +49,7 @@ output:
   ragged: false  # true: tracks one after another, smaller where many end early
   figures: true
   animation: null  # gif, or mp4 with ffmpeg
-  west: -180  # smallest longitude of maps
+  west: null  # smallest longitude of maps, such as -180; else from the data
 """
 
 

@@ -226,7 +226,8 @@ def _write(
     written.append(output / "summary.json")
     with whole_file(written[-1]) as file:
         file.write(json.dumps(summary, indent=2, allow_nan=False).encode())
-    look: dict[str, Any] = {"spherical": flow.spherical, "west": given.west}
+    west = _west(flow) if given.west is None else given.west
+    look: dict[str, Any] = {"spherical": flow.spherical, "west": west}
     land = flow.land
     if given.figures:
         axes = plot.tracks(found, land=land, **look)
@@ -237,6 +238,13 @@ def _write(
         path = output / f"tracks.{given.animation}"
         written.append(plot.animate_tracks(found, path, land=land, **look))
     return written
+
+
+def _west(flow: StoredField) -> float:
+    """Returns the smallest longitude of a map whose edge does not cut the data."""
+    if flow.periodic[0]:
+        return -180.0
+    return float(flow.low[0] + flow.high[0]) / 2 - 180
 
 
 def _best_file() -> str:

@@ -228,14 +228,15 @@ class Output:
         ragged: Whether tracks are in the file without padding.
         figures: Whether a map is drawn.
         animation: `"gif"` or `"mp4"`.
-        west: The smallest longitude of maps.
+        west: The smallest longitude of maps; if `None`, that half way around from the
+            middle of the data, or -180 where these go around the globe.
     """
 
     tracks: str | None = None
     ragged: bool = False
     figures: bool = True
     animation: Literal["gif", "mp4"] | None = None
-    west: float = -180.0
+    west: float | None = None
 
     def __post_init__(self):
         name = self.tracks

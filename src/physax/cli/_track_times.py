@@ -167,7 +167,9 @@ def _soonest_crossed(flow: StoredField, speed: float) -> tuple[float, float, str
     width, eastward = float(widths[soonest]), float(speeds[soonest])
     if cell * eastward < width * speed:
         return cell, speed, ""
-    return width, eastward, f" at latitude {float(latitudes[soonest]):.3g}"
+    # Closer to a pole, where steps do not follow, the width is that at the last one.
+    place = float(np.copysign(capped, latitudes)[soonest])
+    return width, eastward, f" at latitude {place:.3g}"
 
 
 def _eastward_speeds(flow: StoredField, speed: float) -> tuple[np.ndarray, np.ndarray]:

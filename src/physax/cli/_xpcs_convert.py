@@ -115,7 +115,8 @@ def _converted(old: _Old) -> tuple[str, list[str]]:
     parameters = _parameters(old, mode)
     new |= {"parameters": parameters} if parameters else {}
     scaling = _scaling(old, notices)
-    new |= {} if scaling is None else {"scaling": scaling}
+    # The numbers of constants are still to be given.
+    new |= {} if scaling in (None, _CONSTANT) else {"scaling": scaling}
     new |= _options(old, notices)
     new |= _scale_bounds(old, scaling, notices)
     text = yaml.safe_dump(new, sort_keys=False, default_flow_style=None)
@@ -246,6 +247,9 @@ def _fix(old: _Old, found: dict[str, dict[str, Any]], entry) -> None:
                 place["fixed"] = True
 
 
+_CONSTANT = {"type": "Constant"}
+
+
 def _scaling(old: _Old, notices: list[str]) -> dict[str, Any] | None:
     at = "optimization.nlsq.anti_degeneracy"
     kind = old.get(f"{at}.per_angle_mode")
@@ -256,7 +260,7 @@ def _scaling(old: _Old, notices: list[str]) -> dict[str, Any] | None:
             f"{at}.per_angle_mode constant: give the numbers, as scaling: {{type: "
             "Constant, contrast: 0.3, offset: 1}"
         )
-        return None
+        return _CONSTANT
     if kind not in SCALINGS:
         node = old.found[f"{at}.per_angle_mode"]
         raise node.error(f"must be one of {', '.join(SCALINGS)}, but is {kind!r}.")
@@ -303,10 +307,8 @@ def _scale_bounds(
     """Returns bounds of contrast and offset, if the scaling takes any."""
     options = dict(scaling or {"type": "PerAngle"})
     kind = options.pop("type")
-    keep, new = KINDS[kind](**options).takes_bounds, {}
-    if old.get("optimization.nlsq.anti_degeneracy.per_angle_mode") == "constant":
-        # Its numbers are still to be given.
-        kind, keep = "Constant", False
+    constant = scaling == _CONSTANT
+    keep, new = not constant and KINDS[kind](**options).takes_bounds, {}
     for item in _items(old.found.get("parameter_space.bounds")):
         bounds: Any = item.plain()
         name = bounds.get("name")

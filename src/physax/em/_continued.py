@@ -9,28 +9,25 @@ import jax.numpy as jnp
 
 from .._checks import ArgumentError
 from ._monitors import AbstractMonitor
-from ._pole_blocks import STEPS, BlockMemory
 from ._state import State
 from ._stepper import Arrays
 from ._time_monitors import EnergyMonitor, TimeMonitor
 
 
 def continued(
-    state: State, start: int, shapes: State, monitors: Mapping[str, AbstractMonitor]
+    state: State, shapes: State, monitors: Mapping[str, AbstractMonitor]
 ) -> State:
     """Returns a state with as much room for time series as a run needs.
 
     Args:
         state: The state from which the run goes on.
-        start: Its step.
         shapes: Those of the state with which the run would begin.
         monitors: Those of the run, by name.
 
     Raises:
-        ArgumentError: If `start` and the state are at different steps of a block, or
-            the state is that of another simulation.
+        ArgumentError: If the state is that of another simulation.
     """
-    _check_start(start, state)
+    # On the host: an operation on a JAX array would be one more program to compile.
     done, records = int(state.done), dict(state.monitors)
     for name in records.keys() & shapes.monitors.keys():
         monitor = monitors[name]
@@ -53,17 +50,6 @@ def continued(
     return state
 
 
-def _check_start(start: int, state: State) -> None:
-    # On the host: an operation on a JAX array would be one more program to compile.
-    done, memory = int(state.done), sum(state.poles.values(), ())
-    if any(isinstance(one, BlockMemory) for one in memory) and (start - done) % STEPS:
-        raise ArgumentError(
-            f"`start` must be {done}, the step of `state`, or differ from it by a "
-            f"multiple of {STEPS}, as poles remember which of {STEPS} steps comes "
-            f"next, but is {start}."
-        )
-
-
 def _lengthened(
     total: Arrays, shapes: Mapping[str, Any], least: int, what: str
 ) -> Arrays:
@@ -77,10 +63,13 @@ def _lengthened(
     """
 
     def one(values, like):
-        if values.shape[0] < least:
+        room = values.shape[0]
+        # What is beyond the records that are due was made with a smaller `every`.
+        found = "more" if room > least and jnp.any(values[least:] != 0) else room
+        if room < least or found == "more":
             raise ArgumentError(
                 f"{what} must be that of the run that `state` comes from, but up to "
-                f"there it asks for {least} records, and there are {values.shape[0]}."
+                f"there it asks for {least} records, and there are {found}."
             )
         more = like.shape[0] - values.shape[0]
         if more == 0:

@@ -230,7 +230,7 @@ def run(
             layout. Series of a `TimeMonitor` or `EnergyMonitor` grow with the steps;
             `every` must be the same. Its memory is reused: do not use it again. A
             checkpoint comes first.
-        start: The step of `state`; by default the one that it has reached.
+        start: The step that `state` has reached, and may be left out.
         until: Stops early when the fields have decayed.
         layout: How the grid is cut over devices. A checkpoint may be resumed under
             another layout.
@@ -248,8 +248,8 @@ def run(
 
     Raises:
         ArgumentError: If an argument is of the wrong type, the mode of a source is cut
-            off, `state` is that of another simulation, or in a dispersive medium
-            `start` is not a multiple of three steps from that of `state`.
+            off, `state` is that of another simulation, `start` is not its step, or
+            `sim` has fewer steps.
         MemoryLimitError: If the run needs more memory than there is.
         RunError: With `throw`, if the fields diverged or a signal ended the run. Its
             `result` is the `RunResult` up to there.
@@ -257,14 +257,22 @@ def run(
     """
     if state is not None:
         instance(state, "state", State, "Pass the `state` of a `RunResult`.")
-    if start is None:
-        start = 0 if state is None else int(state.done)
-    start = whole(start, "start", 0)
+    done = 0 if state is None else int(state.done)
+    if start is not None and whole(start, "start", 0) != done:
+        raise ArgumentError(
+            f"`start` must be {done}, the step that `state` has reached, but is "
+            f"{start}. Leave it out."
+        )
     if checkpoint is not None:
         instance(
             checkpoint, "checkpoint", Checkpointing, "Write `Checkpointing(folder)`."
         )
     problem, options = _checked(sim, until, layout)
+    if sim.steps < done:
+        raise ArgumentError(
+            f"`sim.steps` must be at least {done}, the step that `state` has reached, "
+            f"but is {sim.steps}. `with_steps` makes a longer simulation."
+        )
     if chunk is None and layout is not None:
         chunk = _SHARED_CHUNK
     begin: State
@@ -272,7 +280,7 @@ def run(
         begin = initial_state(problem, **options)
     else:
         shapes = jax.eval_shape(partial(initial_state, **options), problem)
-        begin = continued(state, start, shapes, sim.monitors)
+        begin = continued(state, shapes, sim.monitors)
     # What a monitor cannot make of this medium it says before the run, not after it.
     jax.eval_shape(partial(_finish, **options), problem, begin)
     if checkpoint is not None:
@@ -283,7 +291,7 @@ def run(
     outcome = drive(
         lambda state, first, last: advance(problem, state, first, last, **options),
         begin,
-        start=start,
+        start=done,
         stop=sim.steps,
         chunk=chunk,
         checkpoint=checkpoint,

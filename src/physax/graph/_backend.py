@@ -52,7 +52,8 @@ class Backend(eqx.Module):
     `vmap`), `block_until_ready`, or a function of `jax.numpy`, `jax.nn` or `jax.lax`.
 
     Attributes:
-        dtype: Of real numbers that are made without one.
+        dtype: Of real numbers that are made without one. Where it is complex, layers
+            have real parameters of the same precision.
         device: Where everything goes, as in `"gpu:1"`; None for JAX's first device.
         mesh: Devices over which arrays are cut, or None.
         precision: Of matrix products; None for JAX's default.

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jax import ShapeDtypeStruct
 from jax.sharding import PartitionSpec
 from jax.tree_util import DictKey, GetAttrKey, SequenceKey, tree_flatten_with_path
@@ -257,11 +258,9 @@ def _bound(
                 f"for it, but {described(reader, wiring.structs)} reads it. The inputs "
                 f"are {', '.join(wiring.inputs)}."
             )
-    nodes = wiring.nodes
     if dtype != default:
-        nodes = tuple(_retyped_node(node, default, dtype) for node in nodes)
-    bare = dataclasses.replace(wiring, nodes=nodes, declared={}, structs={})
-    return declared(bare, known)
+        wiring = _retyped_wiring(wiring, default, dtype)
+    return declared(dataclasses.replace(wiring, declared={}), known)
 
 
 def _retyped(struct: Any, old: Any, new: Any) -> Any:
@@ -275,24 +274,34 @@ def _retyped(struct: Any, old: Any, new: Any) -> Any:
     return jax.tree.map(retype, struct)
 
 
+def _retyped_wiring(wiring: Wiring, old: Any, new: Any) -> Wiring:
+    """The wiring with another dtype of arrays and declared wires, in each graph."""
+    return dataclasses.replace(
+        wiring,
+        nodes=tuple(_retyped_node(node, old, new) for node in wiring.nodes),
+        declared={w: _retyped(s, old, new) for w, s in wiring.declared.items()},
+        structs={},
+        dtype=_real(new),
+    )
+
+
 def _retyped_node(node: Connection, old: Any, new: Any) -> Connection:
-    """The node with another dtype in what a graph in it declares."""
+    """The node with another dtype in a graph in it."""
     block = node.block
     if not isinstance(block, Graph):
         return node
-    wiring = dataclasses.replace(
-        block.wiring,
-        nodes=tuple(_retyped_node(inner, old, new) for inner in block.wiring.nodes),
-        declared={w: _retyped(s, old, new) for w, s in block.wiring.declared.items()},
-        structs={},
-    )
+    wiring = _retyped_wiring(block.wiring, old, new)
     graph = Graph(wiring, label=block.label, trainable=block.trainable)
     return Connection(graph, node.name, node.inputs, node.outputs)
 
 
+def _real(dtype: Any) -> np.dtype:
+    """The dtype of real arrays in a program of a real or complex dtype."""
+    return jnp.finfo(dtype).dtype
+
+
 def _arrays(structs: Assembly, backend: Backend) -> dict[str, _ArrayOfNode]:
     """The arrays of built blocks by name, in the order of the tree."""
-    real = jnp.issubdtype(jnp.dtype(backend.dtype), jnp.floating)
     found = {}
     for path, struct in tree_flatten_with_path(structs)[0]:
         parts: list[str] = []
@@ -310,8 +319,8 @@ def _arrays(structs: Assembly, backend: Backend) -> dict[str, _ArrayOfNode]:
                 place = place[index]
             else:
                 parts.append(str(key).strip("[].<>"))
-        if real and jnp.issubdtype(struct.dtype, jnp.floating):
-            struct = ShapeDtypeStruct(struct.shape, jnp.dtype(backend.dtype))
+        if jnp.issubdtype(struct.dtype, jnp.floating):
+            struct = ShapeDtypeStruct(struct.shape, _real(backend.dtype))
         trainable &= jnp.issubdtype(struct.dtype, jnp.inexact)
         found[".".join(parts)] = _ArrayOfNode(struct, bool(trainable))
     return found

@@ -18,12 +18,17 @@ from ._block import Connection, GraphError, results_of
 from ._structs import struct_text
 
 
-def inferred(nodes: Iterable[Connection], structs: Mapping[str, Any]) -> dict:
+def inferred(
+    nodes: Iterable[Connection],
+    structs: Mapping[str, Any],
+    dtype: np.dtype | None = None,
+) -> dict:
     """Returns the shapes of all wires that follow from some.
 
     Args:
         nodes: The nodes, each after those that it reads.
         structs: Known wires.
+        dtype: As of `infer`.
 
     Returns:
         `structs` and what follows.
@@ -34,17 +39,23 @@ def inferred(nodes: Iterable[Connection], structs: Mapping[str, Any]) -> dict:
     structs = dict(structs)
     names: dict[str, Connection] = {}
     for node in nodes:
-        infer(node, structs, names.setdefault(node.name, node))
+        infer(node, structs, names.setdefault(node.name, node), dtype)
     return structs
 
 
-def infer(node: Connection, structs: dict[str, Any], first: Connection) -> None:
+def infer(
+    node: Connection,
+    structs: dict[str, Any],
+    first: Connection,
+    dtype: np.dtype | None,
+) -> None:
     """Adds the outputs of a node to the known wires, if its inputs are known.
 
     Args:
         node: The node.
         structs: Known wires; extended.
         first: The first node of its name, whose parameters it uses.
+        dtype: Of real arrays of blocks; `None` leaves them as they are built.
 
     Raises:
         GraphError: If the block refuses its inputs.
@@ -54,7 +65,7 @@ def infer(node: Connection, structs: dict[str, Any], first: Connection) -> None:
     inputs = tuple(structs[wire] for wire in node.inputs)
     built = tuple(structs[wire] for wire in first.inputs)
     try:
-        outputs = by_value(_traced, (first.block, built, inputs))
+        outputs = by_value(_traced, (first.block, built, inputs), dtype)
     except ArgumentError as error:
         raise GraphError(f"{described(node, structs)}: {error}") from error.__cause__
     except (TypeError, ValueError, IndexError, KeyError, AttributeError) as error:
@@ -91,13 +102,25 @@ def by_value(remembering: Any, subject: PyTree, *others: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=4096)
-def _traced(tree: PyTreeDef, leaves: tuple, kinds: tuple, real: np.dtype) -> tuple:
+def _traced(
+    tree: PyTreeDef,
+    leaves: tuple,
+    kinds: tuple,
+    real: np.dtype,
+    dtype: np.dtype | None,
+) -> tuple:
     del kinds, real
     block, built, inputs = jax.tree.unflatten(tree, leaves)
+
+    def cast(leaf):
+        real = eqx.is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.floating)
+        return leaf.astype(dtype) if real else leaf
 
     def run(values):
         with written_for_jax(block.label):
             function = block.build(jr.key(0), *built)
+            if dtype is not None:
+                function = jax.tree.map(cast, function)
             found = function(*values)
         return results_of(found, block.results, block.label)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
+import numpy as np
 
 from ._block import AbstractBlock, Connection, GraphError
 from ._inference import infer, inferred
@@ -29,6 +30,8 @@ class Wiring:
         writers: The node that writes each wire.
         readers: A node that reads each wire.
         names: The first node of each name; later ones share its parameters.
+        dtype: Of real arrays of the blocks, once it is known from a backend whose dtype
+            is not the default one.
     """
 
     nodes: tuple[Connection, ...] = ()
@@ -39,6 +42,7 @@ class Wiring:
     writers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     readers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     names: Mapping[str, Connection] = dataclasses.field(default_factory=dict)
+    dtype: np.dtype | None = None
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -86,10 +90,10 @@ def added(wiring: Wiring, part: Connection, *, chain: bool) -> Wiring:
             for wire, struct in wiring.declared.items()
             if wire not in wiring.writers and wire not in node.outputs
         }
-        structs = {**wiring.declared, **inferred(nodes, given)}
+        structs = {**wiring.declared, **inferred(nodes, given, wiring.dtype)}
     else:
         structs = dict(wiring.structs)
-        infer(node, structs, names[name])
+        infer(node, structs, names[name], wiring.dtype)
     for wire in node.outputs:
         check_agrees(wire, wiring.declared.get(wire), structs.get(wire), name)
     return dataclasses.replace(
@@ -120,7 +124,7 @@ def declared(wiring: Wiring, shapes: Mapping[str, Any]) -> Wiring:
         check_agrees(wire, wiring.declared.get(wire), struct, "")
     given = {**wiring.declared, **shapes}
     inputs = {wire: s for wire, s in given.items() if wire not in wiring.writers}
-    structs = inferred(wiring.nodes, inputs)
+    structs = inferred(wiring.nodes, inputs, wiring.dtype)
     for wire, struct in given.items():
         check_agrees(wire, struct, structs.get(wire), wiring.writers.get(wire, ""))
     return dataclasses.replace(wiring, declared=given, structs={**given, **structs})
@@ -164,6 +168,7 @@ def renamed(wiring: Wiring, wires: Mapping[str, str]) -> Wiring:
         keys(wiring.writers),
         keys(wiring.readers),
         names,
+        wiring.dtype,
     )
 
 

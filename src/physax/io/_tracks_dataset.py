@@ -1,6 +1,6 @@
 """Tracks as labelled arrays by the CF conventions for trajectories, and back."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -12,13 +12,23 @@ from ..particles import ParticleStatus, Tracks
 from ._netcdf_time import Epoch
 
 
-_ID, _OBS = "trajectory", "obs"
+_ID, _OBS, _SIZE = "trajectory", "obs", "row_size"
 _PERIODIC = "periodic_range"
 _UNDATED = Epoch("1970-01-01T00:00:00")
 _UNDATED_COMMENT = "The run has no date: times count from an arbitrary one."
 _SPHERE = (
     ("lon", {"standard_name": "longitude", "units": "degrees_east", "axis": "X"}),
     ("lat", {"standard_name": "latitude", "units": "degrees_north", "axis": "Y"}),
+)
+_FATES = ("status", "since", "ended", "face", "entries")
+# All names that mean something to a reader, of tracks in any number of axes.
+_OWN = frozenset(
+    ["time", _ID, _OBS, _SIZE, *_FATES]
+    + [
+        f"{word}{name}"
+        for word in ("", "first_", "last_", "velocity_")
+        for name in ("x", "y", "z", "lon", "lat")
+    ]
 )
 
 
@@ -50,6 +60,7 @@ def tracks_dataset(xarray: Any, tracks: Tracks, labels: Labels, *, ragged: bool)
     Returns:
         The `xarray.Dataset`.
     """
+    _check_names(tracks)
     moving = np.asarray(tracks.moving()).T
     count, rows = moving.shape
     times = np.asarray(tracks.times, float)
@@ -87,7 +98,6 @@ def tracks_dataset(xarray: Any, tracks: Tracks, labels: Labels, *, ragged: bool)
             }
             variables[f"velocity_{name}"] = (*along(speed), label)
     variables |= _fates(tracks, clock)
-    _check_names(tracks, [*variables, *coordinates])
     for name, values in tracks.variables.items():
         label = {"long_name": name, **labels.attributes.get(name, {})}
         variables[name] = (*along(np.asarray(values).T), label)
@@ -95,7 +105,7 @@ def tracks_dataset(xarray: Any, tracks: Tracks, labels: Labels, *, ragged: bool)
     coordinates[_ID] = (_ID, np.arange(count, dtype=np.int32), identity)
     if ragged:
         size = {"long_name": "number of observations", "sample_dimension": _OBS}
-        variables["row_size"] = (_ID, moving.sum(1).astype(np.int32), size)
+        variables[_SIZE] = (_ID, moving.sum(1).astype(np.int32), size)
     whole = {
         "Conventions": "CF-1.10",
         "featureType": "trajectory",
@@ -105,15 +115,14 @@ def tracks_dataset(xarray: Any, tracks: Tracks, labels: Labels, *, ragged: bool)
     return xarray.Dataset(variables, coordinates, whole)
 
 
-def _check_names(tracks: Tracks, taken: Sequence[str]) -> None:
+def _check_names(tracks: Tracks) -> None:
     """Raises if a variable of the tracks has a name that means something else."""
-    # A reader takes these for coordinates, of tracks in another number of axes, too.
-    taken = sorted({*taken, *"xyz", "lon", "lat", _ID, _OBS, "row_size"})
     for name in tracks.variables:
-        if name in taken:
+        if name in _OWN:
             raise ArgumentError(
                 "`tracks.variables` of a CF file must not have the names "
-                f"{', '.join(taken)}, but one is {name!r}. Rename it, or write `.npz`."
+                f"{', '.join(sorted(_OWN))}, but one is {name!r}. Rename it, or write "
+                "`.npz`."
             )
 
 
@@ -202,11 +211,10 @@ def tracks_of(data: Any) -> Tracks:
         np.where(before[..., None], start[:, None], last[:, None]),
     )
     along = set(data["time"].dims)
-    own = {"time", *names, *(f"velocity_{name}" for name in names)}
     variables = {
         str(name): as_array(wide(name).T)
         for name, values in data.variables.items()
-        if set(values.dims) == along and name not in own
+        if set(values.dims) == along and name not in _OWN
     }
     velocities = None
     if f"velocity_{names[0]}" in data.variables:
@@ -239,10 +247,10 @@ def _wraps(
 
 def _padded(data: Any, times: np.ndarray) -> Callable[[str], np.ndarray]:
     """Returns what reads a variable as rows of equal length, with NaN for none."""
-    if "row_size" not in data.variables:
+    if _SIZE not in data.variables:
         return lambda name: data[name].values
     count = data.sizes[_ID]
-    row = np.repeat(np.arange(count), data["row_size"].values)
+    row = np.repeat(np.arange(count), data[_SIZE].values)
     order = np.argsort(times)
     column = order[np.searchsorted(times, data["time"].values, sorter=order)]
 

@@ -59,6 +59,9 @@ def write_tracks(
     Before the release and after the end of a particle there are no observations.
     `read_tracks` reads all of them.
 
+    Variables of the tracks that have a name which these files use, such as `z`,
+    `velocity_x` or `status`, are refused: rename them, or write `.npz`.
+
     Args:
         path: The file, `*.npz`, `*.nc` or `*.zarr`.
         tracks: The tracks.

@@ -15,7 +15,7 @@ from ._box import Box, Inlet, Periodic
 from ._fields import Look
 from ._motions import AbstractMotion, Entry, as_motion
 from ._seed_checks import check_seeds
-from ._sphere import sphere_of, unit_lengths
+from ._sphere import near_pole, sphere_of, unit_lengths
 from ._track import track
 
 
@@ -95,7 +95,9 @@ class FlowMap(eqx.Module):
         positions: Where the particles were then.
         gradient: $F_{ij} = \partial x_i(t) / \partial x_j(0)$; NaN for particles that
             ended. On a sphere coordinates count in metres eastward and northward here,
-            and in the unit of the height.
+            and in the unit of the height; NaN for seeds within `OnSphere.pole` of a
+            pole, and from the first recorded time on at which a particle is so close:
+            the cosine is held constant there. Passages in between are not noticed.
         status: `ParticleStatus` codes at the last time.
     """
 
@@ -146,14 +148,16 @@ def flow_map(
     wide = jnp.concatenate([seeds, unit], axis=1)
     tracks = track(Tangent(motion, ndim), wide, times, boundary=walls, **options)
     positions, gradient = jnp.split(tracks.positions, [ndim], axis=-1)
-    alive = tracks.alive[:, None, None]
+    good = tracks.alive[:, None, None]
     gradient = gradient.reshape(*gradient.shape[:2], ndim, ndim)
     sphere = sphere_of(motion)
     if sphere is not None:
         after = unit_lengths(sphere, positions)[..., :, None]
         gradient = gradient * (after / unit_lengths(sphere, seeds)[:, None, :])
+        met = jnp.cumsum(near_pole(sphere, positions), axis=0) > 0
+        good = good & ~met[..., None, None]
     return FlowMap(
-        tracks.times, positions, jnp.where(alive, gradient, jnp.nan), tracks.status
+        tracks.times, positions, jnp.where(good, gradient, jnp.nan), tracks.status
     )
 
 
@@ -192,7 +196,8 @@ def flow_map_gradient(
         **options: As for `flow_map`.
 
     Returns:
-        The gradient at the last time, NaN for particles that ended.
+        The gradient at the last time, NaN for particles that ended and, as in
+        `FlowMap`, close to a pole.
     """
     return flow_map(velocity, seeds, times, **options).gradient[-1]
 

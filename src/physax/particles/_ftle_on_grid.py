@@ -45,6 +45,7 @@ def flow_map_gradient_on_grid(
             pole.
     """
     positions, axes = _checked(positions, axes)
+    radius = single(positive(radius, "radius"), "radius").astype(positions.dtype)
     if not true_or_false(spherical, "spherical"):
         return _slopes(positions, axes)
     latitudes = axes[1] if len(axes) > 1 else jnp.zeros(1)
@@ -54,7 +55,6 @@ def flow_map_gradient_on_grid(
             "`axes[1]` on a sphere must be latitudes from -90 to 90 degrees, but has "
             f"{np.asarray(latitudes).min():g} to {np.asarray(latitudes).max():g}."
         )
-    radius = single(positive(radius, "radius"), "radius").astype(positions.dtype)
     seeds = jnp.stack(jnp.meshgrid(*axes, indexing="ij"), -1).astype(positions.dtype)
     before = _tangent_slopes(seeds, axes, radius)
     after = _tangent_slopes(positions, axes, radius)

@@ -103,8 +103,9 @@ class Coast(AbstractBoundary):
     """Particles that reach land end there, with the status `STUCK`.
 
     Asked at the end of each step; the hit is then found along the step by three secants
-    of the share of land. A step must not lead over a whole piece of land. Along walls
-    where particles should slide instead, interpolate by `SlipField`.
+    of the share of land, and two steps of Newton between the last of them. A step must
+    not lead over a whole piece of land. Along walls where particles should slide
+    instead, interpolate by `SlipField`.
 
     Attributes:
         land: Where land is.
@@ -169,18 +170,22 @@ def _crossing(land: Land, start, stop, last) -> Float[Array, ""]:
         low, below = jnp.where(wet, part, low), jnp.where(wet, here, below)
         high, above = jnp.where(wet, high, part), jnp.where(wet, above, here)
     # A secant that passes a node has another slope than the coast. Two steps of Newton
-    # from there have the derivatives of the coast, of first and second order.
-    part = lax.stop_gradient(part)
+    # from there have the derivatives of the coast, of first and second order. They stay
+    # where the secants have found it to be: across a node they may lead far away.
+    low, high, part = lax.stop_gradient((low, high, part))
     least = 1e-6 * lax.stop_gradient(last - land.excess(start))
 
     def newton(part, _):
         value, slope = jax.jvp(along, (part,), (jnp.ones_like(part),))
         steep = (slope > 0) & (slope > least)
-        return part - jnp.where(steep, value / jnp.where(steep, slope, 1), 0), None
+        part = part - jnp.where(steep, value / jnp.where(steep, slope, 1), 0)
+        inside = lax.stop_gradient(bounded(part, low, high))
+        # Values are bounded, derivatives are not: a rounding may lead over a bound.
+        return inside + (part - lax.stop_gradient(part)), None
 
     # A loop: XLA would compute all of it again for each use of its result.
     part, _ = lax.scan(newton, part, length=2)
-    return bounded(part, 0, 1)
+    return part
 
 
 def fill_land(

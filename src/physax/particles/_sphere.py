@@ -7,7 +7,7 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float, Num
+from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
 from .._checks import ArgumentError, between, positive, real, single
 from ._fields import AbstractField, Look, as_field
@@ -97,6 +97,19 @@ def unit_lengths(
     pair = jnp.stack([cosine, jnp.where(turned, -1.0, 1.0).astype(x.dtype)], -1)
     pair = jnp.radians(sphere.radius).astype(x.dtype) * pair
     return jnp.concatenate([pair, jnp.ones_like(x[..., 2:])], -1)
+
+
+def near_pole(
+    sphere: OnSphere, x: Float[Array, "*places ndim"]
+) -> Bool[Array, "*places"]:
+    """Tells which places are so close to a pole that the cosine is constant there.
+
+    Args:
+        sphere: The sphere.
+        x: The places.
+    """
+    cosine = jnp.cos(jnp.radians(unfolded(x)[0][..., 1]))
+    return cosine <= jnp.sin(jnp.radians(sphere.pole)).astype(x.dtype)
 
 
 def sphere_of(motion: Any) -> OnSphere | None:

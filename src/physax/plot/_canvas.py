@@ -15,6 +15,8 @@ POWERS = (-3, 4)
 
 _PREFIXES = ((1e-15, "f"), (1e-12, "p"), (1e-9, "n"), (1e-6, "µ"), (1e-3, "m"))
 _WIDTH, _LOWEST, _HIGHEST = 6.4, 2.4, 7.5
+# Longer pictures than this are stretched.
+_MOST_ELONGATED = 8.0
 
 
 class Unit(NamedTuple):
@@ -48,6 +50,11 @@ def readable_unit(values: np.ndarray, name: str) -> Unit:
         fitting = [p for p in _PREFIXES if p[0] <= largest] or [_PREFIXES[0]]
         chosen = Unit(fitting[-1][0], fitting[-1][1] + name)
     return chosen
+
+
+def is_even(ratio: float | int) -> bool:
+    """Tells whether pictures of this height over width are drawn to scale."""
+    return bool(1 / _MOST_ELONGATED <= ratio <= _MOST_ELONGATED)
 
 
 def new_axes(axes: Axes | None, aspect: float = 0.65) -> Axes:

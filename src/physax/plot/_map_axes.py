@@ -11,14 +11,12 @@ from matplotlib.ticker import FuncFormatter, MultipleLocator
 
 from .._checks import ArgumentError
 from ..particles import Land, wrap_globe
-from ._canvas import Unit, new_axes, readable_unit
+from ._canvas import Unit, is_even, new_axes, readable_unit
 from ._samples import edges_around
 
 
 _TIMES = ((86400.0, "days"), (3600.0, "h"), (60.0, "min"))
 _LAND = ListedColormap(["#c9c2b0"])
-# Longer pictures than this are stretched.
-_MOST_ELONGATED = 8.0
 # What longitudes in float32 are known to, in degrees.
 _ROUNDING = 1e-4
 _ENDLESS = np.array([[-np.inf, -np.inf], [np.inf, np.inf]])
@@ -146,6 +144,25 @@ def make_map(
     return Map(spherical, west, unit, ends)
 
 
+def keep_together(chart: Map, positions: np.ndarray) -> Map:
+    """Returns a map that shows a region over the edge of the globe in one piece.
+
+    Args:
+        chart: The map.
+        positions: All that is drawn. Where it needs half of the globe at most, the
+            edge goes to the middle of what is left.
+    """
+    if not chart.spherical:
+        return chart
+    x = chart.places(positions)[..., 0]
+    x = np.unique(x[np.isfinite(x)])
+    gaps = np.diff(x)
+    if not gaps.size or gaps.max() < 180:
+        return chart
+    widest = int(gaps.argmax())
+    return chart._replace(west=float(x[widest : widest + 2].mean()))
+
+
 def map_axes(chart: Map, low: np.ndarray, high: np.ndarray, axes: Axes | None) -> Axes:
     """Returns axes with labels, limits and ticks of a map.
 
@@ -164,7 +181,7 @@ def map_axes(chart: Map, low: np.ndarray, high: np.ndarray, axes: Axes | None) -
         middle = np.radians(np.clip((low[1] + high[1]) / 2, -75, 75))
         stretch = 1.0 if width > 180 else float(1 / np.cos(middle))
     ratio = stretch * height / safe
-    even = 1 / _MOST_ELONGATED <= ratio <= _MOST_ELONGATED
+    even = is_even(ratio)
     axes = new_axes(axes, ratio if even else 0.65)
     axes.set_xlim(low[0], high[0])
     axes.set_ylim(low[1], high[1])
@@ -192,9 +209,20 @@ def _window(chart: Map, low: np.ndarray, high: np.ndarray):
 
 
 def corners(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the corners of a box around places, a little larger."""
+    """Returns the corners of a box around places, a little larger.
+
+    Raises:
+        ArgumentError: If no place is finite.
+    """
     flat = places.reshape(-1, 2)
-    low, high = np.nanmin(flat, axis=0), np.nanmax(flat, axis=0)
+    flat = flat[np.isfinite(flat).all(axis=1)]
+    if not flat.size:
+        raise ArgumentError(
+            "`tracks` must have a finite position to be drawn, but all of "
+            f"{places.shape[0]} times of {places.shape[1]} particles are NaN or "
+            "infinite."
+        )
+    low, high = flat.min(axis=0), flat.max(axis=0)
     extent = high - low
     margin = 0.05 * np.where(extent > 0, extent, max(float(extent.max()), 1e-12))
     return low - margin, high + margin

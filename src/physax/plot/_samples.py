@@ -6,11 +6,7 @@ from matplotlib.cm import ScalarMappable
 
 from .._checks import ArgumentError
 from ..grid import AXES
-from ._canvas import readable_unit
-
-
-# Longer pictures than this are stretched.
-_MOST_ELONGATED = 8.0
+from ._canvas import is_even, readable_unit
 
 
 def edges_around(points: np.ndarray) -> np.ndarray:
@@ -89,9 +85,8 @@ def draw_image(
         image = axes.pcolormesh(x, y, values.T, rasterized=True, **options)
     axes.set_xlim(x[0], x[-1])
     axes.set_ylim(y[0], y[-1])
-    ratio = (y[-1] - y[0]) / (x[-1] - x[0])
-    even = 1 / _MOST_ELONGATED <= ratio <= _MOST_ELONGATED
-    axes.set_aspect("equal" if even else "auto")
+    ratio = float((y[-1] - y[0]) / (x[-1] - x[0]))
+    axes.set_aspect("equal" if is_even(ratio) else "auto")
     axes.set_xlabel(f"{across} ({unit.name})")
     axes.set_ylabel(f"{up} ({unit.name})")
     return image
@@ -100,7 +95,8 @@ def draw_image(
 def aspect_of(borders: dict[str, np.ndarray]) -> float:
     """Returns height over width of the picture of an area."""
     x, y = (b[-1] - b[0] for b in borders.values())
-    return float(y / x) if 1 / _MOST_ELONGATED <= y / x <= _MOST_ELONGATED else 0.65
+    ratio = float(y / x)
+    return ratio if is_even(ratio) else 0.65
 
 
 def _uniform(borders: np.ndarray) -> bool:

@@ -8,7 +8,14 @@ from matplotlib.collections import LineCollection
 
 from .._checks import ArgumentError
 from ..particles import Land, Tracks
-from ._map_axes import corners, draw_land, make_map, map_axes, readable_time
+from ._map_axes import (
+    corners,
+    draw_land,
+    keep_together,
+    make_map,
+    map_axes,
+    readable_time,
+)
 from ._movie_writer import movie_writer
 from ._tracks import STATUS_COLOURS
 
@@ -34,7 +41,7 @@ def animate_tracks(
         tracks: The tracks; of three dimensions the first two are drawn.
         path: The file, `*.gif` or `*.mp4`. MP4 needs the program ffmpeg.
         spherical: Whether positions are longitude and latitude in degrees.
-        west: The smallest longitude of the map.
+        west: The smallest longitude of the map, as for `tracks`.
         land: What to draw as land.
         tail: Recorded times that the tail goes back; 0 for none.
         every: Draws only one in so many recorded times.
@@ -59,6 +66,7 @@ def animate_tracks(
     chart = make_map(
         positions, spherical=spherical, west=float(west), wraps=tracks.wraps
     )
+    chart = keep_together(chart, positions)
     places = chart.places(positions)
     axes = map_axes(chart, *corners(places), None)
     if land is not None:

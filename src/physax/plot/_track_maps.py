@@ -132,6 +132,10 @@ def _checked(values, counts: list[int], name: str) -> np.ndarray:
             f"`values` must have two axes that match `{name}`, {tuple(counts)}, but "
             f"have shape {shown.shape}."
         )
+    if not shown.size:
+        raise ArgumentError(
+            f"`values` must have a cell to be drawn, but have shape {shown.shape}."
+        )
     return shown
 
 

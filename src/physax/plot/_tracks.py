@@ -8,7 +8,14 @@ from matplotlib.collections import LineCollection
 from .._checks import ArgumentError, instance
 from ..particles import Land, ParticleStatus, Tracks
 from ._canvas import add_colour_bar
-from ._map_axes import corners, draw_land, make_map, map_axes, readable_time
+from ._map_axes import (
+    corners,
+    draw_land,
+    keep_together,
+    make_map,
+    map_axes,
+    readable_time,
+)
 
 
 STATUS_COLOURS = {
@@ -45,7 +52,8 @@ def tracks(
         tracks: The tracks; of three dimensions the first two are drawn.
         colour: `"time"`, `"status"`, or the name of a variable along the tracks.
         spherical: Whether positions are longitude and latitude in degrees.
-        west: The smallest longitude of the map; 0 for those from 0 to 360.
+        west: The smallest longitude of the map; 0 for those from 0 to 360. A region
+            across it, at most half of the globe, is drawn in one piece.
         land: What to draw as land.
         label: Of the colours, with the unit; the name of the variable if `None`.
         most: If there are more particles than this, evenly picked ones are drawn.
@@ -55,7 +63,8 @@ def tracks(
         The axes.
 
     Raises:
-        ArgumentError: If there is no such variable, or positions have one coordinate.
+        ArgumentError: If there is no such variable, positions have one coordinate, or
+            none is finite.
     """
     instance(tracks, "tracks", Tracks, "Call `track` to get them.")
     if most < 1:
@@ -67,6 +76,7 @@ def tracks(
     chart = make_map(
         positions, spherical=spherical, west=float(west), wraps=tracks.wraps
     )
+    chart = keep_together(chart, positions)
     places = chart.places(positions)
     axes = map_axes(chart, *corners(places), axes)
     if land is not None:
