@@ -93,9 +93,9 @@ def _clipped_jvp(primals, tangents):
         return ((distance > near).astype(x.dtype) + (distance > -near)) / 2
 
     under, over = beyond(low - x), beyond(x - high)
-    weights = (1 - under - over, under, over)
-    moved = sum(weight * t for weight, t in zip(weights, tangents, strict=True))
-    return clipped(*primals), moved
+    dx, dlow, dhigh = tangents
+    moved = (1 - under - over) * dx + under * dlow + over * dhigh
+    return clipped(x, low, high), moved
 
 
 def ends_inside(
