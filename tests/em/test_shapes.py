@@ -14,6 +14,7 @@ from physax.em import (
     Cylinder,
     Ellipsoid,
     Polygon,
+    Prism,
     Ring,
     Sphere,
     fill_fraction,
@@ -374,6 +375,11 @@ def test_polygon_needs_the_axes_of_its_plane():
         lambda x: Ring((0, 0), x, 3e-7),
         lambda x: Box((0, 0), (x, 3e-7)),
         lambda x: Ellipsoid((0, 0), (x, 3e-7, 3e-7)),
+        # The upper end below the lower one, a hole of no radius, sides that meet.
+        lambda x: Polygon(ARROW, low=-1e-7, high=x),
+        lambda x: Prism(ARROW, -1e-7, x),
+        lambda x: Ring((0, 0), 3e-7 + x, 4e-7),
+        lambda x: Prism(ARROW, -1e-6, 1e-6, sidewall=0.6 - 3e6 * x),
     ],
 )
 def test_a_size_that_is_refused_under_jit_is_nan(shape):

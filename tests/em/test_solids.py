@@ -2,6 +2,7 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -168,3 +169,10 @@ def test_a_grid_of_fewer_axes_cuts_the_solids_at_zero():
 def test_bad_solids_are_refused(make, message):
     with pytest.raises(ArgumentError, match=message):
         make()
+
+
+def test_ends_that_are_known_are_refused_under_jit_too():
+    good = jax.jit(lambda: em.Polygon(SQUARE, low=0.0, high=1.0).high)
+    assert good() == 1
+    with pytest.raises(ArgumentError, match=r"`high` must be above `low` \(1\)"):
+        jax.jit(lambda: em.Polygon(SQUARE, low=1.0, high=0.0).high)()

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from .._checks import ArgumentError
 from ..grid import AXES
-from ._overlap import Intervals, limited, polygon_fraction
+from ._overlap import Intervals, clipped, limited, on_border, polygon_fraction
 from ._sections import Cells, Cut, is_line
 
 
@@ -181,7 +181,7 @@ def line_fraction(
             part = jnp.where(height > y.position, 1.0, 0.0)
         else:
             part = (height - y.position + y.below) / (y.below + y.above)
-        part = jnp.clip(part, 0, 1)
+            part = clipped(part, 0.0, 1.0)
         return jnp.where(before == after, 0, jnp.where(before, part, -part))
 
     def add(total, edge):
@@ -214,12 +214,16 @@ def polygon_fraction_at(
     origin_x, origin_y = x.position - x.below, y.position - y.below
     shape = jnp.broadcast_shapes(origin_x.shape, origin_y.shape, edges.shape[2:])
 
+    def coordinate(place, origin, size):
+        far = 1 + jnp.max(jnp.abs(origin) / size)
+        return on_border((place - origin) / size, 8 * jnp.finfo(far.dtype).eps * far)
+
     # In units of the cell, so that no square of a length leaves float32's range.
     @jax.checkpoint
     def below(edge):
         """Area of a cell below an edge, positive towards +x."""
-        ax, bx = (edge[0] - origin_x) / width, (edge[2] - origin_x) / width
-        ay, by = (edge[1] - origin_y) / height, (edge[3] - origin_y) / height
+        ax, bx = (coordinate(edge[k], origin_x, width) for k in (0, 2))
+        ay, by = (coordinate(edge[k], origin_y, height) for k in (1, 3))
         left, right = jnp.clip(ax, 0, 1), jnp.clip(bx, 0, 1)
         upright = ax == bx
         run = jnp.where(upright, 1, bx - ax)

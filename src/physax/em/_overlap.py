@@ -10,8 +10,7 @@ from functools import partial
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
 
 from ..grid import Grid
 
@@ -63,12 +62,57 @@ def safe_sqrt(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     return jnp.where(x > tiny, jnp.sqrt(jnp.maximum(x, tiny)), 0)
 
 
+def on_border(place: Float[Array, "..."], tiny: ArrayLike) -> Float[Array, "..."]:
+    """Moves cell coordinates that are nearly whole there and keeps the gradient.
+
+    Rounding must not decide on which side of a border a point is.
+    """
+    off = jnp.round(place) - place
+    return place + jax.lax.stop_gradient(jnp.where(jnp.abs(off) < tiny, off, 0))
+
+
+@jax.custom_jvp
+def clipped(
+    x: Float[Array, "..."], low: ArrayLike, high: ArrayLike
+) -> Float[Array, "..."]:
+    """Clips `x`; next to a limit the derivative is the mean of those on both sides.
+
+    Of an end on the border of two cells rounding would choose the side in each, and
+    both would count its derivative, or none.
+    """
+    return jnp.clip(x, low, high)
+
+
+@clipped.defjvp
+def _clipped_jvp(primals, tangents):
+    x, low, high = primals
+    # Far above the rounding of a place, which is that of the whole grid's length.
+    near = jnp.finfo(x.dtype).eps ** 0.5 * (high - low)
+
+    def beyond(distance):
+        return ((distance > near).astype(x.dtype) + (distance > -near)) / 2
+
+    under, over = beyond(low - x), beyond(x - high)
+    dx, dlow, dhigh = tangents
+    moved = (1 - under - over) * dx + under * dlow + over * dhigh
+    return clipped(x, low, high), moved
+
+
+def ends_inside(
+    cells: Intervals, low: Float[Array, "..."], high: Float[Array, "..."]
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """Ends of the part of each cell between two bounds, as seen from its sample."""
+    start, stop = (
+        clipped(end - cells.position, -cells.below, cells.above) for end in (low, high)
+    )
+    return start, stop
+
+
 def interval_fraction(
     cells: Intervals, low: Float[Array, "..."], high: Float[Array, "..."]
 ) -> Float[Array, "..."]:
     """Fraction of each cell between `low` and `high`, which may be infinite."""
-    start = jnp.clip(low - cells.position, -cells.below, cells.above)
-    stop = jnp.clip(high - cells.position, -cells.below, cells.above)
+    start, stop = ends_inside(cells, low, high)
     return (stop - start) / (cells.below + cells.above)
 
 
@@ -80,47 +124,22 @@ def ball_fraction(
     """Fraction of each cell inside a ball of as many dimensions as there are axes.
 
     Args:
-        cells: The cells along each axis, in arrays that broadcast against each other.
+        cells: The cells along each of at most two axes, in arrays that broadcast
+            against each other.
         centre: Centre of the ball along each axis, in metres.
-        radius_squared: Square of the radius; not positive: an empty ball. Of fewer than
-            three axes it may differ from cell to cell.
+        radius_squared: Square of the radius, which may differ from cell to cell; not
+            positive: an empty ball.
 
     Returns:
-        The fraction of length (one axis), area (two) or volume (three). Without an
-        axis, 1 if the ball exists and 0 if not.
+        The fraction of length (one axis) or area (two). Without an axis, 1 if the ball
+        exists and 0 if not.
     """
     if not cells:
         return jnp.where(radius_squared >= 0, 1.0, 0.0).astype(radius_squared.dtype)
     radius = safe_sqrt(radius_squared)
     if len(cells) == 1:
         return interval_fraction(cells[0], centre[0] - radius, centre[0] + radius)
-    if len(cells) == 2:
-        return _disc_fraction(cells[0], cells[1], centre[0], centre[1], radius)
-
-    # Discs at the Gauss points of the part of each cell that the ball reaches along the
-    # last axis. Their areas are quadratic there, so that the volume is exact in total.
-    low = jnp.clip(cells[2].position - cells[2].below - centre[2], -radius, radius)
-    high = jnp.clip(cells[2].position + cells[2].above - centre[2], -radius, radius)
-    reached = interval_fraction(cells[2], centre[2] - radius, centre[2] + radius)
-    nodes = jnp.asarray(np.polynomial.legendre.leggauss(8), radius.dtype).T
-
-    @jax.checkpoint
-    def disc(node, weight):
-        height = (low + high) / 2 + node * (high - low) / 2
-        across = safe_sqrt((radius - height) * (radius + height))
-        return (
-            weight
-            / 2
-            * _disc_fraction(cells[0], cells[1], centre[0], centre[1], across)
-        )
-
-    shape = jnp.broadcast_shapes(*(axis.position.shape for axis in cells))
-    total, _ = jax.lax.scan(
-        lambda total, gauss: (total + disc(*gauss), None),
-        jnp.zeros(shape, radius.dtype),
-        nodes,
-    )
-    return total * reached
+    return _disc_fraction(cells[0], cells[1], centre[0], centre[1], radius)
 
 
 def _disc_fraction(x: Intervals, y: Intervals, centre_x, centre_y, radius):
@@ -268,10 +287,7 @@ class _CellCoordinate:
         low, high = self.borders[cell], self.borders[cell + 1]
         # What is beyond the grid is moved to its border: it covers the same cells.
         place = jnp.clip(cell + (scaled - low) / (high - low), 0, self.cells)
-        # Rounding must not decide on which side of a border a point is.
-        tiny = 4 * jnp.finfo(place.dtype).eps * self.cells
-        off = jnp.round(place) - place
-        return place + jax.lax.stop_gradient(jnp.where(jnp.abs(off) < tiny, off, 0))
+        return on_border(place, 4 * jnp.finfo(place.dtype).eps * self.cells)
 
     def passed(self, scaled):
         """Returns for each border whether a position is not below it."""

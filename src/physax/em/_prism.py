@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Bool, Float
 
 from .._checks import ArgumentError, check, traced
 from ..grid import AXES
@@ -20,8 +20,8 @@ from ._shape_fields import (
     as_number,
     as_vertices,
     check_axis,
-    check_ends,
     check_outline_counts,
+    upper_end,
 )
 
 
@@ -86,26 +86,39 @@ class Prism(AbstractShape):
             check(x, jnp.isfinite(x), f"`{name}` must be finite")
             for name, x in ((k, as_number(v, k)) for k, v in ends.items())
         )
+        self.high = upper_end(self.low, self.high)
         self.sidewall = as_sidewall(sidewall)
         self.axis, self.outlines = axis, outlines
+        check_outline_counts(outlines, self.vertices.shape[0])
+        if traced(self._numbers()):
+            kept = [self._kept(self._section(end)) for end in (self.low, self.high)]
+            self.sidewall = check(
+                self.sidewall,
+                jnp.all(jnp.stack(kept)),
+                "`sidewall` must keep all edges from `low` to `high`",
+            )
 
     def __check_init__(self):
         check_axis(self.axis)
-        check_outline_counts(self.outlines, self.vertices.shape[0])
-        check_ends(self.low, self.high)
-        numbers = (self.vertices, self.low, self.high, self.sidewall, self.drawn_at)
-        if not traced(numbers):
+        if not traced(self._numbers()):
             self._check_sections()
 
+    def _numbers(self):
+        return self.vertices, self.low, self.high, self.sidewall, self.drawn_at
+
+    def _kept(self, at: Float[Array, "n 2"]) -> Bool[Array, " n"]:
+        """Whether edges run along those that are drawn, in a section."""
+        after = following(self._counts())
+        drawn = self.vertices[after] - self.vertices
+        return jnp.sum((at[after] - at) * drawn, axis=1) > 0
+
     def _check_sections(self):
-        counts, next_one = self._counts(), following(self._counts())
-        drawn = np.asarray(self.vertices)
+        counts, drawn = self._counts(), np.asarray(self.vertices)
         check_outlines(drawn, counts, "vertices")
-        edges = drawn[next_one] - drawn
         for name, end in (("low", self.low), ("high", self.high)):
             with jax.ensure_compile_time_eval():
-                at = np.asarray(self._section(end))
-            kept = np.sum((at[next_one] - at) * edges, axis=1) > 0
+                at = self._section(end)
+                kept = np.asarray(self._kept(at))
             if not np.all(kept):
                 edge = int(np.argmin(kept))
                 raise ArgumentError(
@@ -113,6 +126,7 @@ class Prism(AbstractShape):
                     f"to `high`, but the one from vertex {edge} vanishes before "
                     f"`{name}`. Choose a smaller angle, or draw at another height."
                 )
+            at = np.asarray(at)
             check_outlines(at, counts, f"vertices at {name}")
             if not np.array_equal(at, drawn):
                 _check_holes(drawn, at, counts, name)

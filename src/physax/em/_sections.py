@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ._overlap import Intervals, ball_fraction, interval_fraction
+from ._overlap import Intervals, ball_fraction, ends_inside, interval_fraction
 
 
 class Cut(eqx.Module):
@@ -61,16 +61,23 @@ def in_ball(
     radius: Float[Array, "..."],
 ) -> Float[Array, "..."]:
     """Fraction inside a ball, cut along the axes that are no cells."""
-    squared = radius**2
-    present = []
+    squared, axes, middle = radius**2, [], []
     for axis, position in zip(cells, centre, strict=True):
         if isinstance(axis, Intervals):
-            present.append((axis, position))
+            axes.append(axis)
+            middle.append(position)
         else:
             squared = squared - (position - place_of_cut(axis)) ** 2
-    return ball_fraction(
-        [axis for axis, _ in present], [position for _, position in present], squared
-    )
+    if len(axes) < 3:
+        return ball_fraction(axes, middle, squared)
+
+    # The area of a disc is quadratic in its height: the volume is exact in total.
+    def disc(height):
+        squared = (radius - height) * (radius + height)
+        return ball_fraction(axes[:2], middle[:2], squared)
+
+    axes[2] = Intervals(axes[2].position - middle[2], axes[2].below, axes[2].above)
+    return stacked(axes, 2, -radius, radius, disc)
 
 
 def stacked(
@@ -99,8 +106,7 @@ def stacked(
     axis, reached = cells[along], between(cells[along], low, high)
     if not isinstance(axis, Intervals):
         return reached * section(jnp.asarray(place_of_cut(axis), low.dtype))
-    start = jnp.clip(low - axis.position, -axis.below, axis.above)
-    stop = jnp.clip(high - axis.position, -axis.below, axis.above)
+    start, stop = ends_inside(axis, low, high)
     middle = axis.position + (start + stop) / 2
     nodes = jnp.asarray(np.polynomial.legendre.leggauss(8), middle.dtype).T
 

@@ -4,10 +4,9 @@ from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, check, real, single, traced
+from .._checks import ArgumentError, at_once, check, real, single, traced
 from ..grid import AXES
 from ._outlines import across_of
 
@@ -86,14 +85,11 @@ def check_outline_counts(outlines: tuple[int, ...] | None, count: int):
         )
 
 
-def check_ends(low: Float[Array, ""], high: Float[Array, ""]):
-    """Refuses a lower end that is known not to be below the upper one."""
-    if traced((low, high)):
-        return
-    if not np.all(np.asarray(high) > np.asarray(low)):
-        raise ArgumentError(
-            f"`high` must be above `low` ({float(low):g}), but is {float(high):g}."
-        )
+def upper_end(low: Float[Array, ""], high: Float[Array, ""]) -> Float[Array, ""]:
+    """Returns an upper end after checking that it is above the lower one."""
+    below = "" if traced(low) else f" ({float(low):g})"
+    with at_once((low, high)):
+        return check(high, high > low, f"`high` must be above `low`{below}")
 
 
 def around(

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -28,9 +27,9 @@ from ._shape_fields import (
     as_point,
     as_vertices,
     check_axis,
-    check_ends,
     check_outline_counts,
     one_length,
+    upper_end,
 )
 
 
@@ -194,15 +193,23 @@ class Polygon(AbstractShape):
             not add up.
     """
 
-    vertices: Float[Array, "vertices 2"] = eqx.field(converter=as_vertices)
-    axis: str = eqx.field(static=True, default="z")
-    low: Float[Array, ""] = eqx.field(
-        converter=partial(as_number, name="low"), default=-math.inf
-    )
-    high: Float[Array, ""] = eqx.field(
-        converter=partial(as_number, name="high"), default=math.inf
-    )
-    outlines: tuple[int, ...] | None = eqx.field(static=True, default=None)
+    vertices: Float[Array, "vertices 2"]
+    axis: str = eqx.field(static=True)
+    low: Float[Array, ""]
+    high: Float[Array, ""]
+    outlines: tuple[int, ...] | None = eqx.field(static=True)
+
+    def __init__(
+        self,
+        vertices: ArrayLike | Sequence,
+        axis: str = "z",
+        low: ArrayLike = -math.inf,
+        high: ArrayLike = math.inf,
+        outlines: tuple[int, ...] | None = None,
+    ):
+        self.vertices, self.axis, self.outlines = as_vertices(vertices), axis, outlines
+        self.low = as_number(low, "low")
+        self.high = upper_end(self.low, as_number(high, "high"))
 
     def __check_init__(self):
         check_axis(self.axis)
@@ -212,7 +219,6 @@ class Polygon(AbstractShape):
             check_outlines(
                 np.asarray(self.vertices), self.outlines or (count,), "vertices"
             )
-        check_ends(self.low, self.high)
 
     def covered(self, cells):
         along = AXES.index(self.axis)

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, check, traced
+from .._checks import ArgumentError, at_once, check, traced
 from ..grid import AXES
 from ._combinations import AbstractShape
 from ._outlines import across_of
@@ -112,6 +111,13 @@ class Cone(AbstractShape):
         return around(self.centre, self.axis, jnp.max(self.radii), self.length / 2)
 
 
+def _wall(width: Float[Array, ""], radius: Float[Array, ""]) -> Float[Array, ""]:
+    of = "" if traced(radius) else f" ({float(radius):g})"
+    with at_once((width, radius)):
+        fits = width <= 2 * radius
+        return check(width, fits, f"`width` must be at most twice `radius`{of}")
+
+
 class Ring(AbstractShape):
     """A circular tube along an axis: in the plane across it, an annulus.
 
@@ -127,20 +133,27 @@ class Ring(AbstractShape):
             positive, `width` is too large, or `axis` is not an axis.
     """
 
-    centre: Float[Array, "3"] = eqx.field(converter=as_centre)
-    radius: Float[Array, ""] = eqx.field(converter=one_length("radius"))
-    width: Float[Array, ""] = eqx.field(converter=one_length("width"))
-    axis: str = eqx.field(static=True, default="z")
-    length: Float[Array, ""] = eqx.field(converter=as_length, default=math.inf)
+    centre: Float[Array, "3"]
+    radius: Float[Array, ""]
+    width: Float[Array, ""]
+    axis: str = eqx.field(static=True)
+    length: Float[Array, ""]
+
+    def __init__(
+        self,
+        centre: ArrayLike | Sequence[ArrayLike],
+        radius: ArrayLike,
+        width: ArrayLike,
+        axis: str = "z",
+        length: ArrayLike = math.inf,
+    ):
+        self.centre, self.axis = as_centre(centre), axis
+        self.radius = radius = one_length("radius")(radius)
+        self.width = _wall(one_length("width")(width), radius)
+        self.length = as_length(length)
 
     def __check_init__(self):
         check_axis(self.axis)
-        known = not traced((self.radius, self.width))
-        if known and np.any(np.asarray(self.width) > 2 * np.asarray(self.radius)):
-            raise ArgumentError(
-                f"`width` must be at most twice `radius` ({float(self.radius):g}), but "
-                f"is {float(self.width):g}."
-            )
 
     def covered(self, cells):
         along = AXES.index(self.axis)
