@@ -25,6 +25,7 @@ from .._checks import (
 from .._written_for_jax import check_function, written_for_jax
 from ..runtime import require_x64
 from ._fit_result import FitResult
+from ._given import refuse_complex
 from ._least_squares import FitError, least_squares
 from ._losses import AbstractLoss
 from ._problems import LeastSquares
@@ -336,6 +337,9 @@ def _errors(sigma, ydata) -> tuple[Any, Callable]:
         # Numbers of Python have the precision of the data.
         sigma = _reals(sigma, "sigma").astype(ydata.dtype)
     sigma = np.asarray(_checked(sigma, "sigma", True))
+    refuse_complex(
+        sigma, "sigma", "Real and imaginary parts of a value have one deviation."
+    )
     sigma = sigma.reshape(()) if sigma.size == 1 else sigma
     if sigma.shape in ((), ydata.shape):
         if not np.all(sigma > 0):

@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from .._checks import ArgumentError, instance, true_or_false
 from .._products import matmul
 from .._written_for_jax import check_function, written_for_jax
-from ._given import check_mask
+from ._given import check_mask, refuse_complex
 from ._losses import AbstractLoss, Squared
 from ._parameters import Parameters, Tie
 from ._sums import Columns, Factored, Normal, Sums, either, triangle, triangular
@@ -297,6 +297,7 @@ def _checked_weights(weights):
     if isinstance(weights, np.ndarray | jax.Array) and not isinstance(
         weights, jax.core.Tracer | np.memmap
     ):
+        refuse_complex(weights, "weights", "Take their real part.")
         host = np.asarray(weights)
         bad = ~((host >= 0) & (host < np.inf))
         if bad.any():
