@@ -240,6 +240,10 @@ TABLE = [
         lambda: raw(sample_posterior)(problem(), fitted(), key=KEY, refine="no"),
     ),
     (
+        "`checkpoint` must be a `Checkpointing`, but is a str",
+        lambda: raw(sample_posterior)(problem(), fitted(), key=KEY, checkpoint="here"),
+    ),
+    (
         "`sigma` must be a `KnownSigma` or an `UnknownSigma`, but is a float",
         lambda: raw(target_of)(problem(), fitted(), sigma=0.1),
     ),
