@@ -224,8 +224,9 @@ class LeastSquares(AbstractProblem):
         if weights is None:
             root = jnp.ones((), values.dtype)
         else:
-            root = jnp.repeat(weights, values.size // used.size)
-            root = jnp.sqrt(jnp.where(keep, root, 0).astype(values.dtype))
+            root = jnp.repeat(weights, values.size // used.size).astype(values.dtype)
+            # The root of 0 has no derivative.
+            root = jnp.where(keep, jnp.sqrt(jnp.where(keep, root, 1)), 0)
         rows, cost = self._counted(values, jacobian, root)
         return Columns(rows, cost, jnp.sum(keep))
 
