@@ -22,7 +22,7 @@ from .._checks import (
     true_or_false,
     warn,
 )
-from .._written_for_jax import check_function, written_for_jax
+from .._written_for_jax import check_function, floating, written_for_jax
 from ..runtime import require_x64
 from ._fit_result import FitResult
 from ._given import refuse_complex
@@ -207,6 +207,11 @@ def _numbers(x, name: str) -> np.ndarray:
             f"`{name}` must be an array of numbers with rows of equal length, but is "
             f"of the type {type(x).__name__}: {str(error).rstrip('.')}."
         ) from error
+    if values.dtype.kind in "mM":
+        raise ArgumentError(
+            f"`{name}` must be numbers, but has dtype {values.dtype}. For seconds "
+            "write `(x - x[0]) / np.timedelta64(1, 's')`."
+        )
     return values.astype(float) if values.dtype.kind in "iub" else values
 
 
@@ -239,7 +244,7 @@ def _checked_bounds(bounds: Any) -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(bounds, Sequence | np.ndarray | jax.Array) or len(bounds) != 2:
         raise ArgumentError(
             "`bounds` must be a pair, the lower and the upper bounds, but is "
-            f"{type(bounds).__name__} {bounds}. From a `scipy.optimize.Bounds`, "
+            f"{type(bounds).__name__} {bounds!s:.80}. From a `scipy.optimize.Bounds`, "
             "pass `(b.lb, b.ub)`."
         )
     low, high = (_reals(bound, "bounds") for bound in bounds)
@@ -301,6 +306,7 @@ def _check_model(f: Callable, xdata, start, ydata) -> None:
     _check_count(f, xdata, start)
     with written_for_jax("f"):
         found = eqx.filter_eval_shape(f, xdata, *start)
+    found = floating(found, "f")
     complex_model = jnp.issubdtype(found.dtype, jnp.complexfloating)
     if jnp.iscomplexobj(ydata) and not complex_model:
         raise ArgumentError(

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, PyTree
 
 from .._checks import ArgumentError, instance, kind_of, refuse_text, traced
 from .._known_number import known_number
+from .._written_for_jax import floating
 from ..runtime import Progress
 from ._trust_region import TrustRegion
 
@@ -27,7 +28,7 @@ def check_pair(bounds: Any, name: str) -> None:
     if isinstance(bounds, str) or not sized or len(bounds) != 2:
         raise ArgumentError(
             f"`{name}` must be a pair, the lower and the upper bound (None for no "
-            f"bound), but is {bounds!r}."
+            f"bound), but is {bounds!r:.80}."
         )
 
 
@@ -44,6 +45,9 @@ def check_names(names: Any, name: str) -> None:
             f"`{name}` must be a list of names, such as `['amplitude']`, but is "
             f"{names!r}."
         )
+    if len(set(names)) < len(names):
+        twice = next(one for one in names if names.count(one) > 1)
+        raise ArgumentError(f"`{name}` must be different names, but has {twice} twice.")
 
 
 def entries(tree: PyTree) -> list[str]:
@@ -91,9 +95,7 @@ def _within(upper: str, names: Sequence[str]) -> bool:
     return any(one == upper or one.startswith(f"{upper}.") for one in names)
 
 
-def as_columns(
-    values: Array, shape: tuple[int, ...], names: int
-) -> Float[Array, "..."]:
+def as_columns(values: Any, shape: tuple[int, ...], names: int) -> Float[Array, "..."]:
     """Returns functions of a `Separable` along the last axis.
 
     Args:
@@ -101,6 +103,7 @@ def as_columns(
         shape: That of the observed values.
         names: How many functions there are.
     """
+    floating(values, "basis")
     if values.size != math.prod(shape) * names:
         raise ArgumentError(
             "`basis` must return an array of shape "

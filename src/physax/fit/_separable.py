@@ -244,11 +244,13 @@ class Separable(AbstractSeparable):
                 not fit, or an argument is of another kind.
         """
         check_function(basis, "basis", "lambda p, x: jnp.exp(-p * x)")
-        check_names(functions, "functions")
         check_mask(mask)
         check_pair(linear_bounds, "linear_bounds")
         self.absolute_sigma = as_absolute_sigma(absolute_sigma)
         offset = true_or_false(offset, "offset")
+        check_names(functions, "functions")
+        names = (*functions, "offset") if offset else tuple(functions)
+        check_names(names, "functions")
         self.parameters = Parameters(start, bounds, fixed, ties).with_free()
         self.basis = basis
         self.data = (data, observed, as_deviations(sigma, mask, observed), mask)
@@ -262,7 +264,6 @@ class Separable(AbstractSeparable):
                 f"{len(self.mixing.rows)}."
             )
         self.parts = Parts(len(functions), int(offset), len(self.parameters.names))
-        names = (*functions, "offset") if offset else tuple(functions)
         width = self.mixing.rows.shape[1]
         self.linear_names = self.mixing.coefficients(names)
         self.low, self.high = linear_limits(linear_bounds, len(names), width)
