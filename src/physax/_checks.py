@@ -90,7 +90,7 @@ def refuse_text(x: Any, name: str) -> None:
     leaves = jax.tree.leaves(x, is_leaf=lambda one: one is None) if several else [x]
     if any(map(_is_text, leaves)):
         what = "a number" if x is None or isinstance(x, (str, bytes)) else "numbers"
-        raise ArgumentError(f"`{name}` must be {what}, but is {x!r}.")
+        raise ArgumentError(f"`{name}` must be {what}, but is {x!r:.80}.")
 
 
 def masked(x: Any) -> bool:

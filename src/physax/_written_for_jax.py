@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from ._checks import ArgumentError, kind_of
 
@@ -56,6 +58,29 @@ def check_takes(function: Callable[..., Any], name: str, form: str) -> None:
             f"`{name}` must be a function `{form}`, as `lambda {taken}: ...`, but "
             f"takes {signature}."
         ) from error
+
+
+def floating(x: Any, name: str) -> Any:
+    """Returns what a function gave, refusing all but arrays that have derivatives.
+
+    Args:
+        x: What it returned, or the shape of that.
+        name: What the user calls the function.
+
+    Raises:
+        ArgumentError: If it is no array of floating point or complex numbers.
+    """
+    if not isinstance(x, jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct):
+        raise ArgumentError(
+            f"`{name}` must return one array of numbers, but returns {kind_of(x)} Join "
+            "several by `jnp.stack` or `jnp.concatenate`."
+        )
+    if not jnp.issubdtype(x.dtype, jnp.inexact):
+        raise ArgumentError(
+            f"`{name}` must return floating point numbers, but returns {x.dtype}: "
+            "these have no derivative."
+        )
+    return x
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import pytest
 
 import physax
 from physax._checks import ArgumentError
+from physax._status import RunError, Status
 from physax.cli import ExitCode, _machine, _main, main
 
 
@@ -60,6 +61,8 @@ def test_help_names_every_exit_code(capsys):
             ExitCode.RESOURCES,
             "out of memory",
         ),
+        (RunError("at step 9", Status.INTERRUPTED), ExitCode.INTERRUPTED, "step 9"),
+        (RunError("at step 9", Status.DIVERGED), ExitCode.REFUSED, "step 9"),
         (KeyboardInterrupt(), ExitCode.INTERRUPTED, "interrupted"),
     ],
 )

@@ -207,6 +207,14 @@ TABLE = [
     ("`max_fraction` must be a number, but is 'all'", lambda: Skip("all")),
     ("`f` must be a function such as", lambda: raw(curve_fit)("decay", X, Y)),
     (
+        "`sigma` must be real, but has dtype complex128. Real and imaginary parts of",
+        lambda: raw(curve_fit)(lambda x, a: a * x, X, Y, sigma=np.full(X.size, 1j)),
+    ),
+    (
+        "`weights` must be real, but has dtype complex128. Take their real part.",
+        lambda: problem(weights=np.full(X.size, 1 + 1j)),
+    ),
+    (
         "`check_finite` must be True or False, but is 'no'",
         lambda: raw(curve_fit)(decay, X, Y, check_finite="no"),
     ),
@@ -230,6 +238,10 @@ TABLE = [
     (
         "`refine` must be True or False, but is 'no'",
         lambda: raw(sample_posterior)(problem(), fitted(), key=KEY, refine="no"),
+    ),
+    (
+        "`checkpoint` must be a `Checkpointing`, but is a str",
+        lambda: raw(sample_posterior)(problem(), fitted(), key=KEY, checkpoint="here"),
     ),
     (
         "`sigma` must be a `KnownSigma` or an `UnknownSigma`, but is a float",

@@ -158,13 +158,41 @@ def test_a_weight_of_zero_has_a_derivative():
     def fitted(weight):
         weights = jnp.ones(X.size).at[3].set(weight)
         made = problem(data=(jnp.asarray(X), ODD), weights=weights)
-        return least_squares(made, TIGHT).values
+        result = least_squares(made, TIGHT)
+        return jnp.append(result.values, result.chi2)
 
     _, forward = jax.jvp(fitted, (jnp.zeros(()),), (jnp.ones(()),))
     # A weight is not negative; the second difference of two steps is left, 1e-6.
     near, far = fitted(1e-4), fitted(2e-4)
     slope = (4 * near - far - 3 * fitted(0.0)) / 2e-4
     np.testing.assert_allclose(forward, slope, rtol=1e-5)
+
+
+def test_errors_have_derivatives_by_weights_with_a_mask():
+    # A straight line: its covariance is the inverse of A^T W A.
+    def line(p, data):
+        x, y = data
+        return p["m"] * x + p["c"] - y
+
+    def errors(weights):
+        made = LeastSquares(
+            line,
+            {"c": 0.0, "m": 1.0},
+            (jnp.asarray(X), jnp.asarray(X)),
+            weights=weights,
+            mask=MASK,
+            absolute_sigma=True,
+        )
+        return least_squares(made).standard_errors
+
+    def exact(weights):
+        rows = np.stack([np.ones_like(X), X], axis=1)[MASK]
+        return np.sqrt(np.diag(np.linalg.inv(rows.T @ (weights[MASK, None] * rows))))
+
+    weights, way = 1.5 + np.sin(X), np.cos(2 * X)
+    slope = difference(exact, weights, way)
+    _, forward = jax.jvp(errors, (jnp.asarray(weights),), (jnp.asarray(way),))
+    np.testing.assert_allclose(forward, slope, rtol=1e-7)
 
 
 @pytest.mark.parametrize("fill", [np.nan, 1e20])

@@ -1,5 +1,6 @@
 """Draws from posteriors that are known."""
 
+import signal
 import sys
 import warnings
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from physax._checks import ArgumentError
+from physax._status import RunError, Status
 from physax.fit import (
     Huber,
     KnownSigma,
@@ -19,6 +21,7 @@ from physax.fit import (
     Normal,
     Separable,
     UnknownSigma,
+    _posterior,
     least_squares,
     profile_likelihood,
     sample_posterior,
@@ -26,6 +29,7 @@ from physax.fit import (
     to_arviz,
 )
 from physax.fit._unconstrain import Unconstrain
+from physax.runtime import Checkpointing, FingerprintError
 from tests.fit.decays import SIGMA, X, Y, problem
 
 
@@ -285,3 +289,70 @@ def test_a_missing_extra_is_named(monkeypatch, line):
     monkeypatch.setitem(sys.modules, "arviz", None)
     with pytest.raises(MissingExtraError, match=r"arviz.*physax\[bayes\]"):
         to_arviz(line[0])
+
+
+def straight(p, data):
+    x, y = data
+    return (p["c"] + p["m"] * x - y) / SIGMA
+
+
+def few(**options):
+    """Draws of a line, too few to be reliable: it is sampled twice."""
+    made = LeastSquares(straight, {"c": 0.0, "m": 0.0}, (X, Y), absolute_sigma=True)
+    result = least_squares(made)
+    sizes = {"draws": 20, "warmup": 10, "chains": 2}
+    return sample_posterior(
+        made, result, **{"key": KEY, "progress": False, **sizes, **options}
+    )
+
+
+@pytest.fixture
+def signal_at(monkeypatch):
+    """Returns a function that ends runs that come to a step, as Ctrl-C would, once."""
+    advance, waiting = _posterior._advance, []
+
+    def interrupted(*arguments):
+        if int(arguments[-2]) in waiting:
+            waiting.clear()
+            signal.raise_signal(signal.SIGINT)
+        return advance(*arguments)
+
+    monkeypatch.setattr(_posterior, "_advance", interrupted)
+    return waiting.append
+
+
+def test_interrupted_chains_go_on_to_the_same_bits(tmp_path, signal_at):
+    whole, first = few(), few(refine=False)
+    assert whole.refined
+    kept = Checkpointing(tmp_path, 5)
+    # What a warm-up leaves is no draw.
+    signal_at(0)
+    again = r"signal ended .* of 30. The first 10 are the .* same checkpoint folder to"
+    with pytest.raises(RunError, match=again) as caught:
+        few(checkpoint=kept)
+    assert caught.value.status == Status.INTERRUPTED
+    signal_at(20)
+    part = few(checkpoint=kept)
+    assert part.status == Status.INTERRUPTED
+    assert not part.ok
+    assert "\nA signal ended the run before its last step.\n" in str(part)
+    draws = part.samples.shape[1]
+    assert 10 < draws <= 15
+    np.testing.assert_array_equal(part.samples, first.samples[:, :draws])
+    # The warm-up of the second run: the draws of the first are there.
+    signal_at(0)
+    between = few(checkpoint=kept)
+    assert (between.status, between.refined) == (Status.INTERRUPTED, False)
+    np.testing.assert_array_equal(between.samples, first.samples)
+    rest = few(checkpoint=kept)
+    assert rest.status == Status.SUCCESSFUL
+    for name in ("samples", "acceptance", "steps", "r_hat"):
+        np.testing.assert_array_equal(getattr(rest, name), getattr(whole, name))
+    with pytest.raises(FingerprintError, match="key"):
+        few(checkpoint=kept, key=jax.random.key(1))
+
+
+def test_without_checkpoints_a_signal_in_the_warm_up_says_so(signal_at):
+    signal_at(0)
+    with pytest.raises(RunError, match="Pass `checkpoint` to be able to resume"):
+        few()

@@ -212,6 +212,10 @@ ERRORS = {
         "fixed": lambda p: p["b"]
     },
     "`sigma` must be positive, but is 0": {"sigma": np.zeros(X.size)},
+    r"`sigma` must be finite where .* inf \(20 of 200\). .* `mask=np.isfinite\(sigma": {
+        "sigma": np.where(np.arange(X.size) % 10, SIGMA, np.inf)
+    },
+    "`sigma` must be real, but has dtype complex128. Take": {"sigma": SIGMA + 0j},
     "`linear_bounds` must be in increasing order, but are 1 and 0": {
         "linear_bounds": (1.0, 0.0)
     },
@@ -223,3 +227,39 @@ ERRORS = {
 def test_what_does_not_fit_is_refused(message):
     with pytest.raises(ArgumentError, match=message):
         Separable(decay, {"b": 2.0}, X, Y, **ERRORS[message])
+
+
+def test_values_of_infinite_deviation_are_left_out_by_a_mask():
+    sigma = np.where(np.arange(X.size) % 10, SIGMA, np.inf)
+    made = Separable(decay, {"b": 2.0}, X, Y, sigma=sigma, mask=np.isfinite(sigma))
+    assert int(least_squares(made).degrees_of_freedom) == 180 - 2
+
+
+def wave(p, x):
+    return jnp.exp(1j * p["k"] * x)
+
+
+def parts_of_wave(p, x):
+    e = wave(p, x)
+    return jnp.stack([e, 1j * e], axis=-1).view(float).reshape(-1, 2, 2).mT
+
+
+def test_complex_data_are_given_as_real_and_imaginary_parts():
+    # All of a e^{i k x} with a = 2 e^{0.7 i}, which a real part alone does not show.
+    observed = 2 * np.exp(1j * (1.3 * X + 0.7))
+    message = r"`observed` must be real, but has dtype complex128. .*np.stack\(\[x.real"
+    with pytest.raises(ArgumentError, match=message):
+        Separable(wave, {"k": 1.2}, X, observed)
+    with pytest.raises(ArgumentError, match="`basis` must be real, but has dtype comp"):
+        least_squares(Separable(wave, {"k": 1.2}, X, np.real(observed)))
+    apart = Separable(
+        parts_of_wave,
+        {"k": 1.2},
+        X,
+        np.stack([np.real(observed), np.imag(observed)], axis=-1),
+        functions=["real", "imag"],
+    )
+    result = least_squares(apart, throw=True)
+    np.testing.assert_allclose(result.values, [1.3], rtol=1e-9)
+    expected = 2 * np.cos(0.7), 2 * np.sin(0.7)
+    np.testing.assert_allclose(result.linear, expected, rtol=1e-9)

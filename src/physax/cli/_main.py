@@ -9,6 +9,7 @@ import jax
 import physax
 
 from .._checks import PhysaxError
+from .._status import RunError, Status
 from ._em import add_em_command
 from ._exit import ExitCode
 from ._info import add_info_command
@@ -46,6 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         known = isinstance(error, PhysaxError)
         return _fail(str(error) if known else _MEMORY_ADVICE, ExitCode.RESOURCES)
+    except RunError as error:
+        stopped = error.status is Status.INTERRUPTED
+        code = ExitCode.INTERRUPTED if stopped else ExitCode.REFUSED
+        return _fail(words_of(error), code)
     except (PhysaxError, OSError) as error:
         return _fail(words_of(error), ExitCode.REFUSED)
     except jax.errors.JaxRuntimeError as error:

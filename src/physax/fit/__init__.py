@@ -1,5 +1,6 @@
 """Least squares of any size: fits, their uncertainty, and posteriors."""
 
+from ._arviz import to_arviz as to_arviz
 from ._curve_fit import CurveFit as CurveFit, curve_fit as curve_fit
 from ._diagnostics import bulk_ess as bulk_ess, r_hat as r_hat, tail_ess as tail_ess
 from ._eliminate import (
@@ -36,7 +37,6 @@ from ._posterior import (
     MissingExtraError as MissingExtraError,
     Posterior as Posterior,
     sample_posterior as sample_posterior,
-    to_arviz as to_arviz,
 )
 from ._priors import (
     AbstractPrior as AbstractPrior,

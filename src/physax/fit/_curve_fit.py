@@ -22,9 +22,10 @@ from .._checks import (
     true_or_false,
     warn,
 )
-from .._written_for_jax import check_function, written_for_jax
+from .._written_for_jax import check_function, floating, written_for_jax
 from ..runtime import require_x64
 from ._fit_result import FitResult
+from ._given import refuse_complex
 from ._least_squares import FitError, least_squares
 from ._losses import AbstractLoss
 from ._problems import LeastSquares
@@ -227,6 +228,11 @@ def _numbers(x, name: str) -> np.ndarray:
             f"`{name}` must be an array of numbers with rows of equal length, but is "
             f"of the type {type(x).__name__}: {str(error).rstrip('.')}."
         ) from error
+    if values.dtype.kind in "mM":
+        raise ArgumentError(
+            f"`{name}` must be numbers, but has dtype {values.dtype}. For seconds "
+            "write `(x - x[0]) / np.timedelta64(1, 's')`."
+        )
     return values.astype(float) if values.dtype.kind in "iub" else values
 
 
@@ -262,7 +268,7 @@ def _checked_bounds(bounds: Any) -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(bounds, Sequence | np.ndarray | jax.Array) or len(bounds) != 2:
         raise ArgumentError(
             "`bounds` must be a pair, the lower and the upper bounds, but is "
-            f"{type(bounds).__name__} {bounds}."
+            f"{type(bounds).__name__} {bounds!s:.80}."
         )
     low, high = (_reals(bound, "bounds") for bound in bounds)
     return low, high
@@ -323,6 +329,7 @@ def _check_model(f: Callable, xdata, start, ydata) -> None:
     _check_count(f, xdata, start)
     with written_for_jax("f"):
         found = eqx.filter_eval_shape(f, xdata, *start)
+    found = floating(found, "f")
     complex_model = jnp.issubdtype(found.dtype, jnp.complexfloating)
     if jnp.iscomplexobj(ydata) and not complex_model:
         raise ArgumentError(
@@ -359,6 +366,9 @@ def _errors(sigma, ydata) -> tuple[Any, Callable]:
         # Numbers of Python have the precision of the data.
         sigma = _reals(sigma, "sigma").astype(ydata.dtype)
     sigma = np.asarray(_checked(sigma, "sigma", True))
+    refuse_complex(
+        sigma, "sigma", "Real and imaginary parts of a value have one deviation."
+    )
     sigma = sigma.reshape(()) if sigma.size == 1 else sigma
     if sigma.shape in ((), ydata.shape):
         if not np.all(sigma > 0):

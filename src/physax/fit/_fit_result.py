@@ -14,6 +14,7 @@ from .._checks import ArgumentError, instance
 from .._products import matmul
 from .._status import Status
 from ._plan import Plan
+from ._problems import check_problem
 from ._sums import rank_limit
 
 
@@ -179,6 +180,25 @@ def one_fit(result: Any) -> FitResult:
             f"{result.chi2.shape}. Take one: `jax.tree.map(lambda x: x[0], result)`."
         )
     return result
+
+
+def fit_of(problem: Any, result: Any) -> FitResult:
+    """Returns the result of a problem, refusing that of another one.
+
+    Raises:
+        ArgumentError: If one is of another kind, the result is a batch, or parameters
+            have other names.
+    """
+    check_problem(problem)
+    ours = (*problem.linear_names, *problem.parameters.names)
+    given = one_fit(result)
+    theirs = (*given.linear_names, *given.names)
+    if theirs != ours:
+        raise ArgumentError(
+            f"`result` must be of `problem`, whose parameters are {', '.join(ours)}, "
+            f"but has {', '.join(theirs)}."
+        )
+    return given
 
 
 def _ending(result: FitResult) -> str:

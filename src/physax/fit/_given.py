@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import ArgumentError, instance, kind_of
+from .._checks import ArgumentError, instance, kind_of, refuse_text, traced
 from .._known_number import known_number
+from .._written_for_jax import floating
 from ..runtime import Progress
 from ._trust_region import TrustRegion
 
@@ -25,7 +28,7 @@ def check_pair(bounds: Any, name: str) -> None:
     if isinstance(bounds, str) or not sized or len(bounds) != 2:
         raise ArgumentError(
             f"`{name}` must be a pair, the lower and the upper bound (None for no "
-            f"bound), but is {bounds!r}."
+            f"bound), but is {bounds!r:.80}."
         )
 
 
@@ -42,6 +45,9 @@ def check_names(names: Any, name: str) -> None:
             f"`{name}` must be a list of names, such as `['amplitude']`, but is "
             f"{names!r}."
         )
+    if len(set(names)) < len(names):
+        twice = next(one for one in names if names.count(one) > 1)
+        raise ArgumentError(f"`{name}` must be different names, but has {twice} twice.")
 
 
 def entries(tree: PyTree) -> list[str]:
@@ -89,9 +95,7 @@ def _within(upper: str, names: Sequence[str]) -> bool:
     return any(one == upper or one.startswith(f"{upper}.") for one in names)
 
 
-def as_columns(
-    values: Array, shape: tuple[int, ...], names: int
-) -> Float[Array, "..."]:
+def as_columns(values: Any, shape: tuple[int, ...], names: int) -> Float[Array, "..."]:
     """Returns functions of a `Separable` along the last axis.
 
     Args:
@@ -99,6 +103,7 @@ def as_columns(
         shape: That of the observed values.
         names: How many functions there are.
     """
+    floating(values, "basis")
     if values.size != math.prod(shape) * names:
         raise ArgumentError(
             "`basis` must return an array of shape "
@@ -106,7 +111,76 @@ def as_columns(
             f"its shape is {values.shape}. Stack them along the last axis, and give "
             "`functions` one name for each."
         )
+    refuse_complex(values, "basis")
     return values.reshape(*shape, names)
+
+
+def as_deviations(sigma: Any, mask: Any, observed: Any) -> Any:
+    """Gives standard deviations the shape of what was observed, None for none.
+
+    Args:
+        sigma: What was given.
+        mask: Which values count.
+        observed: What was observed, which must be an array of real numbers.
+    """
+    shape = getattr(observed, "shape", ())
+    if not shape:
+        raise ArgumentError(
+            "`observed` must be an array whose first axis is the points, but is "
+            f"{kind_of(observed)} Write `np.asarray(observed)`."
+        )
+    refuse_complex(observed, "observed")
+    if sigma is None:
+        return None
+    refuse_text(sigma, "sigma")
+    given = np.shape(sigma)[::-1]
+    fits = all(n in (1, m) for n, m in zip(given, shape[::-1], strict=False))
+    if len(given) > len(shape) or not fits:
+        raise ArgumentError(
+            f"`sigma` must be one number or have the shape {shape} of `observed`, "
+            f"but has shape {np.shape(sigma)}."
+        )
+    host = sigma if traced(sigma) else np.asarray(sigma)
+    refuse_complex(host, "sigma", "Take its real part.")
+    if isinstance(host, np.ndarray):
+        if not np.all(host > 0):
+            raise ArgumentError(
+                f"`sigma` must be positive, but is {float(np.min(host)):g}."
+            )
+        lost = np.isinf(host)
+        if lost.any() and (mask is None or _count_any(mask, lost, shape)):
+            raise ArgumentError(
+                "`sigma` must be finite where values count, but is inf "
+                f"({int(lost.sum())} of {lost.size}). Leave such values out: "
+                "`mask=np.isfinite(sigma)`."
+            )
+    return jnp.broadcast_to(jnp.asarray(sigma), shape)
+
+
+def _count_any(mask, where: np.ndarray, shape: tuple[int, ...]) -> bool:
+    """Whether a mask, if it is known, lets anything through at some places."""
+    if traced(mask):
+        return False
+    return bool((np.broadcast_to(where, shape) & np.asarray(mask)).any())
+
+
+_STACKED = (
+    "Give real and imaginary parts along a further axis, "
+    "`np.stack([x.real, x.imag], axis=-1)`, or use `LeastSquares`."
+)
+
+
+def refuse_complex(x: Any, name: str, remedy: str = _STACKED) -> None:
+    """Raises if an array is complex. Only its type is looked at: it may be on disk.
+
+    Args:
+        x: An array, or what has no type.
+        name: What the caller calls it.
+        remedy: A sentence that says what to do instead.
+    """
+    dtype = getattr(x, "dtype", None)
+    if getattr(dtype, "kind", None) == "c":
+        raise ArgumentError(f"`{name}` must be real, but has dtype {dtype}. {remedy}")
 
 
 def check_mask(mask: Any) -> None:

@@ -264,6 +264,10 @@ def _fit_in_memory(
         normal = with_derivative_of(
             found.normal, normal_at(problem, vector, fixed(found.factored))
         )
+        if isinstance(problem, LeastSquares) and count == points_in(problem.data):
+            # The sums do not know what a point of weight 0 would cost.
+            cost = with_derivative_of(found.normal.cost, problem.cost(vector))
+            normal = eqx.tree_at(lambda n: n.cost, normal, cost)
         found = eqx.tree_at(lambda s: (s.vector, s.normal), found, (vector, normal))
     return found, report(without_data(problem), method, found)
 

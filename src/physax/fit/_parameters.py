@@ -137,8 +137,15 @@ class Parameters(eqx.Module):
         """Returns the parameters that a vector of free values represents."""
         tree = from_vector(self.start, self.filled(vector))
         for tie in self.ties:
-            new = tie.value(tree)
             old = tie.where(tree)
+            try:
+                new = tie.value(tree)
+            except (KeyError, AttributeError, IndexError) as error:
+                raise ArgumentError(
+                    "`value` must take parameters like `start`, which are "
+                    f"{listed(entries(tree))}, but fails: {type(error).__name__} "
+                    f"{error}."
+                ) from error
             new = jax.tree.map(
                 lambda n, o: jnp.broadcast_to(n, o.shape).astype(o.dtype), new, old
             )

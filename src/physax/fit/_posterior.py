@@ -1,5 +1,6 @@
 """Draws from the posterior of a fit, by Hamiltonian Monte Carlo."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -10,8 +11,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
 
 from .._checks import PhysaxError, instance, one_key, true_or_false, whole
 from .._products import matmul
-from .._status import Status
-from ..runtime import Progress, drive
+from .._status import Status, raise_for
+from ..runtime import Checkpointing, DriveResult, Progress, drive, fingerprint
 from ._diagnostics import bulk_ess, r_hat, tail_ess
 from ._fit_result import FitResult
 from ._given import check_progress, probability
@@ -40,7 +41,8 @@ class Posterior(eqx.Module):
         r_hat: Rank-normalised split R-hat of each parameter.
         bulk_ess: Effective number of draws for their centres.
         tail_ess: Effective number of draws for their 5 % and 95 % quantiles.
-        status: Whether all draws were made, a `Status`.
+        status: Whether all draws were made, a `Status`; after a signal it is
+            `INTERRUPTED`, and there are those until then.
         refined: Whether the covariance of a first run was used for a second one.
     """
 
@@ -96,6 +98,8 @@ class Posterior(eqx.Module):
             f"{chains} chains of {draws} draws, {int(self.divergences.sum())} "
             f"divergences: they are {word}."
         ]
+        if self.status is not Status.SUCCESSFUL:
+            lines.append(self.status.sentence)
         width = max(map(len, self.names))
         for i, name in enumerate(self.names):
             lines.append(
@@ -117,6 +121,7 @@ def sample_posterior(
     priors: PyTree = None,
     sigma: KnownSigma | UnknownSigma | None = None,
     refine: bool = True,
+    checkpoint: Checkpointing | None = None,
     progress: Progress | bool | None = True,
 ) -> Posterior:
     r"""Draws from the posterior of a problem that was fitted.
@@ -147,6 +152,9 @@ def sample_posterior(
             `KnownSigma()` for problems with `absolute_sigma`, else `UnknownSigma()`.
         refine: Whether to sample once more, with the covariance of the draws, if those
             are not reliable.
+        checkpoint: Where to keep checkpoints, and to resume from; `every` counts draws,
+            those of the warm-up too. Those of a second run are in a folder `refined`
+            within.
         progress: Whether and how to show progress.
 
     Returns:
@@ -156,16 +164,33 @@ def sample_posterior(
         MissingExtraError: If numpyro is not installed.
         ArgumentError: If a number is out of range, the loss is not `Squared`, the data
             are not in memory, or nothing determines some combination of parameters.
+        RunError: If a signal came before each chain had four draws.
     """
     sampler = _sampler()
     key = one_key(key)
     check_progress(progress)
-    draws, warmup = whole(draws, "draws", 4), whole(warmup, "warmup", 10)
+    if checkpoint is not None:
+        instance(
+            checkpoint,
+            "checkpoint",
+            Checkpointing,
+            "Write `Checkpointing(folder, 50)`.",
+        )
+    draws, warmup = whole(draws, "draws", _LEAST_DRAWS), whole(warmup, "warmup", 10)
     chains, refine = whole(chains, "chains"), true_or_false(refine, "refine")
     target = target_of(problem, result, priors, sigma)
     run = (sampler, draws, warmup, chains, progress)
     first, again = jax.random.split(key)
-    posterior, u = _sampled(target, run, first, refined=False)
+    outcome = _chains(target, run, first, checkpoint)
+    if outcome.step - warmup < _LEAST_DRAWS:
+        advice = (
+            "Pass `checkpoint` to be able to resume."
+            if checkpoint is None
+            else "Run it again with the same checkpoint folder to resume."
+        )
+        said = f"{outcome.detail} The first {warmup} are the warm-up. {advice}"
+        raise_for(outcome.status, said)
+    posterior, u = _read_out(target, outcome, warmup, first, refined=False)
     if refine and not posterior.ok and posterior.status is Status.SUCCESSFUL:
         u = u.reshape(-1, u.shape[-1])
         spread = np.linalg.cholesky(np.atleast_2d(np.cov(u.T)))
@@ -177,8 +202,16 @@ def sample_posterior(
                 jnp.asarray(spread, target.spread.dtype),
             ),
         )
-        posterior, _ = _sampled(target, run, again, refined=True)
+        outcome = _chains(target, run, again, _within(checkpoint, "refined"))
+        if outcome.step - warmup < _LEAST_DRAWS:
+            # Those of the first run are draws, too, if not enough.
+            return dataclasses.replace(posterior, status=outcome.status)
+        posterior, _ = _read_out(target, outcome, warmup, again, refined=True)
     return posterior
+
+
+# Of which diagnostics can be made.
+_LEAST_DRAWS = 4
 
 
 def _sampler() -> Any:
@@ -282,23 +315,38 @@ def _read(target: Target, u, key):
     return jax.tree.map(lambda x: x.reshape(*u.shape[:2], *x.shape[1:]), found)
 
 
-def _sampled(target: Target, run, key, *, refined: bool):
+def _within(checkpoint: Checkpointing | None, name: str) -> Checkpointing | None:
+    if checkpoint is None:
+        return None
+    return dataclasses.replace(checkpoint, folder=checkpoint.folder / name)
+
+
+def _chains(target: Target, run, key, checkpoint: Checkpointing | None) -> DriveResult:
+    """Advances all chains, to the end or a signal."""
     sampler, draws, warmup, chains, progress = run
-    begin, after = jax.random.split(key)
-    outcome = drive(
+    if checkpoint is not None:
+        mark = checkpoint.fingerprint or fingerprint(target, sizes=run[1:4], key=key)
+        checkpoint = checkpoint.completed(mark)
+    begin, _ = jax.random.split(key)
+    return drive(
         lambda state, start, stop: _advance(
             target, sampler, warmup, state, start, stop
         ),
         _begin(target, sampler, draws, warmup, chains, begin),
         stop=warmup + draws,
+        checkpoint=checkpoint,
         progress=Progress("sample", unit="draws") if progress is True else progress,
         watch=None,
     )
+
+
+def _read_out(
+    target: Target, outcome: DriveResult, warmup: int, key, *, refined: bool
+) -> tuple[Posterior, np.ndarray]:
+    """Returns what was drawn, and in the coordinates of the sampler."""
     found: _Chains = outcome.state
-    done = max(outcome.step - warmup, 0)
-    if done < 4:
-        outcome = eqx.tree_at(lambda o: o.status, outcome, Status.INTERRUPTED)
-        done = 4
+    done = outcome.step - warmup
+    _, after = jax.random.split(key)
     u = found.u[:, :done]
     samples, linear, deviation = _read(target, u, after)
     samples = np.asarray(samples)
@@ -320,38 +368,3 @@ def _sampled(target: Target, run, key, *, refined: bool):
         refined=refined,
     )
     return posterior, np.asarray(u, float)
-
-
-def to_arviz(posterior: Posterior) -> Any:
-    """Returns the draws as ArviZ's `InferenceData` (a `DataTree` from version 1 on).
-
-    Needs arviz: `pip install "physax[bayes]"`.
-
-    Args:
-        posterior: The draws.
-
-    Raises:
-        ArgumentError: If `posterior` is of another kind.
-        MissingExtraError: If arviz is not installed.
-    """
-    instance(posterior, "posterior", Posterior, "Make one by `sample_posterior`.")
-    try:
-        import arviz
-    except ImportError as error:
-        raise MissingExtraError(
-            "`to_arviz` needs arviz, but it is not installed: "
-            'pip install "physax[bayes]".'
-        ) from error
-    named = {name: posterior.samples[..., i] for i, name in enumerate(posterior.names)}
-    for i, name in enumerate(posterior.linear_names):
-        named[name] = posterior.linear[..., i]
-    if posterior.sigma is not None:
-        named["sigma"] = posterior.sigma
-    about = {
-        "diverging": posterior.divergences,
-        "acceptance_rate": posterior.acceptance,
-        "n_steps": posterior.steps,
-    }
-    if int(arviz.__version__.split(".")[0]) < 1:
-        return arviz.from_dict(posterior=named, sample_stats=about)
-    return arviz.from_dict({"posterior": named, "sample_stats": about})

@@ -4,6 +4,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
+from numbers import Number
 from typing import Any
 
 import equinox as eqx
@@ -13,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
-from .._checks import ArgumentError, instance, true_or_false
+from .._checks import ArgumentError, instance, kind_of, true_or_false
 from .._products import matmul
-from .._written_for_jax import check_function, written_for_jax
-from ._given import check_mask
+from .._written_for_jax import check_function, floating, written_for_jax
+from ._given import check_mask, refuse_complex
 from ._losses import AbstractLoss, Squared
 from ._parameters import Parameters, Tie
 from ._sums import Columns, Factored, Normal, Sums, either, triangle, triangular
@@ -158,6 +159,7 @@ class LeastSquares(AbstractProblem):
             check_function(penalty, "penalty", "lambda p: (p - 1) / 0.1")
         self.absolute_sigma = as_absolute_sigma(absolute_sigma)
         check_mask(mask)
+        _check_one_each(mask, "mask")
         self.parameters = Parameters(start, bounds, fixed, ties).with_free()
         self.residual = residual
         self.data = (data, _checked_weights(weights), mask)
@@ -194,12 +196,13 @@ class LeastSquares(AbstractProblem):
             lambda x: jax.ShapeDtypeStruct((1, *x.shape[1:]), x.dtype), data
         )
         with written_for_jax("residual"):
-            return eqx.filter_eval_shape(self.residual, self.parameters.start, one)
+            found = eqx.filter_eval_shape(self.residual, self.parameters.start, one)
+        return floating(found, "residual")
 
     def _rows(self, parameters, data, points: int) -> Float[Array, " rows"]:
         """Returns the residuals of a chunk as one vector, point after point."""
         with written_for_jax("residual"):
-            values = self.residual(parameters, data)
+            values = floating(self.residual(parameters, data), "residual")
         rows = _as_rows(values, points)
         if points > 1 and values.ndim > 1:
             one = self._of_one_point(data).shape
@@ -236,8 +239,9 @@ class LeastSquares(AbstractProblem):
         if weights is None:
             root = jnp.ones((), values.dtype)
         else:
-            root = jnp.repeat(weights, values.size // used.size)
-            root = jnp.sqrt(jnp.where(keep, root, 0).astype(values.dtype))
+            root = jnp.repeat(weights, values.size // used.size).astype(values.dtype)
+            # The root of 0 has no derivative.
+            root = jnp.where(keep, jnp.sqrt(jnp.where(keep, root, 1)), 0)
         rows, cost = self._counted(values, jacobian, root)
         return Columns(rows, cost, jnp.sum(keep))
 
@@ -258,10 +262,9 @@ class LeastSquares(AbstractProblem):
     def normal(self, vector, sums, factored):
         matrix, cost = sums.matrix + sums.rest, sums.cost[0] + sums.cost[1]
         if self.penalty is not None:
-            penalty = self.penalty
 
             def residuals(vector):
-                return jnp.ravel(penalty(self.parameters.tree(vector)))
+                return self._penalties(self.parameters.tree(vector))
 
             values, jacobian = _jacobian(residuals, vector)
             rows = jnp.concatenate([jacobian, values[None]])
@@ -294,8 +297,16 @@ class LeastSquares(AbstractProblem):
         losses = self._losses(parameters, data, used)
         total = jnp.sum(losses if weights is None else losses * weights)
         if self.penalty is not None:
-            total = total + jnp.sum(self.penalty(parameters) ** 2)
+            total = total + jnp.sum(self._penalties(parameters) ** 2)
         return total
+
+    def _penalties(self, parameters) -> Float[Array, " rows"]:
+        """Returns the residuals that are not data."""
+        if self.penalty is None:
+            return jnp.zeros(0)
+        with written_for_jax("penalty"):
+            values = self.penalty(parameters)
+        return jnp.ravel(floating(values, "penalty"))
 
     def _losses(self, parameters, data, used):
         """Returns the loss of each point that is used."""
@@ -305,10 +316,27 @@ class LeastSquares(AbstractProblem):
         return scale**2 * jnp.sum(self.loss.rho((values / scale) ** 2), axis=1)
 
 
+def _check_one_each(x: Any, name: str) -> None:
+    """Raises if what goes with points is not one number for each."""
+    shape = getattr(x, "shape", None)
+    if shape is None and isinstance(x, Sequence | Number):
+        raise ArgumentError(
+            f"`{name}` must be an array of one number for each point, but is "
+            f"{kind_of(x)}"
+        )
+    if shape is not None and len(shape) != 1:
+        raise ArgumentError(
+            f"`{name}` must have one number for each point, but has shape {shape}. "
+            "For several residuals of a point scale these in `residual`."
+        )
+
+
 def _checked_weights(weights):
+    _check_one_each(weights, "weights")
     if isinstance(weights, np.ndarray | jax.Array) and not isinstance(
         weights, jax.core.Tracer | np.memmap
     ):
+        refuse_complex(weights, "weights", "Take their real part.")
         host = np.asarray(weights)
         bad = ~((host >= 0) & (host < np.inf))
         if bad.any():

@@ -10,9 +10,9 @@ from scipy.special import ndtri, stdtrit
 
 from .._checks import ArgumentError, real, whole
 from ._batched_search import chunk_for, search_all
-from ._fit_result import FitResult, one_fit
+from ._fit_result import FitResult, fit_of
 from ._given import method_or_default, probability
-from ._problems import AbstractProblem, check_problem
+from ._problems import AbstractProblem
 from ._separable import AbstractSeparable
 from ._trust_region import TrustRegion
 
@@ -104,11 +104,10 @@ def profile_likelihood(
 
     Raises:
         ArgumentError: If there is no such parameter, a number is out of range, or
-            `result` is a batch.
+            `result` is a batch or of another problem.
     """
-    check_problem(problem)
     method = method_or_default(method)
-    if name not in one_fit(result).names:
+    if name not in fit_of(problem, result).names:
         raise ArgumentError(
             f"`name` must be one of {', '.join(result.names)}, but is {name}."
         )
@@ -125,7 +124,11 @@ def profile_likelihood(
     rise = _rise(result, level)
     grid = _Grid(problem, result, place, method)
     if values is not None:
-        held = np.sort(np.atleast_1d(np.asarray(real(values, "values"), float)))
+        held = np.sort(np.ravel(np.asarray(real(values, "values"), float)))
+        if not held.size or not np.isfinite(held).all():
+            raise ArgumentError(
+                f"`values` must be finite numbers, at least one, but are {held!s:.80}."
+            )
         chi2, others = grid.fitted(held)
     else:
         half = _first_reach(result, place, level, bounds)

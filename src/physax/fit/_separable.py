@@ -6,7 +6,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
@@ -15,8 +14,6 @@ from .._checks import (
     ArgumentError,
     at_once,
     instance,
-    kind_of,
-    refuse_text,
     traced,
     true_or_false,
     whole,
@@ -31,7 +28,13 @@ from ._eliminate import (
     residual_map,
     separate,
 )
-from ._given import as_columns, check_mask, check_names, check_pair
+from ._given import (
+    as_columns,
+    as_deviations,
+    check_mask,
+    check_names,
+    check_pair,
+)
 from ._parameters import Parameters, Tie
 from ._problems import AbstractProblem, as_absolute_sigma
 from ._sums import Columns
@@ -236,18 +239,21 @@ class Separable(AbstractSeparable):
                 relative ones.
 
         Raises:
-            ArgumentError: If bounds are crossed, `sigma` is not positive, shapes do
+            ArgumentError: If bounds are crossed, `observed` or `sigma` are complex,
+                `sigma` is not positive or, where values count, not finite, shapes do
                 not fit, or an argument is of another kind.
         """
         check_function(basis, "basis", "lambda p, x: jnp.exp(-p * x)")
-        check_names(functions, "functions")
         check_mask(mask)
         check_pair(linear_bounds, "linear_bounds")
         self.absolute_sigma = as_absolute_sigma(absolute_sigma)
         offset = true_or_false(offset, "offset")
+        check_names(functions, "functions")
+        names = (*functions, "offset") if offset else tuple(functions)
+        check_names(names, "functions")
         self.parameters = Parameters(start, bounds, fixed, ties).with_free()
         self.basis = basis
-        self.data = (data, observed, *_as_leaves(sigma, mask, observed))
+        self.data = (data, observed, as_deviations(sigma, mask, observed), mask)
         count = 1 if groups is None else whole(groups, "groups")
         if mixing is not None:
             instance(mixing, "mixing", Mixing, "Write `Mixing(rows)` or `shared(2)`.")
@@ -258,7 +264,6 @@ class Separable(AbstractSeparable):
                 f"{len(self.mixing.rows)}."
             )
         self.parts = Parts(len(functions), int(offset), len(self.parameters.names))
-        names = (*functions, "offset") if offset else tuple(functions)
         width = self.mixing.rows.shape[1]
         self.linear_names = self.mixing.coefficients(names)
         self.low, self.high = linear_limits(linear_bounds, len(names), width)
@@ -374,27 +379,3 @@ def linear_limits(bounds, names: int, width: int):
 @jax.jit
 def _outside(values, low, high):
     return jnp.any((values < low) | (values > high) | (low == high))
-
-
-def _as_leaves(sigma, mask, observed):
-    """Gives standard deviations and mask a first axis of points."""
-    shape = getattr(observed, "shape", ())
-    if not shape:
-        raise ArgumentError(
-            "`observed` must be an array whose first axis is the points, but is "
-            f"{kind_of(observed)} Write `np.asarray(observed)`."
-        )
-    if sigma is not None:
-        refuse_text(sigma, "sigma")
-        if not isinstance(sigma, jax.core.Tracer) and not np.all(np.asarray(sigma) > 0):
-            worst = float(np.min(np.asarray(sigma)))
-            raise ArgumentError(f"`sigma` must be positive, but is {worst:g}.")
-        given = np.shape(sigma)[::-1]
-        fits = all(n in (1, m) for n, m in zip(given, shape[::-1], strict=False))
-        if len(given) > len(shape) or not fits:
-            raise ArgumentError(
-                f"`sigma` must be one number or have the shape {shape} of `observed`, "
-                f"but has shape {np.shape(sigma)}."
-            )
-        sigma = jnp.broadcast_to(jnp.asarray(sigma), shape)
-    return sigma, mask

@@ -11,11 +11,11 @@ from jaxtyping import Array, Float, PyTree
 
 from .._checks import ArgumentError, kind_of, positive
 from ._batched_search import chunk_for
-from ._fit_result import FitResult, one_fit
+from ._fit_result import FitResult, fit_of
 from ._log_density import Target, prior_of
 from ._losses import Squared
 from ._passes import without_data
-from ._problems import AbstractProblem, LeastSquares, check_problem
+from ._problems import AbstractProblem, LeastSquares
 from ._separable import AbstractSeparable
 from ._unconstrain import Unconstrain
 
@@ -55,8 +55,7 @@ def target_of(
     Raises:
         ArgumentError: As for `sample_posterior`.
     """
-    check_problem(problem)
-    one_fit(result)
+    fit_of(problem, result)
     if sigma is not None and not isinstance(sigma, KnownSigma | UnknownSigma):
         raise ArgumentError(
             "`sigma` must be a `KnownSigma` or an `UnknownSigma`, but is "
