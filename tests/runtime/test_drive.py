@@ -397,3 +397,14 @@ def test_arguments_are_checked(arguments, message):
 def test_checkpointing_is_checked(tmp_path, arguments, message):
     with pytest.raises(ArgumentError, match=message):
         Checkpointing(tmp_path, **arguments)
+
+
+def test_a_state_whose_memory_was_reused_is_refused():
+    """One that was only passed to a function that keeps it is not."""
+    state = jnp.ones(4)
+    kept = jax.jit(lambda state, start, stop: state + (stop - start))
+    for _ in range(2):
+        assert drive(kept, state, stop=3, progress=False).state[0] == 4
+    drive(grow, state, stop=3, progress=False)
+    with pytest.raises(ArgumentError, match=r"`state` must not be used twice.*copy"):
+        drive(grow, state, stop=3, progress=False)

@@ -19,7 +19,7 @@ from ._pace import Pace
 from ._progress import Progress, Report, show_progress
 from ._signals import Interruption, catch_signals
 from ._together import agree
-from ._watch import all_finite, locate_fault
+from ._watch import all_finite, check_unused, locate_fault
 from ._writer_lock import writer_lock
 
 
@@ -183,8 +183,8 @@ def drive(
         The state and how it was reached.
 
     Raises:
-        ArgumentError: If a number is not an integer or is out of range, or `converged`
-            has no `check_every`.
+        ArgumentError: If an argument is of the wrong kind or out of range, `converged`
+            has no `check_every`, or the memory of `state` was reused.
         CheckpointError: If checkpoints cannot be written at all, are all damaged, or
             belong to something else.
         ProcessesError: If another of several processes is lost on the way.
@@ -211,6 +211,7 @@ def drive(
         first = start
         if checkpoint is not None:
             first, state = restore(checkpoint, state, start, stop)
+        check_unused(state)
         report = stack.enter_context(show_progress(progress, first, stop))
         pace = Pace(plan.chunk)
         state, step, status = _loop(
