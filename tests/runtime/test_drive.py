@@ -1,3 +1,4 @@
+import inspect
 import math
 import os
 import signal
@@ -373,11 +374,43 @@ def test_checkpoints_beyond_the_end_are_not_taken_for_a_start(tmp_path):
             "`check_every` must be an integer of at least 1, but is 0",
         ),
         ({"stop": 5, "converged": enough}, "`check_every` must be given"),
+        (
+            {"stop": 5, "watch": lambda s: s.x < 1},
+            r"`watch` must return one truth value .* returned bool\[16\]",
+        ),
+        (
+            {"stop": 5, "check_every": 5, "converged": lambda s: None},
+            r"`converged` must return one truth value .* returned object\[\]",
+        ),
     ],
 )
 def test_arguments_are_checked(arguments, message):
     with pytest.raises(ArgumentError, match=message):
         run(initial(), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"advance": 3}, "`advance` must be a function, but is an int"),
+        (
+            {"advance": lambda *_: None},
+            r"the shape \(8,\) before and missing after",
+        ),
+        (
+            {"advance": lambda x, *_: x[:5]},
+            r"the shape \(8,\) before and \(5,\) af",
+        ),
+        ({"checkpoint": "x"}, "`checkpoint` must be a `Checkpointing`, but is a str"),
+        ({"watch": 3}, "`watch` must be a function or None, but is an int"),
+        ({"on_chunk": 3}, "`on_chunk` must be a function or None, but is an int"),
+        ({"progress": "x"}, "`progress` must be True, False, None or a `Progress`"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused(changed, message):
+    given = {"advance": grow, "state": jnp.ones(8), "progress": False, **changed}
+    with pytest.raises(ArgumentError, match=message):
+        inspect.unwrap(drive)(**given, stop=2)
 
 
 @pytest.mark.parametrize(
