@@ -60,6 +60,16 @@ OPTIMISE = [
     ({"has_aux": True}, "`objective` must return a pair with `has_aux=True`, but retu"),
     ({"feasible_start": None}, "`feasible_start` must be True or False, but is None"),
     ({"throw": "no"}, "`throw` must be True or False, but is 'no'"),
+    ({"objective": lambda x, b: None}, "`objective` must return .* returned None"),
+    ({"objective": lambda x, b: np.sin(x)}, "`objective` must be written with `jax.nu"),
+    (
+        {"constraints": lambda x, b: {"a": 1.0}, "optimiser": MovingAsymptotes()},
+        "`constraints` must return a real number or .* but returned a dict",
+    ),
+    (
+        {"constraints": lambda x, b: np.sin(x), "optimiser": MovingAsymptotes()},
+        "`constraints` must be written with `jax.numpy`",
+    ),
     ({"objective": 3}, "`objective` must be a function, but is an int"),
     ({"constraints": 3}, "`constraints` must be a function or None, but is an int"),
     ({"on_step": "print"}, "`on_step` must be a function or None, but is a str"),

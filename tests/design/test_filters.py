@@ -218,6 +218,8 @@ def test_a_filter_narrower_than_a_cell_does_nothing_and_says_so(kind):
         (lambda: ConicFilter(1.0, -2.0), "`spacing` must be positive and finite, but"),
         (lambda: GaussianFilter(float("nan"), 1.0), "`deviation` must be positive"),
         (lambda: ConicFilter(2.0, (1.0, 1.0))(jnp.ones(5)), "`spacing` must have 1 or"),
+        (lambda: ConicFilter(2.0, 1.0)(jnp.ones(())), "`density` must have an axis of"),
+        (lambda: GaussianFilter(2.0, 1.0)(jnp.ones(())), "`density` must have an axis"),
         (
             lambda: ConicFilter(2.0, 1.0, (Wrap(),))(jnp.ones((5, 5))),
             "`boundary` must be one boundary or one for each of 2 axes, but has 1",

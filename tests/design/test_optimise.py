@@ -30,6 +30,7 @@ from physax.runtime import (
     Status,
     checkpoint_steps,
     count_compiles,
+    no_recompile,
 )
 
 
@@ -289,6 +290,13 @@ def test_nothing_compiles_again_after_the_first_step():
     quietly(figure, start(), steps=8, schedule=SCHEDULE)
     # Once for the shapes, once to compile.
     assert len(traces) <= 2
+
+
+def test_a_second_run_compiles_nothing_with_the_default_optimiser():
+    target = lambda x, strength: jnp.sum((x - strength) ** 2)  # noqa: E731
+    optimise(target, jnp.zeros(3), steps=2, progress=False)
+    with no_recompile():
+        optimise(target, jnp.zeros(3), steps=2, progress=False)
 
 
 def test_progress_shows_the_objective(capsys):

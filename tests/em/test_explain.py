@@ -16,18 +16,23 @@ from physax.runtime import MemoryLimitError, check_memory
 from tests.em.scenes import CELL, FREQUENCIES, PULSE, at
 
 
-@pytest.fixture(scope="module")
-def sim():
+def plane(monitors, steps):
     region = em.DesignRegion(((30, 70), (30, 70)), jnp.full((40, 40), 2.0))
     return em.Simulation(
         Grid.uniform((100, 100), CELL),
         em.Medium(2.0, regions=region),
         em.Boundaries.all(em.CPML(8)),
         polarisation="Ez",
-        steps=2000,
+        steps=steps,
         sources={"dipole": em.Dipole("Ez", at(20, 50), PULSE)},
-        monitors={"flux": em.FluxMonitor("x", at(80, 50), at(0, 60), FREQUENCIES)},
+        monitors=monitors,
     )
+
+
+@pytest.fixture(scope="module")
+def sim():
+    flux = em.FluxMonitor("x", at(80, 50), at(0, 60), FREQUENCIES)
+    return plane({"flux": flux}, 2000)
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +57,9 @@ def line():
         (em.LinearTape("bfloat16"), 2000),
         (em.LinearTape(every=100), 2000),
         (em.Reversible(), 400),
+        (em.Checkpointed(), 400),
+        (em.Checkpointed(60), 600),
+        (em.Direct(), 400),
     ],
 )
 def test_compiled_gradient_takes_the_memory_that_was_told(sim, adjoint, steps):
@@ -65,6 +73,34 @@ def test_compiled_gradient_takes_the_memory_that_was_told(sim, adjoint, steps):
     compiled = jax.jit(jax.grad(flux)).lower(eps).compile()
     taken = compiled.memory_analysis().temp_size_in_bytes
     assert taken == pytest.approx(em.adjoint_bytes(sim, adjoint), rel=0.15)
+
+
+def everywhere(frequencies):
+    """Returns a run with spectra of the whole grid."""
+    found = jnp.linspace(1.8e14, 2.2e14, frequencies)
+    monitor = em.FieldMonitor(("Ez",), at(50, 50), (jnp.inf, jnp.inf), found)
+    return plane({"f": monitor}, 64)
+
+
+def test_no_step_keeps_what_monitors_have_added_up():
+    """Each frequency has a complex number a cell, and one for its cotangent."""
+    one, nine = (em.adjoint_bytes(everywhere(n), em.Checkpointed()) for n in (1, 9))
+    assert nine - one == pytest.approx(8 * 2 * 8 * 100 * 100, rel=0.01)
+
+
+@pytest.mark.slow
+def test_compiled_gradient_of_many_spectra_takes_no_more():
+    sim = everywhere(9)
+
+    def seen(eps):
+        moved = eqx.tree_at(lambda s: s.medium.regions[0].permittivity, sim, eps)
+        spectra = em.simulate(moved, adjoint=em.Checkpointed()).monitors["f"]
+        return jnp.sum(jnp.abs(spectra.values["Ez"]) ** 2)
+
+    eps = sim.medium.regions[0].permittivity
+    compiled = jax.jit(jax.grad(seen)).lower(eps).compile()
+    taken = compiled.memory_analysis().temp_size_in_bytes
+    assert taken == pytest.approx(em.adjoint_bytes(sim, em.Checkpointed()), rel=0.2)
 
 
 def test_table_names_every_choice(sim):

@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -141,10 +142,29 @@ def test_time_series_grow_with_a_run_that_goes_on(steps):
     check_same_bits(second.state, whole.state)
 
 
+def test_a_state_whose_memory_was_reused_is_refused():
+    sim = with_series()
+    state = em.initial_state(sim)
+    copy = jax.tree.map(jnp.copy, state)
+    em.advance(sim, state, 0, 2)
+    with pytest.raises(ArgumentError, match=r"`state` must not be used twice"):
+        em.run(sim, state=state, progress=False)
+    em.run(em.with_steps(sim, 4), state=copy, progress=False, throw=False)
+
+
 def test_a_state_of_another_simulation_is_refused():
     other = em.run(line(100), progress=False)
     with pytest.raises(ArgumentError, match=r"its `monitors\.\w+\.\w+` is missing"):
         em.run(with_series(), state=other.state, start=100, progress=False)
+
+
+def test_steps_of_a_state_of_another_grid_are_refused():
+    state = em.initial_state(line(100))
+    wider = em.Simulation(Grid.uniform((90,), CELL), em.Medium(1.0), steps=4)
+    with pytest.raises(
+        ArgumentError, match=r"its `fields\.\w+` is float32\[\d+\], and"
+    ):
+        em.advance(wider, state, 0, 2)
 
 
 def test_a_series_with_more_records_than_were_made_is_refused():

@@ -4,7 +4,9 @@ import json
 import os
 import stat
 import struct
+from inspect import unwrap
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from physax._checks import ArgumentError, PhysaxError
 from physax.runtime import (
     CheckpointError,
+    Checkpointing,
     CheckpointWarning,
     FingerprintError,
     checkpoint_steps,
@@ -267,6 +270,31 @@ def test_old_checkpoint_is_replaced_whole_or_not_at_all(saved, monkeypatch):
 def test_numbers_are_checked(tmp_path, arguments, message):
     with pytest.raises(ArgumentError, match=message):
         save_checkpoint(**({"folder": tmp_path, "step": 0, "arrays": {}} | arguments))
+
+
+@pytest.mark.parametrize(
+    ("work", "message"),
+    [
+        (
+            lambda _: Checkpointing(3, 1),
+            "`folder` must be a `str` or `PathLike`",
+        ),
+        (lambda _: unwrap(latest_step)(3), "`folder` must be a `str` or `PathLike`"),
+        (lambda at: unwrap(load_checkpoint)(at, step="a"), "`step` must be .* is 'a'"),
+        (lambda at: unwrap(load_checkpoint)(at, at_most=0.5), "`at_most` must .* 0.5"),
+        (
+            lambda at: unwrap(save_checkpoint)(at, 0, [1.0]),
+            r"`arrays` must be a `Mapping`, but is a list. Write `pack_state\(state\)`",
+        ),
+        (
+            lambda at: save_checkpoint(at, 0, {"a": jax.random.key(0)}),
+            "`arrays` must hold numbers, but 'a' is a random key. Write `pack_state",
+        ),
+    ],
+)
+def test_arguments_of_another_kind_are_refused(tmp_path, work, message):
+    with pytest.raises(ArgumentError, match=message):
+        work(tmp_path)
 
 
 @pytest.mark.parametrize("value", [float("nan"), {1, 2}])

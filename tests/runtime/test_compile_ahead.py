@@ -1,3 +1,4 @@
+import inspect
 from functools import partial
 
 import equinox as eqx
@@ -6,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from physax import ArgumentError
 from physax.runtime import compile_ahead, count_compiles
 
 
@@ -47,3 +49,8 @@ def test_donation_is_kept():
     x = jnp.ones(100)
     compile_ahead(step, x)(x)
     assert x.is_deleted()
+
+
+def test_what_is_no_function_is_refused():
+    with pytest.raises(ArgumentError, match="`fn` must be a function, but is an int"):
+        inspect.unwrap(compile_ahead)(3)

@@ -1,3 +1,4 @@
+import inspect
 import math
 import os
 import signal
@@ -349,7 +350,7 @@ def test_checkpoints_are_not_overwritten_by_a_fresh_run(tmp_path):
 
 def test_checkpoints_beyond_the_end_are_not_taken_for_a_start(tmp_path):
     save_checkpoint(tmp_path, 50, pack_state(initial()))
-    with pytest.raises(CheckpointError, match=r"between the steps 0 and 9, .* \[50\]"):
+    with pytest.raises(CheckpointError, match=r"steps 0 and 9, .* \[50\]. Make the"):
         run(initial(), stop=9, checkpoint=Checkpointing(tmp_path, 5))
 
 
@@ -373,11 +374,43 @@ def test_checkpoints_beyond_the_end_are_not_taken_for_a_start(tmp_path):
             "`check_every` must be an integer of at least 1, but is 0",
         ),
         ({"stop": 5, "converged": enough}, "`check_every` must be given"),
+        (
+            {"stop": 5, "watch": lambda s: s.x < 1},
+            r"`watch` must return one truth value .* returned bool\[16\]",
+        ),
+        (
+            {"stop": 5, "check_every": 5, "converged": lambda s: None},
+            r"`converged` must return one truth value .* returned object\[\]",
+        ),
     ],
 )
 def test_arguments_are_checked(arguments, message):
     with pytest.raises(ArgumentError, match=message):
         run(initial(), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"advance": 3}, "`advance` must be a function, but is an int"),
+        (
+            {"advance": lambda *_: None},
+            r"the shape \(8,\) before and missing after",
+        ),
+        (
+            {"advance": lambda x, *_: x[:5]},
+            r"the shape \(8,\) before and \(5,\) af",
+        ),
+        ({"checkpoint": "x"}, "`checkpoint` must be a `Checkpointing`, but is a str"),
+        ({"watch": 3}, "`watch` must be a function or None, but is an int"),
+        ({"on_chunk": 3}, "`on_chunk` must be a function or None, but is an int"),
+        ({"progress": "x"}, "`progress` must be True, False, None or a `Progress`"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused(changed, message):
+    given = {"advance": grow, "state": jnp.ones(8), "progress": False, **changed}
+    with pytest.raises(ArgumentError, match=message):
+        inspect.unwrap(drive)(**given, stop=2)
 
 
 @pytest.mark.parametrize(
@@ -397,3 +430,14 @@ def test_arguments_are_checked(arguments, message):
 def test_checkpointing_is_checked(tmp_path, arguments, message):
     with pytest.raises(ArgumentError, match=message):
         Checkpointing(tmp_path, **arguments)
+
+
+def test_a_state_whose_memory_was_reused_is_refused():
+    """One that was only passed to a function that keeps it is not."""
+    state = jnp.ones(4)
+    kept = jax.jit(lambda state, start, stop: state + (stop - start))
+    for _ in range(2):
+        assert drive(kept, state, stop=3, progress=False).state[0] == 4
+    drive(grow, state, stop=3, progress=False)
+    with pytest.raises(ArgumentError, match=r"`state` must not be used twice.*copy"):
+        drive(grow, state, stop=3, progress=False)

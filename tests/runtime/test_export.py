@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.util
+import inspect
 import json
 import struct
 import sys
@@ -148,6 +149,8 @@ def test_trees_of_other_kinds_are_refused():
 
 
 def test_options_that_can_not_be():
+    with pytest.raises(ArgumentError, match="`function` must be a function, but is an"):
+        inspect.unwrap(export)(3, STRUCT)
     with pytest.raises(ArgumentError, match="of cpu, cuda, rocm, tpu, but is .'gpu'"):
         export(jnp.sin, STRUCT, platforms=["gpu"])
     with pytest.raises(ArgumentError, match=r"`platforms` must be .* but is \[\]"):

@@ -1,3 +1,5 @@
+import math
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -52,6 +54,35 @@ def test_too_much_is_refused_with_numbers():
         check_memory(1e18, "The fields")
     assert issubclass(MemoryLimitError, PhysaxError)
     assert issubclass(MemoryLimitError, MemoryError)
+
+
+@pytest.mark.parametrize("bytes_", [-1, math.nan])
+def test_no_negative_need_fits(bytes_):
+    with pytest.raises(ArgumentError, match="`required_bytes` must be at least 0"):
+        check_memory(bytes_, "The fields")
+
+
+@pytest.mark.parametrize(
+    ("variables", "allowed"),
+    [
+        (
+            {"PHYSAX_MEMORY_LIMIT": "1M"},
+            "`PHYSAX_MEMORY_LIMIT` allows .* 1.05 MB",
+        ),
+        (
+            {"SLURM_MEM_PER_NODE": "2"},
+            "SLURM allows this process 2.1 MB in all",
+        ),
+        ({}, "or more devices.$"),
+    ],
+)
+def test_what_bounds_the_memory_is_named(monkeypatch, variables, allowed):
+    monkeypatch.delenv("PHYSAX_MEMORY_LIMIT", raising=False)
+    monkeypatch.delenv("SLURM_MEM_PER_NODE", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(MemoryLimitError, match=allowed):
+        check_memory(1e18, "The fields")
 
 
 def test_devices_of_known_memory_share_the_load(monkeypatch):

@@ -10,6 +10,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from .._checks import ArgumentError, kind_of
+from .._written_for_jax import written_for_jax
 
 
 class Evaluation(NamedTuple):
@@ -57,7 +58,8 @@ class Problem(eqx.Module):
 
     def aims(self, vector: Float[Array, " n"], strength: Float[Array, ""]):
         """Returns the objectives as a vector, and what came with them."""
-        out = self.objective(self.tree(vector), strength)
+        with written_for_jax("objective"):
+            out = self.objective(self.tree(vector), strength)
         value, aux = _as_pair(out) if self.has_aux else (out, None)
         return self.sign * _as_vector(value, "objective", vector), aux
 
@@ -65,7 +67,8 @@ class Problem(eqx.Module):
         """Returns the constraints as a vector."""
         if self.constraints is None:
             return jnp.zeros((0,), vector.dtype)
-        value = self.constraints(self.tree(vector), strength)
+        with written_for_jax("constraints"):
+            value = self.constraints(self.tree(vector), strength)
         return _as_vector(value, "constraints", vector)
 
 
@@ -84,6 +87,11 @@ def _as_vector(value, name: str, vector: Array) -> Array:
             f"`{name}` must return a real number or a vector of them, but returned a "
             f"tuple of {len(value)}. Pass `has_aux=True` where an objective returns a "
             "pair, or stack the numbers."
+        )
+    if not (eqx.is_array_like(value) or isinstance(value, list)):
+        raise ArgumentError(
+            f"`{name}` must return a real number or a vector of them, but returned "
+            f"{kind_of(value)}"
         )
     value = jnp.asarray(value)
     if value.ndim > 1 or not jnp.issubdtype(value.dtype, jnp.floating):

@@ -54,8 +54,12 @@ def each_axis(spacing: tuple[float, ...], ndim: int) -> tuple[float, ...]:
         One for each axis.
 
     Raises:
-        ArgumentError: If there is not one for each axis.
+        ArgumentError: If there is not one for each axis, or no axis.
     """
+    if not ndim:
+        raise ArgumentError(
+            "`density` must have an axis of cells, but is one number. Reshape it."
+        )
     if len(spacing) == 1:
         return spacing * ndim
     if len(spacing) != ndim:

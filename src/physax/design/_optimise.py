@@ -1,6 +1,7 @@
 """Optimises a design: the loop from a grey start to a binary device."""
 
 from collections.abc import Callable
+from functools import cache
 
 import equinox as eqx
 import jax
@@ -28,6 +29,7 @@ from ..runtime import (
     drive,
     fingerprint,
 )
+from ..runtime._progress import check_progress
 from ._densities import AbstractDensity
 from ._design_result import DesignError, DesignResult, StepInfo
 from ._design_state import (
@@ -128,6 +130,12 @@ class _Run(eqx.Module):
         return f"{text}, strength {float(state.strength):g}"
 
 
+@cache
+def _adam() -> optax.GradientTransformation:
+    """Returns the default optimiser: another one each time would compile again."""
+    return optax.adam(0.02)
+
+
 def _check_kinds(objective, constraints, on_step, stop, checkpoint, progress) -> None:
     """Raises if an argument of `optimise` is of the wrong kind."""
     check_function(objective, "objective")
@@ -143,11 +151,7 @@ def _check_kinds(objective, constraints, on_step, stop, checkpoint, progress) ->
     if checkpoint is not None:
         remedy = "Write `Checkpointing(folder)`."
         instance(checkpoint, "checkpoint", Checkpointing, remedy)
-    if not isinstance(progress, Progress | bool | None):
-        raise ArgumentError(
-            "`progress` must be True, False, None or a `Progress`, but is "
-            f"{kind_of(progress)}"
-        )
+    check_progress(progress)
 
 
 def _finite(tolerance) -> float:
@@ -288,7 +292,7 @@ def optimise(
     vector, unravel, fixed = split(parameters)
     run = _Run(
         problem=Problem(objective, constraints, fixed, unravel, has_aux, sign),
-        optimiser=optax.adam(0.02) if optimiser is None else as_optimiser(optimiser),
+        optimiser=_adam() if optimiser is None else as_optimiser(optimiser),
         schedule=as_schedule(schedule),
         bounds=_limits(bounds, parameters, vector),
         tolerance=_finite(tolerance),

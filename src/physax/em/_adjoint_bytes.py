@@ -11,7 +11,8 @@ from ._boxes import size_of
 from ._cpml import CPML
 from ._frequency_domain import FrequencyDomain
 from ._linear_tape import LinearTape
-from ._memory import medium_bytes, state_bytes
+from ._march import watch_every
+from ._memory import medium_bytes, replayed_bytes, state_bytes, step_bytes
 from ._monitors import AbstractSpectralMonitor
 from ._reversible import Reversible
 from ._simulation import Simulation
@@ -20,8 +21,8 @@ from ._simulation import Simulation
 def adjoint_bytes(sim: Simulation, adjoint: AbstractAdjoint) -> int:
     """Estimates the bytes that a gradient with respect to the permittivity needs.
 
-    For `LinearTape` the record of the design regions, or of the whole grid if there are
-    none, is known; replayed steps are assumed to keep one state each.
+    Monitors count twice, with their cotangents: no step keeps what they have added up.
+    One that the objective does not read takes less.
 
     Args:
         sim: The simulation.
@@ -41,10 +42,9 @@ def adjoint_bytes(sim: Simulation, adjoint: AbstractAdjoint) -> int:
         if adjoint.every is None:
             return steps * one + both
         chunk = min(adjoint.every, steps)
-        return -(-steps // chunk) * state + chunk * one + both
+        return -(-steps // chunk) * replayed_bytes(sim) + chunk * one + both
     if isinstance(adjoint, Checkpointed | Direct):
-        every = adjoint.checkpoint(steps)
-        return (steps if every is None else -(-steps // every) + every) * state
+        return _replay_bytes(sim, adjoint.checkpoint(steps)) + both
     if isinstance(adjoint, Reversible):
         return steps * _faces_bytes(sim, adjoint) + both
     if isinstance(adjoint, FrequencyDomain):
@@ -53,6 +53,20 @@ def adjoint_bytes(sim: Simulation, adjoint: AbstractAdjoint) -> int:
         "`adjoint` must be LinearTape, Reversible, FrequencyDomain, Checkpointed or "
         f"Direct, but is {type(adjoint).__name__}."
     )
+
+
+def _replay_bytes(sim: Simulation, every: int | None) -> int:
+    """Returns the bytes of stored states, and of the steps made again from one."""
+    steps, one = max(sim.steps, 1), step_bytes(sim)
+    # The loop is cut where it looks at the energy; these chunks are made again, too.
+    chunk = watch_every(sim, None, steps=steps) or steps
+    if every is None:
+        # The backward pass copies what it reads of a chunk.
+        return (steps + (chunk if chunk < steps else 0)) * one
+    outer = steps // chunk if chunk < steps else 0
+    inner, rest = divmod(chunk, every) if every < chunk else (0, 0)
+    kept = (outer + inner) * replayed_bytes(sim)
+    return kept + (min(every, chunk) + rest) * one
 
 
 def _faces_bytes(sim: Simulation, adjoint: Reversible) -> int:

@@ -12,7 +12,7 @@ from .._checks import PhysaxWarning
 from ..runtime import benchmark, check_memory
 from ._adjoint_bytes import adjoint_bytes
 from ._adjoints import AbstractAdjoint
-from ._medium import Medium
+from ._memory import varied
 from ._monitors import AbstractSpectralMonitor
 from ._simulate import simulate
 from ._simulation import Simulation, with_steps
@@ -61,17 +61,9 @@ def _lengths(sim: Simulation) -> list[int]:
     return [max(sim.steps // share, 1) for share in SHARES]
 
 
-def _where(medium: Medium) -> Callable[[Medium], list]:
-    """Returns what takes from a medium the values that are differentiated."""
-    places = medium.designed()
-    if not places:
-        return lambda m: [m.permittivity]
-    return lambda m: [getattr(m.regions[number], prop) for number, prop in places]
-
-
 def _seen(adjoint: AbstractAdjoint | None, values, sim: Simulation):
     """Returns a sum over what a simulation with other values leaves."""
-    medium = eqx.tree_at(_where(sim.medium), sim.medium, values)
+    medium = eqx.tree_at(varied(sim.medium), sim.medium, values)
     moved = eqx.tree_at(lambda s: s.medium, sim, medium)
     found = simulate(moved, adjoint=adjoint)
     spectra = [
@@ -85,7 +77,7 @@ def _seen(adjoint: AbstractAdjoint | None, values, sim: Simulation):
 
 def _continued(sim: Simulation, run: Callable, repeats: int) -> float:
     """Returns the seconds of a function of these values and of all the steps."""
-    lengths, values = _lengths(sim), _where(sim.medium)(sim.medium)
+    lengths, values = _lengths(sim), varied(sim.medium)(sim.medium)
     with warnings.catch_warnings():
         # Waves that have not left, and spectra not resolved, of runs cut short.
         warnings.simplefilter("ignore", PhysaxWarning)

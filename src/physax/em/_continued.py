@@ -38,6 +38,20 @@ def continued(
                 records[name], shapes.monitors[name], least, what
             )
     state = eqx.tree_at(lambda s: s.monitors, state, records)
+    check_entries(state, shapes)
+    return state
+
+
+def check_entries(state: State, shapes: State) -> None:
+    """Raises if the arrays of a state are not those that a run has.
+
+    Args:
+        state: The state.
+        shapes: One of the run, or its shapes.
+
+    Raises:
+        ArgumentError: If it is the state of another simulation.
+    """
     ours, theirs = map(_entries, (shapes, state))
     for name in sorted({*ours, *theirs}):
         if ours.get(name) != theirs.get(name):
@@ -47,7 +61,6 @@ def continued(
                 f"{theirs.get(name, 'missing')}, and that of `sim` is "
                 f"{ours.get(name, 'missing')}."
             )
-    return state
 
 
 def _lengthened(

@@ -9,7 +9,7 @@ from ._adjoints import AbstractAdjoint, Checkpointed, Direct
 from ._boundaries import absorbing_axes
 from ._frequency_domain import FrequencyDomain
 from ._linear_tape import LinearTape
-from ._memory import state_bytes
+from ._memory import replayed_bytes
 from ._reversible import LARGEST, Reversible, amplification
 from ._simulate import check_types
 from ._simulation import Simulation
@@ -41,7 +41,7 @@ def _alike(one: AbstractAdjoint, other: AbstractAdjoint) -> bool:
 def _least_memory(sim: Simulation) -> LinearTape:
     """Returns the tape in chunks of the length that takes the least memory."""
     one = recorded_bytes(sim, LinearTape())
-    best = round((sim.steps * state_bytes(sim) / one) ** 0.5)
+    best = round((sim.steps * replayed_bytes(sim) / one) ** 0.5)
     root = max(round(sim.steps**0.5), 1)
     return LinearTape(every=max(min(max(best, root), sim.steps), 1))
 

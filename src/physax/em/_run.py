@@ -23,7 +23,8 @@ from ..runtime import (
     drive,
     fingerprint,
 )
-from ._continued import continued
+from ..runtime._watch import check_unused
+from ._continued import check_entries, continued
 from ._cut_off import check_ports
 from ._emission import EmissionMonitor
 from ._huygens import HuygensSource
@@ -102,7 +103,8 @@ def advance(
         The state before step `stop`.
 
     Raises:
-        ArgumentError: If `start` or `stop` is not an integer.
+        ArgumentError: If `start` or `stop` is not an integer, or `state` is that of
+            another simulation.
     """
     for name, bound in (("start", start), ("stop", stop)):
         if not jnp.issubdtype(jnp.result_type(bound), jnp.integer):
@@ -111,6 +113,7 @@ def advance(
                 f"{jnp.result_type(bound)}. Round it."
             )
     program = build_program(sim, layout, watch)
+    check_entries(state, jax.eval_shape(rest, program))
 
     def loop(program, state):
         options: dict = {"leap": leaps(program)}
@@ -248,8 +251,8 @@ def run(
 
     Raises:
         ArgumentError: If an argument is of the wrong type, the mode of a source is cut
-            off, `state` is that of another simulation, `start` is not its step, or
-            `sim` has fewer steps.
+            off, `state` is that of another simulation or its memory was reused, `start`
+            is not its step, or `sim` has fewer steps.
         MemoryLimitError: If the run needs more memory than there is.
         RunError: With `throw`, if the fields diverged or a signal ended the run. Its
             `result` is the `RunResult` up to there.
@@ -257,6 +260,7 @@ def run(
     """
     if state is not None:
         instance(state, "state", State, "Pass the `state` of a `RunResult`.")
+        check_unused(state)
     done = 0 if state is None else int(state.done)
     if start is not None and whole(start, "start", 0) != done:
         raise ArgumentError(

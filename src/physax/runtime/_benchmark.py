@@ -64,7 +64,7 @@ def benchmark(
         The times.
 
     Raises:
-        ArgumentError: If `repeats` is less than 1.
+        ArgumentError: If `repeats` is less than 1, or `fn` is not a function.
     """
     repeats = whole(repeats, "repeats")
     begin = time.perf_counter()

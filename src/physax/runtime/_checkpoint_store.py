@@ -7,12 +7,15 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from .._checks import ArgumentError, warn, whole
+from .._checks import ArgumentError, instance, optional, warn, whole
 from ._checkpoint_file import (
     Checkpoint,
     CheckpointError,
@@ -50,6 +53,12 @@ class FingerprintError(CheckpointError):
     """A checkpoint belongs to another problem."""
 
 
+def as_folder(folder: Any) -> Path:
+    """Returns a folder's path, refusing what is none."""
+    instance(folder, "folder", (str, os.PathLike))
+    return Path(folder)
+
+
 def save_checkpoint(
     folder: str | os.PathLike,
     step: int,
@@ -79,7 +88,8 @@ def save_checkpoint(
         The file.
 
     Raises:
-        ArgumentError: If `step` or `keep` is out of range, or the key is taken.
+        ArgumentError: If `step` or `keep` is out of range, the key is taken, or
+            `arrays` are not arrays by name.
         CheckpointLockError: If another process writes into the folder.
         CheckpointError: If the file cannot be written, for example because the disk is
             full. What was there before is unharmed.
@@ -90,8 +100,16 @@ def save_checkpoint(
     metadata = dict(metadata or {})
     if "shards" in metadata:
         raise ArgumentError("`metadata` must not have the key 'shards', but has it.")
+    instance(arrays, "arrays", Mapping, "Write `pack_state(state)`.")
     spread = {}
     for name, array in arrays.items():
+        if isinstance(array, jax.Array) and jnp.issubdtype(
+            array.dtype, jax.dtypes.prng_key
+        ):
+            raise ArgumentError(
+                f"`arrays` must hold numbers, but {name!r} is a random key. Write "
+                "`pack_state(state)`, or `jax.random.key_data(key)`."
+            )
         if isinstance(array, Spread):
             spread[name] = array
         elif isinstance(array, jax.Array) and is_spread(array):
@@ -106,7 +124,7 @@ def save_checkpoint(
         fields=fields,
         metadata=metadata,
     )
-    with _locked(Path(folder)) as path:
+    with _locked(as_folder(folder)) as path:
         target = path / f"step-{step:012d}.checkpoint"
         if spread:
             parts = {name: x.array for name, x in spread.items()}
@@ -156,13 +174,16 @@ def load_checkpoint(
         The checkpoint.
 
     Raises:
+        ArgumentError: If `folder` is not a path, or a step not an integer.
         CheckpointError: If there is none, or the one asked for, or every one, is
             damaged, of another version or too large; or if only what several processes
             have written of it is damaged.
         FingerprintError: If it belongs to another problem. The message names the first
             values that differ.
     """
-    path = Path(folder)
+    path = as_folder(folder)
+    at_most = optional(partial(whole, name="at_most", least=0))(at_most)
+    step = optional(partial(whole, name="step", least=0))(step)
     steps = [step] if step is not None else sorted(_steps(path), reverse=True)
     if at_most is not None:
         steps = [candidate for candidate in steps if candidate <= at_most]
@@ -200,12 +221,12 @@ def load_checkpoint(
 
 def latest_step(folder: str | os.PathLike) -> int | None:
     """Finds the newest checkpoint by its name, without reading it; None without any."""
-    return max(_steps(Path(folder)), default=None)
+    return max(_steps(as_folder(folder)), default=None)
 
 
 def checkpoint_steps(folder: str | os.PathLike) -> tuple[int, ...]:
     """Lists the steps of the checkpoints in a folder, in order."""
-    return tuple(sorted(_steps(Path(folder))))
+    return tuple(sorted(_steps(as_folder(folder))))
 
 
 def _steps(folder: Path) -> Iterator[int]:

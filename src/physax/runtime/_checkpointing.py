@@ -1,7 +1,6 @@
 """How a driven run keeps and finds its checkpoints."""
 
 import dataclasses
-import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from .._checks import ArgumentError, warn, whole
 from ._checkpoint_file import CheckpointError
 from ._checkpoint_store import (
     CheckpointWarning,
+    as_folder,
     checkpoint_steps,
     load_checkpoint,
     save_checkpoint,
@@ -21,10 +21,6 @@ from ._fingerprint import Fingerprint
 from ._initialize import check_same
 from ._shards import Place
 from ._state_arrays import array_places, pack_state, unpack_state
-
-
-def _as_path(folder: str | os.PathLike) -> Path:
-    return Path(folder)
 
 
 class Checkpointing(eqx.Module):
@@ -50,7 +46,7 @@ class Checkpointing(eqx.Module):
             `pack` and `unpack` is given.
     """
 
-    folder: Path = eqx.field(static=True, converter=_as_path)
+    folder: Path = eqx.field(static=True, converter=as_folder)
     every: int = eqx.field(static=True, converter=lambda n: whole(n, "every"))
     keep: int = eqx.field(static=True, converter=lambda n: whole(n, "keep"), default=2)
     fingerprint: Fingerprint | str = eqx.field(static=True, default="")
@@ -146,8 +142,8 @@ def restore(checkpointing: Checkpointing, state, start: int, stop: int) -> tuple
     if not any(start <= step <= stop for step in present):
         raise CheckpointError(
             f"The folder `{checkpointing.folder}` must have a checkpoint between the "
-            f"steps {start} and {stop}, but has {list(present)}. Change `stop`, or "
-            "choose another folder."
+            f"steps {start} and {stop}, but has {list(present)}. Make the run "
+            "as long as one of them, or choose another folder."
         )
     unpack, places = checkpointing.unpack, checkpointing.places
     if unpack is None:

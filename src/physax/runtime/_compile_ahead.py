@@ -7,6 +7,8 @@ from typing import Any
 import equinox as eqx
 import jax
 
+from .._written_for_jax import check_function
+
 
 def compile_ahead(fn: Callable, *args: Any, **static: Any) -> Callable:
     """Compiles a function for arguments like these, without running it.
@@ -22,7 +24,11 @@ def compile_ahead(fn: Callable, *args: Any, **static: Any) -> Callable:
     Returns:
         What takes `args` (arrays of the same shapes, dtypes and shardings) and compiles
         nothing.
+
+    Raises:
+        ArgumentError: If `fn` is not a function.
     """
+    check_function(fn, "fn")
     if isinstance(fn, jax.stages.Wrapped):
         return fn.lower(*args, **static).compile()
     # The wrapper of `eqx.filter_jit` is private, its method `lower` is not.

@@ -9,17 +9,19 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import numpy as np
+from jax.tree_util import keystr, tree_leaves_with_path
 from jaxtyping import PyTree
 
-from .._checks import ArgumentError, optional, whole
+from .._checks import ArgumentError, instance, optional, whole
 from .._status import Status, raise_for
+from .._written_for_jax import check_function
 from ._checkpointing import Checkpointing, restore, store
 from ._initialize import ProcessesError
 from ._pace import Pace
-from ._progress import Progress, Report, show_progress
+from ._progress import Progress, Report, check_progress, show_progress
 from ._signals import Interruption, catch_signals
 from ._together import agree
-from ._watch import all_finite, locate_fault
+from ._watch import all_finite, check_unused, locate_fault
 from ._writer_lock import writer_lock
 
 
@@ -116,17 +118,26 @@ class _Plan(eqx.Module):
         """Says why the run ends here, or None."""
         look = self.check_every is None or self.checks(step) or self.saves(step)
         if self.watch is not None and (look or final):
-            found = _verdict(self.watch(state), true=None, false=Status.DIVERGED)
+            answer = self.watch(state)
+            found = _verdict(answer, "watch", true=None, false=Status.DIVERGED)
             if found is not None:
                 return found
         if self.converged is not None and self.checks(step):
-            return _verdict(self.converged(state), true=Status.CONVERGED, false=None)
+            answer = self.converged(state)
+            return _verdict(answer, "converged", true=Status.CONVERGED, false=None)
         return None
 
 
-def _verdict(answer, *, true: Status | None, false: Status | None) -> Status | None:
+def _verdict(
+    answer, name: str, *, true: Status | None, false: Status | None
+) -> Status | None:
     """Reads the answer of a rule: yes or no, or a status of which 0 means go on."""
     value = np.asarray(answer)
+    if value.size != 1 or value.dtype.kind not in "biu":
+        raise ArgumentError(
+            f"`{name}` must return one truth value or a `Status`, but returned "
+            f"{value.dtype}{list(value.shape)}. Take `jnp.all` of an array."
+        )
     if value.dtype == bool:
         return true if bool(value) else false
     status = Status(int(value))
@@ -183,14 +194,22 @@ def drive(
         The state and how it was reached.
 
     Raises:
-        ArgumentError: If a number is not an integer or is out of range, or `converged`
-            has no `check_every`.
+        ArgumentError: If an argument is of the wrong kind or out of range, `converged`
+            has no `check_every`, or the memory of `state` was reused.
         CheckpointError: If checkpoints cannot be written at all, are all damaged, or
             belong to something else.
         ProcessesError: If another of several processes is lost on the way.
         RunError: With `throw`, if the run diverged, was interrupted, or did not
             converge.
     """
+    check_function(advance, "advance")
+    check_function(watch, "watch", optional=True)
+    check_function(converged, "converged", optional=True)
+    check_function(on_chunk, "on_chunk", optional=True)
+    if checkpoint is not None:
+        remedy = "Write `Checkpointing(folder, every)`."
+        instance(checkpoint, "checkpoint", Checkpointing, remedy)
+    check_progress(progress)
     plan = _Plan(
         start=start,
         stop=stop,
@@ -211,6 +230,7 @@ def drive(
         first = start
         if checkpoint is not None:
             first, state = restore(checkpoint, state, start, stop)
+        check_unused(state)
         report = stack.enter_context(show_progress(progress, first, stop))
         pace = Pace(plan.chunk)
         state, step, status = _loop(
@@ -222,6 +242,21 @@ def drive(
     if throw:
         raise_for(status, detail)
     return DriveResult(state, step, status, first, seconds, pace.overall, detail)
+
+
+def _check_kept(before, after) -> None:
+    """Raises if `advance` returns something else than it takes."""
+    one, other = (
+        {keystr(path): np.shape(x) for path, x in tree_leaves_with_path(tree)}
+        for tree in (before, after)
+    )
+    for place in one | other:
+        was, now = (tree.get(place, "missing") for tree in (one, other))
+        if was != now:
+            raise ArgumentError(
+                "`advance` must return a state like the one it takes, but "
+                f"`state{place}` has the shape {was} before and {now} after it."
+            )
 
 
 def _lost(plan: _Plan, step: int, saved: int, error: Exception) -> ProcessesError:
@@ -260,8 +295,11 @@ def _loop(
             # executable that was compiled ahead refuses those.
             bounds = jax.device_put((np.int32(begin), np.int32(step)))
             clock = time.perf_counter()
-            state = jax.block_until_ready(advance(state, *bounds))
+            after = jax.block_until_ready(advance(state, *bounds))
             seconds = time.perf_counter() - clock
+            if begin == first:
+                _check_kept(state, after)
+            state = after
             pace.add(step - begin, seconds)
 
             status = plan.judge(state, step, final=step == plan.stop)

@@ -20,6 +20,7 @@ from jax.tree_util import PyTreeDef
 from jaxtyping import Array, ArrayLike, PyTree
 
 from .._checks import ArgumentError, PhysaxError, whole
+from .._written_for_jax import check_function
 
 
 _MAGIC = b"physaxX\x01"
@@ -113,10 +114,12 @@ def export(
         The bytes, for `load_exported`; `Path.write_bytes` makes them a file.
 
     Raises:
-        ArgumentError: If a platform is unknown, or `vjp_order` is negative.
+        ArgumentError: If a platform is unknown, `vjp_order` is negative, or `function`
+            is none.
         ExportError: If flatbuffers is missing, or an argument or a result is in a tree
             of another kind.
     """
+    check_function(function, "function")
     if platforms is not None:
         names = list(platforms)
         if not names or not set(names) <= set(_PLATFORMS):

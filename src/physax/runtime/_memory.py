@@ -11,6 +11,7 @@ import jax
 
 from .._byte_text import byte_text
 from .._checks import ArgumentError, PhysaxError, whole
+from .._known_number import known_number
 from ._compile_ahead import compile_ahead, executable
 
 
@@ -110,24 +111,42 @@ def check_memory(required_bytes: float | int, what: str, *, count: int = 1) -> N
         count: Number of devices over which they are spread evenly.
 
     Raises:
-        ArgumentError: If `count` is not a positive integer.
+        ArgumentError: If `count` is not a positive integer, or `required_bytes` is
+            negative.
         MemoryLimitError: If there is less.
     """
-    count = whole(count, "count")
+    count, needed = (
+        whole(count, "count"),
+        known_number(required_bytes, "required_bytes"),
+    )
+    if not needed >= 0:
+        raise ArgumentError(f"`required_bytes` must be at least 0, but is {needed:g}.")
     available = available_memory()
     known = [free for free in available.devices[:count] if free is not None]
     if known:
-        needed, limit, where = required_bytes / count, min(known), "on each device"
+        needed, limit, where = needed / count, min(known), "on each device"
     elif available.host is not None:
-        needed, limit, where = required_bytes, available.host, "in this computer"
+        limit, where = available.host, "in this computer"
     else:
         return
     if needed > limit:
+        allowance = "" if known else _allowance(limit)
         raise MemoryLimitError(
             f"{what} must fit into the memory that is free {where}, "
             f"{byte_text(limit)}, but needs {byte_text(needed)}. Use a coarser or "
             "smaller grid, fewer recorded values, a shorter type, or more devices."
+            f"{allowance}"
         )
+
+
+def _allowance(free: int) -> str:
+    """Says what allows no more than the host's free memory, where that is not all."""
+    left, allowed = _allowed_memory(), memory_limit(os.environ)
+    if left is None or allowed is None or left > free:
+        return ""
+    given = os.environ.get("PHYSAX_MEMORY_LIMIT", "").strip()
+    by = "`PHYSAX_MEMORY_LIMIT`" if given else "SLURM"
+    return f" {by} allows this process {byte_text(allowed)} in all: raise that."
 
 
 def host_memory() -> int | None:

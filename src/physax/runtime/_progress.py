@@ -5,11 +5,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import equinox as eqx
 import jax
 from rich.console import Console
 from rich.progress import BarColumn, Progress as Bar, TextColumn
+
+from .._checks import ArgumentError, kind_of
 
 
 class Progress(eqx.Module):
@@ -29,6 +32,15 @@ class Progress(eqx.Module):
     unit: str = eqx.field(static=True, default="")
     per_step: float | int = eqx.field(static=True, default=1.0)
     line_every: float | int = eqx.field(static=True, default=30.0)
+
+
+def check_progress(progress: Any) -> None:
+    """Raises unless an argument says how to show progress."""
+    if not isinstance(progress, Progress | bool | None):
+        raise ArgumentError(
+            "`progress` must be True, False, None or a `Progress`, but is "
+            f"{kind_of(progress)}"
+        )
 
 
 Report = Callable[[int, float], None]

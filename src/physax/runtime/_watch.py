@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
+from .._checks import ArgumentError
+
 
 @jax.jit
 def _finite(leaves: list[Array]) -> Array:
@@ -27,6 +29,25 @@ def all_finite(state: Any) -> Bool[Array, ""]:
     """
     leaves = [leaf for leaf in jax.tree.leaves(state) if eqx.is_inexact_array(leaf)]
     return _finite(leaves)
+
+
+def check_unused(state: Any) -> None:
+    """Raises if a run has gone on from a state, in its memory.
+
+    Args:
+        state: Any pytree.
+
+    Raises:
+        ArgumentError: If arrays of it are gone.
+    """
+    for path, leaf in jax.tree_util.tree_leaves_with_path(state):
+        if isinstance(leaf, jax.Array) and leaf.is_deleted():
+            raise ArgumentError(
+                "`state` must not be used twice where a run reuses its memory, but "
+                f"`state{jax.tree_util.keystr(path)}` is gone. Pass the state that the "
+                "other run returned, or begin each from a copy, "
+                "`jax.tree.map(jnp.copy, state)`."
+            )
 
 
 def locate_fault(state: Any) -> str:
