@@ -29,24 +29,11 @@ from ._given import refuse_complex
 from ._least_squares import FitError, least_squares
 from ._losses import AbstractLoss
 from ._problems import LeastSquares
+from ._scipy_keywords import refuse_keywords
 from ._trust_region import TrustRegion
 
 
 _INSIDE = "Use `least_squares`, which works inside."
-
-_LIMIT = "Write `method=fit.TrustRegion(max_evaluations=...)`."
-_INSTEAD = {
-    "maxfev": _LIMIT,
-    "max_nfev": _LIMIT,
-    **{
-        name: f"Write `method=fit.TrustRegion({name}=...)`."
-        for name in ("ftol", "xtol", "gtol", "factor")
-    },
-    "jac": "Derivatives are exact: leave it out.",
-    "f_scale": "Write `loss=fit.SoftL1(f_scale)`.",
-    "full_output": "Its report is in the attribute `result` of what is returned.",
-    "nan_policy": "Leave points out, or use the `mask` of `fit.LeastSquares`.",
-}
 
 
 class CurveFit(tuple):
@@ -141,9 +128,7 @@ def curve_fit(
             parameter.
     """
     # Names that SciPy knows.
-    for name in others:
-        remedy = _INSTEAD.get(name, "There is no such setting: leave it out.")
-        raise ArgumentError(f"`curve_fit` must be called without `{name}`. {remedy}")
+    refuse_keywords(others)
     if isinstance(loss, str):
         raise ArgumentError(
             f"`loss` must be a loss such as `fit.SoftL1(scale)`, but is {loss!r}."

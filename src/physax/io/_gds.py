@@ -15,7 +15,7 @@ from jaxtyping import Array, ArrayLike, Float
 from .._checks import ArgumentError, PhysaxError, instance, numeric, traced, whole
 from ..em import PEC, Material, Polygon, Prism, Structure
 from ..em._prism import as_sidewall
-from ..em._shape_fields import check_ends
+from ..em._shape_fields import upper_end
 from ..em._shapes import as_material
 from ._centre import as_centre
 from ._gds_holes import separate_holes
@@ -50,7 +50,7 @@ class GDSLayer(eqx.Module):
     sidewall: Float[Array, ""] = eqx.field(converter=as_sidewall, default=0.0)
 
     def __check_init__(self):
-        check_ends(self.low, self.high)
+        upper_end(self.low, self.high)
         if self.sloped and not traced((self.low, self.high)):
             ends = float(self.low), float(self.high)
             if not all(map(math.isfinite, ends)):

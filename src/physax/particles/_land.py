@@ -157,10 +157,8 @@ def _crossing(land: Land, start, stop, last) -> Float[Array, ""]:
     def along(part):
         return land.excess(start + part * (stop - start))
 
-    low, high = jnp.zeros_like(last), jnp.ones_like(last)
-    below, above = land.excess(start), last
-    part = high
-    for _ in range(3):
+    def secant(bracket, _):
+        low, high, below, above, _ = bracket
         rise = above - below
         # Steps that do not reach land are thrown away, and so are their secants.
         safe = jnp.where(rise > 0, rise, 1)
@@ -169,11 +167,17 @@ def _crossing(land: Land, start, stop, last) -> Float[Array, ""]:
         wet = here <= 0
         low, below = jnp.where(wet, part, low), jnp.where(wet, here, below)
         high, above = jnp.where(wet, high, part), jnp.where(wet, above, here)
+        return (low, high, below, above, part), None
+
+    # In loops: XLA would compute all of it again for each use of a result.
+    first, whole = land.excess(start), jnp.ones_like(last)
+    begin = jnp.zeros_like(last), whole, first, last, whole
+    found, _ = lax.scan(secant, begin, length=3)
     # A secant that passes a node has another slope than the coast. Two steps of Newton
     # from there have the derivatives of the coast, of first and second order. They stay
     # where the secants have found it to be: across a node they may lead far away.
-    low, high, part = lax.stop_gradient((low, high, part))
-    least = 1e-6 * lax.stop_gradient(last - land.excess(start))
+    low, high, _, _, part = lax.stop_gradient(found)
+    least = 1e-6 * lax.stop_gradient(last - first)
 
     def newton(part, _):
         value, slope = jax.jvp(along, (part,), (jnp.ones_like(part),))
@@ -183,7 +187,6 @@ def _crossing(land: Land, start, stop, last) -> Float[Array, ""]:
         # Values are bounded, derivatives are not: a rounding may lead over a bound.
         return inside + (part - lax.stop_gradient(part)), None
 
-    # A loop: XLA would compute all of it again for each use of its result.
     part, _ = lax.scan(newton, part, length=2)
     return part
 
