@@ -1,6 +1,7 @@
 """Checks of functions that users write, most of which are traced."""
 
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -112,8 +113,9 @@ def written_for_jax(name: str) -> Iterator[None]:
     ) as error:
         raise _needs_number(name) from error
     except TypeError as error:
-        # Of arrays, `math.exp` and `float` ask for the shape before the value.
-        if "scalar arrays can be converted to" not in str(error):
+        # Of arrays, `math.exp` and `float` ask for the shape before the value. NumPy's
+        # own text begins with a small letter.
+        if not re.match("Only .*scalar arrays can be converted to", str(error)):
             raise
         raise _needs_number(name) from error
 

@@ -94,6 +94,23 @@ def test_derivative_of_a_volume_counts_each_end_on_a_border_once(name):
     assert found == pytest.approx([wanted] * len(found), rel=1000 * eps)
 
 
+def test_beside_borders_of_unequal_cells_each_end_counts_once():
+    edges = np.array([0, 0.1, 0.2, 0.3, 0.4, 0.53, 0.7, 0.9, 1.1])
+    grid = Grid.graded([edges])
+
+    @jax.jit
+    def slope(size):
+        whole = lambda s: jnp.sum(  # noqa: E731
+            fill_fraction(em.Box.from_corners((-1.0,), (s,)), grid, (0.5,))
+            * jnp.diff(jnp.asarray(edges))
+        )
+        return jax.grad(whole)(size)
+
+    beside = np.array([0, 1, -1, 2.5, -2.5, 3.8, -3.8, 4.2, 5, -5, 9]) * 1e-5
+    found = [float(slope(jnp.asarray(b + d))) for b in (0.4, 0.53) for d in beside]
+    assert found == pytest.approx([1.0] * len(found), abs=1e-3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("averaging", ["volume", "polarised"])
 def test_derivative_of_each_cell_is_the_mean_of_both_sides(averaging):

@@ -118,7 +118,7 @@ TABLE = [
         lambda: raw(least_squares)(problem(), on_bad_chunk=0.1),
     ),
     (
-        r"`progress` must be a `Progress`, but is a str. Write `Progress\('fit'\)`",
+        "`progress` must be True, False, None or a `Progress`, but is a str",
         lambda: raw(least_squares)(problem(), progress="bar"),
     ),
     (

@@ -45,7 +45,8 @@ REFUSED = {
     r"without `ftol`. Write `method=fit.TrustRegion\(ftol=": {"ftol": 1e-3},
     "without `jac`. Derivatives are exact: leave it out": {"jac": "3-point"},
     "without `full_output`. Its report is in the attribute `": {"full_output": True},
-    "without `maxiter`. There is no such setting: leave it out": {"maxiter": 9},
+    "without `maxiter`. There is no such setting": {"maxiter": 9},
+    "without `absolut_sigma`. Did you mean `absolute_sigma`": {"absolut_sigma": True},
     "`f` must not need a value as a Python number": {
         "f": lambda x, a, b: a * math.exp(-b * x)
     },

@@ -110,3 +110,34 @@ def test_a_model_of_single_points_is_looked_at_without_compiling_again():
     traces.clear()
     check_pointwise(made, made.data, X.size, 101)
     assert not traces
+
+
+TABLE = jnp.linspace(0.0, 20.0, 50)
+LEGITIMATE = {
+    "table": lambda p, x: p[0] * jnp.interp(p[1] * x, TABLE, jnp.cos(TABLE)),
+    "quadrature": lambda p, x: p[0] * jnp.exp(-p[1] * x[:, None] * TABLE).mean(1),
+    "pieces": lambda p, x: jnp.where(x < 9 * p[1], p[0] * x, p[0] * x**2),
+    "NaN beside the start": lambda p, x: p[0] + jnp.sqrt(p[1] * (x - 5.01)),
+    "order": lambda p, x: p[0] * TABLE[(x * 2).astype(int)] + p[1],
+}
+
+
+@pytest.mark.parametrize("name", LEGITIMATE)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_model_of_each_point_is_not_refused(name, dtype):
+    data = X.astype(dtype), np.ones(300, dtype)
+    problem = of(LEGITIMATE[name], data=data)
+    check_pointwise(problem, problem.data, 300, 100)
+
+
+def test_no_more_points_are_evaluated_at_once_than_the_plan_says():
+    seen = []
+
+    def model(p, x):
+        seen.append(x.shape[0])
+        return p[0] * jnp.exp(-p[1] * x)
+
+    problem = of(model)
+    seen.clear()
+    check_pointwise(problem, problem.data, 300, 20)
+    assert max(seen) == 20

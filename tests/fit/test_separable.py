@@ -263,3 +263,27 @@ def test_complex_data_are_given_as_real_and_imaginary_parts():
     np.testing.assert_allclose(result.values, [1.3], rtol=1e-9)
     expected = 2 * np.cos(0.7), 2 * np.sin(0.7)
     np.testing.assert_allclose(result.linear, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("columns", [2, 40])
+def test_a_mask_of_points_is_not_one_of_values(columns):
+    x, mask = np.linspace(0, 3, 40), np.ones(40, bool)
+    values = np.exp(-x)[:, None] * np.ones(columns)
+    with pytest.raises(ArgumentError, match=r"`mask` must have the shape \(40, .*None"):
+        Separable(
+            lambda p, x: jnp.exp(-p * x)[:, None] * jnp.ones(columns),
+            0.5,
+            x,
+            values,
+            functions=["a"],
+            mask=mask,
+        )
+
+
+def test_errors_of_numpy_within_a_model_are_its_own():
+    def basis(p, x):
+        return [1.0, 2.0][np.array([0, 1])] * jnp.exp(-p * x)
+
+    x = np.linspace(0, 3, 40)
+    with pytest.raises(TypeError, match="only integer scalar arrays can be converted"):
+        least_squares(Separable(basis, 0.5, x, np.exp(-x), functions=["a"]))

@@ -162,13 +162,19 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("way", PAIRS)
-@pytest.mark.parametrize("inward", [(False, False), (False, True), (True, False)])
+@pytest.mark.parametrize(
+    "inward", [(False, False), (False, True), (True, False), (True, True)]
+)
 def test_each_of_two_bodies_counts(tmp_path, way, inward):
     one, other, combined = PAIRS[way]
     parts = [block(*one, inward=inward[0]), block(*other, inward=inward[1])]
     path = write(tmp_path / "two.stl", np.concatenate([part for part, _ in parts]))
-    if way == "inside" and not any(inward):
+    if way == "inside" and inward[0] == inward[1]:
         with pytest.raises(PhysaxFileError, match="around a cavity must run"):
+            read_stl(path)
+        return
+    if way in ("crossing", "stacked") and inward[0] != inward[1]:
+        with pytest.raises(PhysaxFileError, match="must face the same way, but those"):
             read_stl(path)
         return
     found = read_stl(path, parts=1)
@@ -177,6 +183,17 @@ def test_each_of_two_bodies_counts(tmp_path, way, inward):
     # As of one box above, with cells in one part, which errs more at edges.
     assert np.max(np.abs(error)) < 0.35
     assert np.sqrt(np.mean(error**2)) < 0.02
+
+
+@pytest.mark.parametrize("low", [-0.4, -0.45])
+def test_a_post_in_a_cavity_may_stand_on_its_wall(tmp_path, low):
+    outer, _ = block((-0.6, -0.6, -0.5), (0.6, 0.6, 0.5))
+    cavity, _ = block((-0.5, -0.5, -0.4), (0.5, 0.5, 0.4), inward=True)
+    post, _ = block((-0.2, -0.2, low), (0.2, 0.2, 0.2))
+    path = write(tmp_path / "post.stl", np.concatenate([outer, cavity, post]))
+    volume = fractions(read_stl(path)).sum() * 0.1**3
+    # Edges err as those of one box do.
+    assert volume == pytest.approx(1.44 - 0.8 + 0.16 * 0.6, rel=0.02)
 
 
 def test_bodies_that_meet_or_face_the_wrong_way_are_no_mesh():

@@ -155,7 +155,7 @@ RUN = [
     ),
     (
         {"progress": "yes"},
-        "`progress` must be True, False or a `Progress`, but is a st",
+        "`progress` must be True, False, None or a `Progress`, but is a st",
     ),
     ({"throw": "no"}, "`throw` must be True or False, but is 'no'"),
     *RUNS,

@@ -1,5 +1,6 @@
 """Fits of two-time maps: they find what was simulated, and say how well."""
 
+import dataclasses
 import inspect
 
 import equinox as eqx
@@ -23,9 +24,11 @@ from physax.xpcs import (
     Static,
     TwoTime,
     WhiteNoise,
+    fit_g2,
     fit_two_time,
     fitted_two_time,
     frame_range,
+    one_time,
     select,
     simulate_two_time,
     two_time,
@@ -390,3 +393,15 @@ def test_errors_of_maps_without_sigma_follow_from_their_residuals(noise):
     assert np.allclose(
         given.standard_errors * noise / 0.01, known.standard_errors, rtol=0.03
     )
+
+
+def test_errors_of_one_time_curves_of_unknown_noise_follow_from_their_residuals():
+    maps = measured(Static(Diffusion(12000.0)), noise=0.003)
+    plain = TwoTime(maps.c2, Q, PHI, TIMES)
+    stated = dataclasses.replace(plain, sigma=0.003, sigma_is_known=True)
+    assert not dataclasses.replace(plain, mask=None).sigma_is_known
+    known, found = (fit_g2(one_time(data)) for data in (stated, plain))
+    for one, other in zip(known.results, found.results, strict=True):
+        ratio = np.asarray(other.standard_errors / one.standard_errors)
+        assert np.allclose(ratio, np.sqrt(one.reduced_chi2), rtol=1e-3)
+        assert 0.5 < ratio.min() < ratio.max() < 2

@@ -29,6 +29,7 @@ from ..runtime import (
     drive,
     fingerprint,
 )
+from ..runtime._checkpointing import check_checkpoint
 from ..runtime._progress import check_progress
 from ._densities import AbstractDensity
 from ._design_result import DesignError, DesignResult, StepInfo
@@ -148,9 +149,7 @@ def _check_kinds(objective, constraints, on_step, stop, checkpoint, progress) ->
         check_takes(on_step, "on_step", "on_step(info)")
     if stop is not None:
         instance(stop, "stop", EarlyStop, "Write `EarlyStop(patience)`.")
-    if checkpoint is not None:
-        remedy = "Write `Checkpointing(folder)`."
-        instance(checkpoint, "checkpoint", Checkpointing, remedy)
+    check_checkpoint(checkpoint)
     check_progress(progress)
 
 

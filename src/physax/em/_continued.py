@@ -6,6 +6,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .._checks import ArgumentError
 from ._monitors import AbstractMonitor
@@ -78,11 +79,12 @@ def _lengthened(
     def one(values, like):
         room = values.shape[0]
         # What is beyond the records that are due was made with a smaller `every`.
-        found = "more" if room > least and jnp.any(values[least:] != 0) else room
-        if room < least or found == "more":
+        more = room > least and bool(np.asarray(values)[least:].any())
+        if room < least or more:
             raise ArgumentError(
                 f"{what} must be that of the run that `state` comes from, but up to "
-                f"there it asks for {least} records, and there are {found}."
+                f"there it asks for {least} records, and there are "
+                f"{'more' if more else room}."
             )
         more = like.shape[0] - values.shape[0]
         if more == 0:

@@ -181,7 +181,7 @@ def line_fraction(
             part = jnp.where(height > y.position, 1.0, 0.0)
         else:
             part = (height - y.position + y.below) / (y.below + y.above)
-            part = clipped(part, 0.0, 1.0)
+            part = clipped(part, 0.0, 1.0, jnp.finfo(part.dtype).eps ** 0.5)
         return jnp.where(before == after, 0, jnp.where(before, part, -part))
 
     def add(total, edge):

@@ -73,37 +73,45 @@ def on_border(place: Float[Array, "..."], tiny: ArrayLike) -> Float[Array, "..."
 
 @jax.custom_jvp
 def clipped(
-    x: Float[Array, "..."], low: ArrayLike, high: ArrayLike
+    x: Float[Array, "..."], low: ArrayLike, high: ArrayLike, near: ArrayLike
 ) -> Float[Array, "..."]:
     """Clips `x`; next to a limit the derivative is the mean of those on both sides.
 
     Of an end on the border of two cells rounding would choose the side in each, and
     both would count its derivative, or none.
+
+    Args:
+        x: What to clip.
+        low: The lower limit.
+        high: The upper one.
+        near: What counts as next to a limit, the same for both cells.
     """
     return jnp.clip(x, low, high)
 
 
 @clipped.defjvp
 def _clipped_jvp(primals, tangents):
-    x, low, high = primals
-    # Far above the rounding of a place, which is that of the whole grid's length.
-    near = jnp.finfo(x.dtype).eps ** 0.5 * (high - low)
+    x, low, high, near = primals
 
     def beyond(distance):
         return ((distance > near).astype(x.dtype) + (distance > -near)) / 2
 
     under, over = beyond(low - x), beyond(x - high)
-    dx, dlow, dhigh = tangents
+    dx, dlow, dhigh, _ = tangents
     moved = (1 - under - over) * dx + under * dlow + over * dhigh
-    return clipped(x, low, high), moved
+    return clipped(x, low, high, near), moved
 
 
 def ends_inside(
     cells: Intervals, low: Float[Array, "..."], high: Float[Array, "..."]
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """Ends of the part of each cell between two bounds, as seen from its sample."""
+    # Above the rounding of a place.
+    largest = jnp.max(jnp.abs(cells.position) + cells.below + cells.above)
+    near = 8 * jnp.finfo(largest.dtype).eps * largest
     start, stop = (
-        clipped(end - cells.position, -cells.below, cells.above) for end in (low, high)
+        clipped(end - cells.position, -cells.below, cells.above, near)
+        for end in (low, high)
     )
     return start, stop
 

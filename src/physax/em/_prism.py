@@ -41,7 +41,8 @@ class Prism(AbstractShape):
 
     At the height `drawn_at` its section is the polygon; a height $h$ above it, each
     edge has moved inward by $h \tan(\mathrm{sidewall})$ along its normal. No edge may
-    vanish on the way.
+    vanish on the way, and no wall around a hole; where numbers are traced, only the
+    edges are looked at.
 
     Attributes:
         vertices: Corners in metres, as in `Polygon`.

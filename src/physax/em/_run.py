@@ -23,6 +23,7 @@ from ..runtime import (
     drive,
     fingerprint,
 )
+from ..runtime._checkpointing import check_checkpoint
 from ..runtime._watch import check_unused
 from ._continued import check_entries, continued
 from ._cut_off import check_ports
@@ -267,10 +268,7 @@ def run(
             f"`start` must be {done}, the step that `state` has reached, but is "
             f"{start}. Leave it out."
         )
-    if checkpoint is not None:
-        instance(
-            checkpoint, "checkpoint", Checkpointing, "Write `Checkpointing(folder)`."
-        )
+    check_checkpoint(checkpoint)
     problem, options = _checked(sim, until, layout)
     if sim.steps < done:
         raise ArgumentError(

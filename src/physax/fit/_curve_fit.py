@@ -128,7 +128,7 @@ def curve_fit(
             parameter.
     """
     # Names that SciPy knows.
-    refuse_keywords(others)
+    refuse_keywords(others, inspect.signature(curve_fit).parameters)
     if isinstance(loss, str):
         raise ArgumentError(
             f"`loss` must be a loss such as `fit.SoftL1(scale)`, but is {loss!r}."

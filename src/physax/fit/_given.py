@@ -12,7 +12,6 @@ from jaxtyping import Array, Float, PyTree
 from .._checks import ArgumentError, instance, kind_of, refuse_text, traced
 from .._known_number import known_number
 from .._written_for_jax import floating
-from ..runtime import Progress
 from ._trust_region import TrustRegion
 
 
@@ -130,6 +129,11 @@ def as_deviations(sigma: Any, mask: Any, observed: Any) -> Any:
             f"{kind_of(observed)} Write `np.asarray(observed)`."
         )
     refuse_complex(observed, "observed")
+    if mask is not None and np.shape(mask) != shape:
+        raise ArgumentError(
+            f"`mask` must have the shape {shape} of `observed`, but has shape "
+            f"{np.shape(mask)}. For whole points write `mask[:, None] & ...`."
+        )
     if sigma is None:
         return None
     refuse_text(sigma, "sigma")
@@ -203,12 +207,6 @@ def method_or_default(method: Any) -> TrustRegion:
     if method is None:
         return TrustRegion()
     return instance(method, "method", TrustRegion, "Write `TrustRegion()`.")
-
-
-def check_progress(progress: Any) -> None:
-    """Raises if it is neither a way to show progress nor whether to show it."""
-    if progress is not None and not isinstance(progress, bool):
-        instance(progress, "progress", Progress, "Write `Progress('fit')`, or True.")
 
 
 def probability(level: Any) -> float:

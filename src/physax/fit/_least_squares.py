@@ -13,9 +13,11 @@ from jax.sharding import Mesh
 from .._checks import ArgumentError, instance, traced, true_or_false
 from .._status import RunError, Status
 from ..runtime import Checkpointing, Progress, require_x64
+from ..runtime._checkpointing import check_checkpoint
+from ..runtime._progress import check_progress
 from ._driven import fit_blocks
 from ._fit_result import FitResult
-from ._given import check_progress, method_or_default
+from ._given import method_or_default
 from ._implicit import attach_derivative, with_derivative_of
 from ._passes import points_in, resident_normal, start_search, without_data
 from ._plan import Plan, plan as make_plan
@@ -187,10 +189,10 @@ def plan_for(problem: AbstractProblem) -> Plan:
 
 def _check_options(plan, mesh, checkpoint, progress, on_bad_chunk) -> None:
     check_progress(progress)
+    check_checkpoint(checkpoint)
     for value, name, kind, remedy in (
         (plan, "plan", Plan, "Write `fit.plan(n_points, n_params)`."),
         (mesh, "mesh", Mesh, "Write `runtime.mesh()`."),
-        (checkpoint, "checkpoint", Checkpointing, "Write `Checkpointing(folder)`."),
         (on_bad_chunk, "on_bad_chunk", Skip, "Write `Skip(0.01)`."),
     ):
         if value is not None:

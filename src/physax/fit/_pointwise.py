@@ -35,7 +35,7 @@ def check_pointwise(
     Raises:
         ArgumentError: If they do.
     """
-    half = min(_HALF, at_once, points_in(data) // 2)
+    half = min(_HALF, max(at_once // 2, 1), points_in(data) // 2)
     whole = count <= at_once or not half
     if whole or not isinstance(problem, LeastSquares | Separable) or _afar(data):
         return

@@ -9,13 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
 
-from .._checks import PhysaxError, instance, one_key, true_or_false, whole
+from .._checks import PhysaxError, one_key, true_or_false, whole
 from .._products import matmul
 from .._status import Status, raise_for
 from ..runtime import Checkpointing, DriveResult, Progress, drive, fingerprint
+from ..runtime._checkpointing import check_checkpoint
+from ..runtime._progress import check_progress
 from ._diagnostics import bulk_ess, r_hat, tail_ess
 from ._fit_result import FitResult
-from ._given import check_progress, probability
+from ._given import probability
 from ._log_density import Target, linear_given
 from ._problems import AbstractProblem
 from ._separable import AbstractSeparable
@@ -169,13 +171,7 @@ def sample_posterior(
     sampler = _sampler()
     key = one_key(key)
     check_progress(progress)
-    if checkpoint is not None:
-        instance(
-            checkpoint,
-            "checkpoint",
-            Checkpointing,
-            "Write `Checkpointing(folder, 50)`.",
-        )
+    check_checkpoint(checkpoint)
     draws, warmup = whole(draws, "draws", _LEAST_DRAWS), whole(warmup, "warmup", 10)
     chains, refine = whole(chains, "chains"), true_or_false(refine, "refine")
     target = target_of(problem, result, priors, sigma)

@@ -1,5 +1,6 @@
 """Keywords of SciPy's `curve_fit` that this one does not take, and what to write."""
 
+import difflib
 from collections.abc import Iterable
 
 from .._checks import ArgumentError
@@ -20,12 +21,15 @@ _INSTEAD = {
 }
 
 
-def refuse_keywords(given: Iterable[str]) -> None:
+def refuse_keywords(given: Iterable[str], known: Iterable[str]) -> None:
     """Raises if a keyword is given, with what stands for it.
 
     Args:
         given: Names of keywords that are no arguments of `curve_fit`.
+        known: Those that are.
     """
     for name in given:
-        remedy = _INSTEAD.get(name, "There is no such setting: leave it out.")
+        near = difflib.get_close_matches(name, known, 1)
+        usual = f"Did you mean `{near[0]}`?" if near else "There is no such setting."
+        remedy = _INSTEAD.get(name, usual)
         raise ArgumentError(f"`curve_fit` must be called without `{name}`. {remedy}")

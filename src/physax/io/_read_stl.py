@@ -95,16 +95,30 @@ def _solids(
 ) -> list[Int[np.ndarray, "_ 3"]]:
     """Turns bodies that face inward, and shares those that meet among solids."""
     bodies = bodies_of(vertices, triangles)
-    count = len(bodies.volume)
-    # A body goes with the outermost one around it, itself if there is none.
+    count, facing = len(bodies.volume), bodies.volume > 0
+    own = bodies.inside | np.eye(count, dtype=bool)
     outermost = ~bodies.inside.any(axis=1)
-    around = (bodies.inside | np.eye(count, dtype=bool)) & outermost
-    outer = np.argmax(around, axis=1)
-    inward = bodies.volume[outer] < 0
+    outer = np.argmax(own & outermost, axis=1)
+    # A pocket, or a body that faces inward by mistake.
+    unclear = bodies.meet & np.outer(outermost, outermost)
+    unclear &= facing[:, None] != facing
+    if unclear.any():
+        first = np.unique(bodies.number, return_index=True)[1]
+        one, other = first[np.argwhere(unclear)[0]]
+        raise ArgumentError(
+            "Bodies that cross or touch must face the same way, but those of "
+            f"triangles {one} and {other} do not. Reverse one to unite them; cut a "
+            "pocket out before."
+        )
+    # A body goes with the smallest solid around it. What stands on the wall of a cavity
+    # is a solid of its own.
+    begins = outermost | (facing == facing[outer]) & bodies.meet.any(axis=1)
+    sizes = np.where(own & begins, np.abs(bodies.volume), np.inf)
+    around = np.argmin(sizes, axis=1)
     solid = np.zeros(count, int)
-    for k in np.flatnonzero(outermost):
-        touching = bodies.meet[outer == k].any(axis=0) & (outer < k)
-        solid[outer == k] = min(set(range(count)) - set(solid[touching]))
-    turn = inward[bodies.number][:, None]
+    for k in np.flatnonzero(begins):
+        touching = bodies.meet[around == k].any(axis=0) & (around < k)
+        solid[around == k] = min(set(range(count)) - set(solid[touching]))
+    turn = ~facing[outer][bodies.number][:, None]
     turned = np.where(turn, triangles[:, ::-1], triangles)
     return [turned[solid[bodies.number] == k] for k in range(solid.max() + 1)]

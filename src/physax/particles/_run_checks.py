@@ -9,8 +9,9 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array, forgotten, instance, kind_of, traced
-from ..runtime import Checkpointing, Progress
+from .._checks import ArgumentError, as_array, forgotten, kind_of, traced
+from ..runtime._checkpointing import check_checkpoint
+from ..runtime._progress import check_progress
 from ._adjoints import AbstractAdjoint, Checkpointed
 from ._boundaries import AbstractBoundary
 from ._box import AbstractFace
@@ -240,14 +241,8 @@ def check_kinds(sink: Any, checkpoint: Any, on_chunk: Any, progress: Any) -> Non
             raise ArgumentError(
                 f"`{name}` must be a function or None, but is {kind_of(given)}{remedy}"
             )
-    if progress is not None and not isinstance(progress, Progress | bool):
-        raise ArgumentError(
-            "`progress` must be True, False or a `Progress`, but is "
-            f"{kind_of(progress)}"
-        )
-    if checkpoint is not None:
-        remedy = "Write `Checkpointing(folder)`."
-        instance(checkpoint, "checkpoint", Checkpointing, remedy)
+    check_progress(progress)
+    check_checkpoint(checkpoint)
 
 
 def check_run(problem: Problem, sink: Any, checkpoint: Any) -> None:

@@ -30,9 +30,10 @@ def quality(report: QualityReport) -> Figure:
     a.axhline(1.0, color="0.5", lw=0.8)
     _points(b, maps, report.contrast, "contrast")
     c.plot(maps, report.sigma, "o-", ms=3, lw=0.8, label="of the data")
-    c.plot(maps, report.stated_sigma, "s--", ms=3, lw=0.8, label="stated")
     c.set_ylabel("σ of one value")
-    c.legend(fontsize="x-small")
+    if np.isfinite(report.stated_sigma).any():
+        c.plot(maps, report.stated_sigma, "s--", ms=3, lw=0.8, label="stated")
+        c.legend(fontsize="x-small")
     for axes in (a, b, c):
         axes.set_xlabel("map")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -8,7 +8,7 @@ from typing import Any
 
 import equinox as eqx
 
-from .._checks import ArgumentError, warn, whole
+from .._checks import ArgumentError, instance, warn, whole
 from ._checkpoint_file import CheckpointError
 from ._checkpoint_store import (
     CheckpointWarning,
@@ -72,6 +72,13 @@ class Checkpointing(eqx.Module):
         """
         own = packing if packing is not None and self.pack is None else {}
         return dataclasses.replace(self, fingerprint=fingerprint, **own)
+
+
+def check_checkpoint(checkpoint: Any) -> None:
+    """Raises unless an argument says where to keep checkpoints, or is None."""
+    if checkpoint is not None:
+        remedy = "Write `Checkpointing(folder, every)`."
+        instance(checkpoint, "checkpoint", Checkpointing, remedy)
 
 
 def store(checkpointing: Checkpointing, step: int, state) -> bool:

@@ -12,10 +12,10 @@ import numpy as np
 from jax.tree_util import keystr, tree_leaves_with_path
 from jaxtyping import PyTree
 
-from .._checks import ArgumentError, instance, optional, whole
+from .._checks import ArgumentError, optional, whole
 from .._status import Status, raise_for
 from .._written_for_jax import check_function
-from ._checkpointing import Checkpointing, restore, store
+from ._checkpointing import Checkpointing, check_checkpoint, restore, store
 from ._initialize import ProcessesError
 from ._pace import Pace
 from ._progress import Progress, Report, check_progress, show_progress
@@ -206,9 +206,7 @@ def drive(
     check_function(watch, "watch", optional=True)
     check_function(converged, "converged", optional=True)
     check_function(on_chunk, "on_chunk", optional=True)
-    if checkpoint is not None:
-        remedy = "Write `Checkpointing(folder, every)`."
-        instance(checkpoint, "checkpoint", Checkpointing, remedy)
+    check_checkpoint(checkpoint)
     check_progress(progress)
     plan = _Plan(
         start=start,

@@ -28,7 +28,7 @@ def one_time(data: TwoTime, age: tuple[float, float] | None = None) -> OneTime:
 
     Returns:
         The curves. Their standard deviation assumes that pairs are independent, and is
-        that of 0.01 for each where `data.sigma_is_known` is false.
+        only relative where that of `data` is not known.
 
     Raises:
         ArgumentError: If the frames are not equally spaced, no pair is left, or `data`
@@ -52,7 +52,10 @@ def one_time(data: TwoTime, age: tuple[float, float] | None = None) -> OneTime:
         )
     at = np.flatnonzero(count)
     g2, error = _means(data.c2, data.sigma, columns, pairs)
-    return OneTime(at * step, g2[:, at], error[:, at], data.q, data.phi)
+    known_sigma = data.sigma_is_known
+    return OneTime(
+        at * step, g2[:, at], error[:, at], data.q, data.phi, sigma_is_known=known_sigma
+    )
 
 
 @jax.jit

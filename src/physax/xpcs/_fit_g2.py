@@ -152,7 +152,7 @@ def fit_g2(
             sigma=error,
             bounds=limits,
             fixed=fixed,
-            absolute_sigma=True,
+            absolute_sigma=data.sigma_is_known,
         )
         results.append(least_squares(problem))
     decays = tuple(r.parameters for r in results)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, optional, real
+from .._checks import ArgumentError, optional, real, true_or_false
 from ._known import on_host, require
 from ._measured import deviations, directions, increasing, wavevectors
 
@@ -50,6 +50,8 @@ class OneTime(eqx.Module):
         q: Wavevector of each curve in 1/angstrom.
         phi: Direction of each wavevector in radians; `None` if it is not known, or
             the curves are averages over directions.
+        sigma_is_known: Whether `sigma` is known, and not only relative. If not, the
+            errors of a fit follow from its residuals.
 
     Raises:
         ArgumentError: If a shape does not fit, a value is not finite, the lags do not
@@ -62,6 +64,11 @@ class OneTime(eqx.Module):
     q: Float[Array, " curves"] = eqx.field(converter=_wavevectors)
     phi: Float[Array, " curves"] | None = eqx.field(
         converter=optional(_directions), default=None
+    )
+    sigma_is_known: bool = eqx.field(
+        static=True,
+        converter=lambda x: true_or_false(x, "sigma_is_known"),
+        default=True,
     )
 
     def __check_init__(self):

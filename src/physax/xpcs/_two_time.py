@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
-from .._checks import ArgumentError, instance, real, refuse_masked
+from .._checks import ArgumentError, instance, real, refuse_masked, true_or_false
 from ._known import known, on_host, require
 from ._measured import deviations, directions, increasing, per_map, wavevectors
 
@@ -77,8 +77,8 @@ class TwoTime(eqx.Module):
         sigma: Standard deviation of one value: a number, one for each map, or one for
             each value. If not given it is 0.01, and unknown.
         mask: Which pairs of frames to use, the same for all maps; `None` for all.
-        sigma_is_known: Whether `sigma` was given. If not, the errors of a fit follow
-            from its residuals.
+        sigma_is_known: Whether `sigma` is known, and not only relative; by default, if
+            it is given. If not, the errors of a fit follow from its residuals.
 
     Raises:
         ArgumentError: If a shape does not fit, a value that is used is not finite, the
@@ -102,12 +102,15 @@ class TwoTime(eqx.Module):
         times: Num[ArrayLike, "..."],
         sigma: Num[ArrayLike, "..."] | None = None,
         mask: Bool[ArrayLike, "..."] | None = None,
+        sigma_is_known: bool | None = None,
     ):
         self.c2 = _values(c2)
         self.q = per_map(wavevectors(q), self.maps, "q")
         self.phi = per_map(directions(phi), self.maps, "phi")
         self.times = _times(times)
-        self.sigma_is_known = sigma is not None
+        if sigma_is_known is None:
+            sigma_is_known = sigma is not None
+        self.sigma_is_known = true_or_false(sigma_is_known, "sigma_is_known")
         given = _USUAL_SIGMA if sigma is None else sigma
         self.sigma = deviations(given, " (leave values out with `mask`)")
         self.mask = None if mask is None else _mask(mask)
