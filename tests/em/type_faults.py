@@ -126,7 +126,7 @@ FAULTS = {
     ),
     "folder as checkpoint": (
         lambda: em.run(sim(), checkpoint="folder"),
-        r"`checkpoint` must be a `Checkpointing`, .* Write `Checkpointing\(folder\)`",
+        r"`checkpoint` must be a `Checkpointing`, .* Write `Checkpointing\(folder, e",
     ),
     "name as precision": (
         lambda: sim(precision="float64"),

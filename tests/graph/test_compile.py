@@ -353,9 +353,9 @@ def test_equal_nodes_are_compiled_once():
     # What draws is there already; what runs is another program.
     twice, many = programs(24)
     assert len(twice) == 1
-    # Of another dtype are the arrays, and the input of the first layer.
+    # Of another dtype are the arrays, and all wires with them.
     twice, _ = programs(48, backend=Backend("bfloat16"))
-    assert len(twice) == 3
+    assert len(twice) == 2
     for name, value in few.items():
         assert jnp.array_equal(value, many[name])
     weights = jnp.stack([v for name, v in many.items() if "weight" in name])

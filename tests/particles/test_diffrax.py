@@ -157,7 +157,9 @@ def test_who_leaves_the_data_stays_at_the_last_record_within():
 @pytest.mark.slow
 def test_too_many_steps_are_an_error_with_a_remedy():
     engine = Diffrax(diffrax.Tsit5(), 1e-12, 1e-12, max_steps=3)
-    with pytest.raises(RunError, match="last time within `max_steps`, 3. Raise it or"):
+    with pytest.raises(
+        RunError, match="last time within `max_steps`, 3. Increase it or"
+    ):
         track(rotation, [[1.0, 0.0]], TIMES, solver=engine)
 
 
