@@ -169,18 +169,10 @@ def test_where_a_run_is_divided_changes_no_bit():
     sim = eqx.tree_at(lambda s: s.monitors, line(), {})
     whole = em.run(sim, progress=False, chunk=31)
     begun = em.run(with_steps(sim, 13), progress=False, chunk=13)
-    parts = em.run(sim, state=begun.state, start=13, progress=False, chunk=4)
+    parts = em.run(sim, state=begun.state, progress=False, chunk=4)
     for got in (parts.result, em.simulate(sim)):
         agree(answer(got), answer(whole.result), 0)
     agree(parts.state, whole.state, 0)
-
-
-def test_a_state_from_within_a_block_of_steps_is_refused_elsewhere():
-    begun = em.run(with_steps(line(), 14), progress=False)
-    for start in (0, 17):
-        message = rf"`start` must be 14, the step that `state` .*, but is {start}\."
-        with pytest.raises(ValueError, match=message):
-            em.run(line(), state=begun.state, start=start, progress=False)
 
 
 def test_gradients_are_those_of_steps_one_by_one():

@@ -123,7 +123,7 @@ def test_resumed_run_gives_the_same_bits(whole, tmp_path):
 def test_run_goes_on_from_a_state():
     sim = line()
     first = em.run(em.with_steps(sim, 130), progress=False, throw=False)
-    second = em.run(sim, state=first.state, start=130, progress=False)
+    second = em.run(sim, state=first.state, progress=False)
     check_same_bits(second.state, em.run(sim, progress=False).state)
 
 
@@ -155,7 +155,7 @@ def test_a_state_whose_memory_was_reused_is_refused():
 def test_a_state_of_another_simulation_is_refused():
     other = em.run(line(100), progress=False)
     with pytest.raises(ArgumentError, match=r"its `monitors\.\w+\.\w+` is missing"):
-        em.run(with_series(), state=other.state, start=100, progress=False)
+        em.run(with_series(), state=other.state, progress=False)
 
 
 def test_steps_of_a_state_of_another_grid_are_refused():
@@ -189,12 +189,8 @@ def test_a_series_with_fewer_records_than_were_made_is_refused(before, after):
         em.run(every(after), state=first.state, progress=False)
 
 
-def test_a_run_neither_begins_elsewhere_nor_goes_back():
+def test_a_run_does_not_go_back():
     first = em.run(em.with_steps(line(), 100), progress=False, throw=False)
-    with pytest.raises(ArgumentError, match=r"`start` must be 100, .* but is 50\."):
-        em.run(line(), state=first.state, start=50, progress=False)
-    with pytest.raises(ArgumentError, match=r"`start` must be 0, .* but is 50\."):
-        em.run(line(), start=50, progress=False)
     with pytest.raises(ArgumentError, match=r"`sim.steps` .* 100, .* but is 60\."):
         em.run(em.with_steps(line(), 60), state=first.state, progress=False)
 

@@ -25,12 +25,14 @@ class Bodies(NamedTuple):
 
     Attributes:
         number: The body of each triangle.
+        first: The first triangle of each.
         volume: What each encloses, negative where it faces inward.
         meet: Whether the surfaces of two cross or touch.
         inside: Whether body [i, j] i lies inside body j.
     """
 
     number: Int[np.ndarray, " triangles"]
+    first: Int[np.ndarray, " bodies"]
     volume: Float[np.ndarray, " bodies"]
     meet: Bool[np.ndarray, "bodies bodies"]
     inside: Bool[np.ndarray, "bodies bodies"]
@@ -74,7 +76,8 @@ def bodies_of(
             if not meet[i, j]:
                 inside[i, j] = _encloses(each[j], each[i][0, 0])
                 inside[j, i] = _encloses(each[i], each[j][0, 0])
-    return Bodies(number, volume, meet, inside)
+    first = np.unique(number, return_index=True)[1]
+    return Bodies(number, first, volume, meet, inside)
 
 
 def check_bodies(
@@ -91,9 +94,8 @@ def check_bodies(
             another, or outward inside another.
     """
     bodies = bodies_of(vertices, triangles)
-    first = np.unique(bodies.number, return_index=True)[1]
     if bodies.meet.any():
-        one, other = first[np.argwhere(bodies.meet)[0]]
+        one, other = bodies.first[np.argwhere(bodies.meet)[0]]
         raise ArgumentError(
             "Bodies of `triangles` must neither cross nor touch, but those of "
             f"triangles {one} and {other} do. Make a mesh of each and unite them: "
@@ -105,7 +107,8 @@ def check_bodies(
     if wrong.any():
         body = int(np.argmax(wrong))
         which = (
-            f"the body of triangle {first[body]} encloses {bodies.volume[body]:g} m^3"
+            f"the body of triangle {bodies.first[body]} encloses "
+            f"{bodies.volume[body]:g} m^3"
         )
         raise ArgumentError(
             f"`triangles` must run counterclockwise as seen from outside, but {which}. "

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from .._checks import ArgumentError, instance, refuse_traced, whole
+from .._checks import ArgumentError, instance, refuse_traced
 from .._loop import iterate
 from .._status import Status, raise_for
 from ..grid import Layout
@@ -213,7 +213,6 @@ def run(
     sim: Simulation,
     *,
     state: State | None = None,
-    start: int | None = None,
     until: Decay | None = None,
     layout: Layout | None = None,
     checkpoint: Checkpointing | None = None,
@@ -234,7 +233,6 @@ def run(
             layout. Series of a `TimeMonitor` or `EnergyMonitor` grow with the steps;
             `every` must be the same. Its memory is reused: do not use it again. A
             checkpoint comes first.
-        start: The step that `state` has reached, and may be left out.
         until: Stops early when the fields have decayed.
         layout: How the grid is cut over devices. A checkpoint may be resumed under
             another layout.
@@ -252,8 +250,8 @@ def run(
 
     Raises:
         ArgumentError: If an argument is of the wrong type, the mode of a source is cut
-            off, `state` is that of another simulation or its memory was reused, `start`
-            is not its step, or `sim` has fewer steps.
+            off, `state` is that of another simulation or its memory was reused, or
+            `sim` has fewer steps than it.
         MemoryLimitError: If the run needs more memory than there is.
         RunError: With `throw`, if the fields diverged or a signal ended the run. Its
             `result` is the `RunResult` up to there.
@@ -263,11 +261,6 @@ def run(
         instance(state, "state", State, "Pass the `state` of a `RunResult`.")
         check_unused(state)
     done = 0 if state is None else int(state.done)
-    if start is not None and whole(start, "start", 0) != done:
-        raise ArgumentError(
-            f"`start` must be {done}, the step that `state` has reached, but is "
-            f"{start}. Leave it out."
-        )
     check_checkpoint(checkpoint)
     problem, options = _checked(sim, until, layout)
     if sim.steps < done:

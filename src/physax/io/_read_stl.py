@@ -103,8 +103,7 @@ def _solids(
     unclear = bodies.meet & np.outer(outermost, outermost)
     unclear &= facing[:, None] != facing
     if unclear.any():
-        first = np.unique(bodies.number, return_index=True)[1]
-        one, other = first[np.argwhere(unclear)[0]]
+        one, other = bodies.first[np.argwhere(unclear)[0]]
         raise ArgumentError(
             "Bodies that cross or touch must face the same way, but those of "
             f"triangles {one} and {other} do not. Reverse one to unite them; cut a "
