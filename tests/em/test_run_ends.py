@@ -107,6 +107,11 @@ def test_fields_that_had_not_decayed_are_warned_of():
     em.run(line(230, monitors={}), progress=False)
 
 
+def test_a_run_without_sources_is_warned_of():
+    with pytest.warns(PhysaxWarning, match=r"Without `sources` .* \['flux'\] are 0\."):
+        em.run(line(230, sources={}), progress=False)
+
+
 @pytest.mark.slow
 def test_a_pulse_that_outlasts_the_run_is_warned_of():
     slow = em.GaussianPulse(2.1e14, 2e8)

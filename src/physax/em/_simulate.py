@@ -157,7 +157,7 @@ _ALIVE = 1e-6
 
 
 def warn_of(sim: Simulation, result: Result) -> None:
-    """Warns of fields that had not decayed, and of modes that are not guided.
+    """Warns of spectra that are 0 or truncated, and of modes that are not guided.
 
     Args:
         sim: The simulation.
@@ -181,6 +181,8 @@ def warn_of(sim: Simulation, result: Result) -> None:
     residual = np.asarray(result.residual)
     alive = bool(np.any(residual > _ALIVE))
     told = []
+    if not sim.sources and np.all(residual == 0):
+        told.append(f"Without `sources` the spectra of {spectral} are 0. Pass some.")
     if alive:
         told.append(
             "The fields had not decayed when the run ended: "
