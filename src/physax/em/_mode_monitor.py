@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Complex, Float
 
 from ..grid import Box
-from ..units import ETA_0
+from ..units import ETA_0, FEMTO
 from ._components import AXES, stagger
 from ._monitors import AbstractSpectralMonitor, Read, as_frequencies
 from ._port_medium import check_loss, port_medium
@@ -25,11 +25,12 @@ from ._setup import Setup
 
 
 class ModeAmplitudes(eqx.Module):
-    """Amplitudes of one mode at a port, whose squared moduli are powers.
+    """Amplitudes of one mode at a port, whose squared moduli are fluxes.
 
     Attributes:
         frequencies: In Hz.
-        incoming: Along the direction of the port, into the device.
+        incoming: Along the direction of the port, into the device, in sqrt(W) fs (3-D)
+            or sqrt(W/m) fs (2-D).
         outgoing: Against it.
         effective_index: Of the mode.
         guided: Whether the line guides the mode, at each frequency; `None` if unknown.
@@ -137,7 +138,7 @@ class ModeMonitor(AbstractSpectralMonitor):
         norm = jnp.sum(fields[e] * fields[h] * widths, axis=-1)
         # In this sum the sign of e h is that of the flux; the amplitudes need its root.
         sign = jnp.sign(norm)
-        scale = jnp.sqrt(8 * jnp.abs(norm) * ETA_0 / lag)
+        scale = FEMTO * jnp.sqrt(8 * jnp.abs(norm) * ETA_0 / lag)
         scale = scale + 0 * self._loss(tuple(line), setup)
         incoming, outgoing = sign * (u + v) / scale, sign * (v - u) / scale
         power = fields[e] * fields[h] * widths
@@ -181,7 +182,7 @@ class ModeMonitor(AbstractSpectralMonitor):
 
         u = port.sign * flow(modes.fields, found)
         v = flow(found, modes.fields)
-        scale = jnp.sqrt(8 * flow(modes.fields, modes.fields) * ETA_0 / lag)
+        scale = FEMTO * jnp.sqrt(8 * flow(modes.fields, modes.fields) * ETA_0 / lag)
         scale = scale + 0 * self._loss(plane.box, setup)
         return ModeAmplitudes(
             self.frequencies,

@@ -151,10 +151,10 @@ def _(result: SpectralForce) -> _Parts:
 
 @_labelled.register
 def _(result: ModeAmplitudes) -> _Parts:
-    amplitude = "amplitude of the wave"
+    amplitude, units = "amplitude of the wave", "sqrt(W) fs, in 2-D over sqrt(m)"
     labels = {
-        "incoming": _attributes("sqrt(W/m) s", f"{amplitude} along the port"),
-        "outgoing": _attributes("sqrt(W/m) s", f"{amplitude} against the port"),
+        "incoming": _attributes(units, f"{amplitude} along the port"),
+        "outgoing": _attributes(units, f"{amplitude} against the port"),
         "effective_index": _attributes("1", "effective index"),
     }
     variables = {

@@ -101,7 +101,7 @@ def _(result: ModeAmplitudes):
         "along the port": np.abs(np.asarray(result.incoming)) ** 2,
         "against the port": np.abs(np.asarray(result.outgoing)) ** 2,
     }
-    return curves, "spectral power of the mode (W s²/m)"
+    return curves, "spectral flux of the mode (W fs², per missing metre)"
 
 
 @_curves.register
