@@ -9,6 +9,7 @@ from ._adjoints import (
     Direct as Direct,
 )
 from ._apodised import Apodised as Apodised
+from ._beam_overlap import beam_overlap as beam_overlap
 from ._boundaries import (
     PEC as PEC,
     PMC as PMC,

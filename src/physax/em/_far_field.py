@@ -1,5 +1,6 @@
 """Far fields: what a box of near fields radiates into each direction."""
 
+from collections.abc import Sequence
 from functools import partial
 from math import ceil, sqrt
 
@@ -150,11 +151,24 @@ def far_field(near: NearField, directions: Num[ArrayLike, "..."]) -> FarField:
             a vector is longer or shorter than 1 by more than a thousandth.
     """
     near = projectable(near)
-    vectors = as_array(directions, "directions")
-    if vectors.shape[-1:] != (near.ndim,):
+    return _project(near, unit_vectors(directions, "directions", near.ndim))
+
+
+def unit_vectors(
+    vectors: Num[ArrayLike, "..."] | Sequence[float | int], name: str, ndim: int
+) -> Float[Array, "..."]:
+    """Returns vectors of length 1, refusing those that are not.
+
+    Args:
+        vectors: Shape (..., axes), of length 1 to three digits.
+        name: That of the argument.
+        ndim: Components of each.
+    """
+    vectors = as_array(vectors, name)
+    if vectors.shape[-1:] != (ndim,):
         raise ArgumentError(
-            f"`directions` must have {near.ndim} components along the last axis, but "
-            f"have shape {vectors.shape}."
+            f"`{name}` must have {ndim} components along the last axis, but have shape "
+            f"{vectors.shape}."
         )
     with at_once(vectors):
         length = jnp.sqrt(jnp.sum(vectors**2, axis=-1))
@@ -162,9 +176,9 @@ def far_field(near: NearField, directions: Num[ArrayLike, "..."]) -> FarField:
         length = check(
             length,
             ~(jnp.abs(length - 1) > _ROUNDED),
-            "The length of `directions` must be 1, as `em.direction` makes it",
+            f"The length of `{name}` must be 1, as `em.direction` makes it",
         )
-    return _project(near, vectors / length[..., None])
+    return vectors / length[..., None]
 
 
 @eqx.filter_jit
@@ -203,27 +217,33 @@ def _amplitudes(
     # The weights of the sums have a factor k for each axis across the normal.
     if near.ndim == 3:
         factor = 1j / (4 * jnp.pi * k)
-        x, y, z = unit
-        across = jnp.sqrt(jnp.where((x == 0) & (y == 0), 1, x**2 + y**2))
-        pole = (x == 0) & (y == 0)
-        c, s = jnp.where(pole, 1, x / across), jnp.where(pole, 0, y / across)
-        sine = jnp.where(pole, 0, across)
-
-        def theta(v):
-            return z * (c * v[0] + s * v[1]) - sine * v[2]
-
-        def phi(v):
-            return c * v[1] - s * v[0]
-
+        theta, phi = tangents(unit)
+        n, m = jnp.stack(n, axis=-1), jnp.stack(m, axis=-1)
         return {
-            "Etheta": factor * (eta * theta(n) + phi(m)),
-            "Ephi": factor * (eta * phi(n) - theta(m)),
+            "Etheta": factor * (eta * matmul(n, theta) + matmul(m, phi)),
+            "Ephi": factor * (eta * matmul(n, phi) - matmul(m, theta)),
         }
     factor = 1j * np.exp(0.25j * np.pi) / jnp.sqrt(8 * jnp.pi * k)
     x, y = unit
     if "Jz" in sums:
         return {"Ez": factor * (eta * n[2] - (x * m[1] - y * m[0]))}
     return {"Hz": factor * (m[2] / eta + (x * n[1] - y * n[0]))}
+
+
+def tangents(
+    units: Float[Array, "*shape 3"],
+) -> tuple[Float[Array, "*shape 3"], Float[Array, "*shape 3"]]:
+    r"""Returns the unit vectors of growing $\theta$ and $\phi$; x and y on the z axis.
+
+    Args:
+        units: Unit vectors.
+    """
+    x, y, z = jnp.moveaxis(units, -1, 0)
+    pole = (x == 0) & (y == 0)
+    across = jnp.sqrt(jnp.where(pole, 1, x**2 + y**2))
+    c, s = jnp.where(pole, 1, x / across), jnp.where(pole, 0, y / across)
+    theta = jnp.stack([z * c, z * s, -jnp.where(pole, 0, across)], axis=-1)
+    return theta, jnp.stack([-s, c, jnp.zeros_like(s)], axis=-1)
 
 
 def _radiated(
