@@ -7,6 +7,7 @@ from examples import (
     band_structure,
     convergence,
     gold_film,
+    grating_coupler,
     holey_cavity,
     layout_splitter,
     mie_sphere,
@@ -124,6 +125,14 @@ def test_strip_modes(run):
     assert np.all(np.diff(made["indices"][:, 0]) > 0)
     # What is measured on such strips at 1550 nm.
     assert made["group"][1] == pytest.approx(4.2, abs=0.1)
+
+
+@pytest.mark.filterwarnings("ignore:`grid` should have at least 10 cells")
+def test_grating_coupler(run):
+    made, _ = run(grating_coupler, "--cells", 60, "--points", 3)
+    # By reciprocity; what is typical for such gratings.
+    assert made["efficiency"][1] == pytest.approx(made["back"], abs=0.01)
+    assert 0.35 < made["efficiency"][1] < 0.6
 
 
 @pytest.mark.filterwarnings("ignore:`grid` should have at least 10 cells")
