@@ -1,6 +1,7 @@
 """Flux monitors: power through a plane."""
 
 from functools import partial
+from math import isinf
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ from ..grid import Box
 from ..units import ETA_0, FEMTO
 from ._components import AXES, Components
 from ._cylindrical import around
-from ._frame import Point, as_point, check_point, check_size
+from ._frame import Point, as_point, cell_ends, check_point, check_size
 from ._monitors import AbstractSpectralMonitor, Read, as_frequencies
 from ._setup import Setup
 
@@ -28,10 +29,9 @@ class FluxMonitor(AbstractSpectralMonitor):
         axis: `"x"`, `"y"` or `"z"`, in cylindrical coordinates `"r"` or `"z"`: the
             normal.
         centre: Middle in metres.
-        size: Lengths in metres, 0 along the normal. Each sample in them counts with its
-            whole cell, so that the power is that of a whole number of cells, of other
-            ones for `"Ez"` than for `"Hz"`. Where that matters, divide by the flux
-            through the same monitor in an empty run.
+        size: Lengths in metres, 0 along the normal. Each sample counts with the part of
+            its cell that lies within, so that monitors side by side add up to one; with
+            its whole cell along another axis of size 0.
         frequencies: In Hz.
     """
 
@@ -59,7 +59,7 @@ class FluxMonitor(AbstractSpectralMonitor):
         reads = []
         for electric, magnetic, _ in _pairs(normal, frame.components):
             for name in (electric, magnetic):
-                spans = list(frame.box(name, centre, size, what))
+                spans = list(frame.box(name, centre, size, what, cells=True))
                 low = node if name[0] == "E" else node - 1
                 spans[normal] = (low, node + 1)
                 reads.append(Read(name, name, tuple(spans)))
@@ -81,10 +81,32 @@ class FluxMonitor(AbstractSpectralMonitor):
                 e = e * _radii(electric, boxes[electric], setup)
                 h = h * _radii(magnetic, boxes[magnetic], setup)
             h = jnp.mean(h, axis=1 + normal, keepdims=True)
-            area = _area(electric, boxes[electric], normal, setup)
+            area = self._area(electric, boxes[electric], setup)
             product = jnp.real(e * jnp.conj(h)) * area
             flux = flux + sign * jnp.sum(product, axis=range(1, product.ndim))
         return flux / (2 * ETA_0)
+
+    def _area(self, component: str, box: Box, setup: Setup) -> Array:
+        """Returns the area around each sample, in metres to its dimension."""
+        grid, parts = setup.grid, setup.components
+        area = jnp.ones((1,) * grid.ndim, grid.widths[0].dtype)
+        for axis, half in enumerate(parts.stagger(component)):
+            if axis == parts.axes.index(self.axis):
+                if parts.m is not None and axis == 0:
+                    area = area * around(parts.m)
+                continue
+            widths = setup.sample_widths(axis, half, component)
+            within = widths[slice(*box[axis])]
+            centre, size = self.centre[axis], self.size[axis]
+            if size > 0 and not isinf(size):
+                nodes = setup.grid.edges(axis)
+                ends = jnp.concatenate(cell_ends(nodes, len(widths), half))
+                inside = jnp.clip(ends, centre - size / 2, centre + size / 2)
+                share = jnp.diff(inside) / jnp.diff(ends)
+                within = within * share[slice(*box[axis])]
+            shape = [-1 if a == axis else 1 for a in range(grid.ndim)]
+            area = area * within.reshape(shape)
+        return area
 
 
 class SpectralFlux(eqx.Module):
@@ -119,18 +141,3 @@ def _radii(component: str, box: Box, setup: Setup) -> Array | int:
     """Returns by what a component counts in the flow through a cylinder."""
     points = {"Ep": setup.grid.edges, "Hp": setup.grid.centres}.get(component)
     return 1 if points is None else points(0)[slice(*box[0]), None]
-
-
-def _area(component: str, box: Box, normal: int, setup: Setup) -> Array:
-    """Returns the area around each sample of a plane, in metres to its dimension."""
-    grid = setup.grid
-    area = jnp.ones((1,) * grid.ndim, grid.widths[0].dtype)
-    parts = setup.components
-    for axis, half in enumerate(parts.stagger(component)):
-        if axis == normal:
-            if parts.m is not None and axis == 0:
-                area = area * around(parts.m)
-            continue
-        widths = setup.sample_widths(axis, half, component)[slice(*box[axis])]
-        area = area * widths.reshape([-1 if a == axis else 1 for a in range(grid.ndim)])
-    return area

@@ -1,8 +1,9 @@
 """From positions in metres to cells: where sources and monitors lie on the grid."""
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from jax import Array
 
 from .._checks import ArgumentError, refuse_text, refuse_traced, traced, warn
 from ..grid import Box, Grid
@@ -12,6 +13,7 @@ from ._layers import stored_cells
 
 
 Point = tuple[float, ...]
+Ends = TypeVar("Ends", np.ndarray, Array)
 
 _MOVE = "Move it, make it smaller if it has a size, or take a larger grid."
 
@@ -82,16 +84,10 @@ class Frame(NamedTuple):
         points = self.positions(axis, half)
         if np.isinf(size):
             return 0, len(points)
-        nodes = self.nodes[axis]
-        slack = 1e-6 * (nodes[-1] - nodes[0])
-        low, high = centre - size / 2, centre + size / 2
-        if not (nodes[0] - slack <= low and high <= nodes[-1] + slack):
-            raise self._outside(axis, what, f"reaches from {low:g} to {high:g} m")
+        low, high, slack = self._ends(axis, centre, size, what)
         if size == 0:
             here = self.nearest(axis, centre, half, what)
             return here, here + 1
-        # Half a thousandth of a cell absorbs the rounding of the ends.
-        slack = 5e-4 * float(np.min(np.diff(nodes)))
         start = int(np.searchsorted(points, low - slack))
         stop = int(np.searchsorted(points, high - slack))
         if stop <= start:
@@ -102,11 +98,46 @@ class Frame(NamedTuple):
             )
         return start, stop
 
-    def box(self, component: str, centre: Point, size: Point, what: str) -> Box:
-        """Returns the samples of a component in a region."""
+    def cover(
+        self, axis: int, centre: float, size: float, half: float, what: str
+    ) -> tuple[int, int]:
+        """Returns the samples whose cells share more than a point with a region.
+
+        Sizes that are infinite or zero are as for `span`.
+        """
+        if size == 0 or np.isinf(size):
+            return self.span(axis, centre, size, half, what)
+        low, high, slack = self._ends(axis, centre, size, what)
+        ends = np.concatenate(cell_ends(self.nodes[axis], self.stored[axis], half))
+        start = int(np.searchsorted(ends[1:-1], low + slack))
+        return start, int(np.searchsorted(ends[1:-1], high - slack)) + 1
+
+    def _ends(
+        self, axis: int, centre: float, size: float, what: str
+    ) -> tuple[float, float, float]:
+        """Returns where a region begins and ends in the grid, and their rounding."""
+        nodes = self.nodes[axis]
+        beyond = 1e-6 * (nodes[-1] - nodes[0])
+        low, high = centre - size / 2, centre + size / 2
+        if not (nodes[0] - beyond <= low and high <= nodes[-1] + beyond):
+            raise self._outside(axis, what, f"reaches from {low:g} to {high:g} m")
+        # Half a thousandth of a cell.
+        return low, high, 5e-4 * float(np.min(np.diff(nodes)))
+
+    def box(
+        self,
+        component: str,
+        centre: Point,
+        size: Point,
+        what: str,
+        *,
+        cells: bool = False,
+    ) -> Box:
+        """Returns the samples of a component in a region, or those of its `cells`."""
         halves = self.components.stagger(component)
+        span = self.cover if cells else self.span
         spans = [
-            self.span(axis, centre[axis], size[axis], halves[axis], what)
+            span(axis, centre[axis], size[axis], halves[axis], what)
             for axis in range(self.ndim)
         ]
         if component in ("Ep", "Hr") and self.on_axis:
@@ -127,6 +158,20 @@ class Frame(NamedTuple):
                     f"{what} lies in the absorbing layer along "
                     f"{self.components.axes[axis]}.",
                 )
+
+
+def cell_ends(nodes: Ends, stored: int, half: float) -> tuple[Ends, ...]:
+    """Returns where the cells of samples along an axis meet, to be joined.
+
+    Args:
+        nodes: The edges of the cells of the grid, an array.
+        stored: Samples stored on them.
+        half: The stagger: samples in the cells of the grid, or on their edges.
+    """
+    if half:
+        return (nodes,)
+    middles = (nodes[1:] + nodes[:-1]) / 2
+    return nodes[:1], middles[: stored - 1], nodes[-1:]
 
 
 def check_point(value: Point, ndim: int, name: str, what: str) -> Point:
