@@ -121,6 +121,7 @@ def test_monitors_without_a_ring_are_refused(monitor):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Without `sources`")
 def test_functions_that_do_not_know_the_coordinates_refuse_them():
     seen = em.FieldMonitor(("Ez",), at(10, 12), at(4, 4), FREQUENCY)
     sim = simulation(monitors={"seen": seen}, boundaries=em.Boundaries(r=em.CPML(8)))

@@ -258,6 +258,7 @@ def test_what_a_port_cuts_off_is_told(half, waist):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:`grid` should have at least 10 cells")
 def test_a_port_in_several_or_lossy_media_is_refused():
     level = jnp.ones((26, 46))
     for medium, message in (
