@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from functools import partial
-from math import ceil, hypot
+from math import ceil, hypot, inf
 from typing import NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -17,9 +16,10 @@ from .._checks import (
     ArgumentError,
     as_array,
     at_once,
+    between,
     check,
-    positive,
     real,
+    single,
     traced,
 )
 from .._products import matmul
@@ -31,10 +31,15 @@ from ._near_field import NearField
 
 # Waves of a smaller amplitude are left out.
 _SMALLEST = 1e-8
-# Nodes above those that the phases need, for the envelope.
-_MORE = 24
-# Largest phase, in radians, for which nodes are made, by dimension.
-_MOST = {2: 5000, 3: 1000}
+# Nodes above those that the phases need, for the envelope of a frequency that fills
+# the cone.
+_ENVELOPE = 24
+# Most nodes along an angle, by dimension.
+_MOST = {2: 2500, 3: 500}
+# Nodes come in multiples, so that a sweep does not compile for each beam.
+_MULTIPLE = 16
+# Largest ratio of frequencies that is allowed for where they are traced.
+_OCTAVE = 2
 # Least share of a polarisation that lies across the beam.
 _ALONG = 1e-3
 
@@ -77,10 +82,14 @@ def beam_overlap(
     $\int F \cdot B^* d\Omega / \sqrt{2 \eta \int |B|^2 d\Omega}$: no wave is
     paraxial, and the beam need not pass through the faces. In 2-D the component out of
     the plane has this spectrum without the vector. The beam lies in the medium of the
-    faces; at the facet of a fibre of another index some light is reflected. Under
-    `jit`, with the medium, the faces or the beam traced, the number of directions must
-    suffice for all beams: many more are computed. Differentiable in the record and in
-    the beam.
+    faces; at the facet of a fibre of another index some light is reflected. With walls
+    the amplitude is that of the faces and their images, as in `far_field`: in a scene
+    halved by a mirror its square is over twice the flux of the half.
+
+    Under `jit`, with the medium, the faces or the beam traced, the number of directions
+    must do for all beams: many more are computed, and the result is NaN if the waist is
+    further from the middle of a box than its corners are, or the frequencies span more
+    than an octave. Differentiable in the record and in the beam.
 
     Args:
         near: From a `NearFieldMonitor`; one wide face towards the beam is enough.
@@ -96,12 +105,12 @@ def beam_overlap(
         `polarisation`, in 2-D of `"Ez"` or `"Hz"`, in the middle of its waist.
 
     Raises:
-        ArgumentError: As `far_field`; if an argument has a wrong shape, or the waist is
-            so far away that its phases need too many directions.
+        ArgumentError: As `far_field`; if an argument has a wrong shape or is not
+            finite, or the waist is so far away that it takes too many directions.
     """
     near = projectable(near)
     ndim, dtype = near.ndim, near.dt.dtype
-    middle = as_array(centre, "centre").astype(dtype)
+    middle = between("centre", -inf, inf)(as_array(centre, "centre")).astype(dtype)
     if middle.shape != (ndim,):
         raise ArgumentError(
             f"`centre` must have {ndim} coordinates, but has shape {middle.shape}."
@@ -113,7 +122,7 @@ def beam_overlap(
             "one by one, or under `vmap`."
         )
     field = _transverse(axis, polarisation)
-    radius = positive(waist, "waist").astype(dtype)
+    radius = single(between("waist", 0.0, inf)(waist), "waist").astype(dtype)
     beam = _Beam(radius, middle, (axis, *field))
     count, sound = _count(near, radius, middle)
     return sound * _overlap(near, beam, count)
@@ -151,42 +160,44 @@ def _transverse(
         return along, jnp.cross(axis, along)
 
 
-# Beams are alike: a sweep should not compile for each.
-_ROUNDED = 16
-
-
 def _count(
     near: NearField, waist: Float[Array, ""], centre: Float[Array, " axes"]
 ) -> tuple[int, Float[Array, ""]]:
     """Returns nodes of a rule over angles that resolves an overlap, and 1; else NaN."""
     # Known under `grad`, too.
-    known = near.coordinates, wavenumber(near)[0], waist, centre
-    phase = _phase(*lax.stop_gradient(known))
-    if traced(phase):
+    need = _need(*lax.stop_gradient((near, waist, centre)))
+    if traced(need):
         # Half the box at 5 cells per wavelength, and as much to the waist.
-        most = 2.5 * hypot(*near.cells)
+        most = 1.25 * hypot(*near.cells) + _OCTAVE * _ENVELOPE
     else:
-        most = min(float(phase), _MOST[near.ndim])
-    phase = check(
-        phase,
-        phase <= most,
-        f"`centre` must be near enough that phases over the beam differ by {most:.0f} "
-        "rad at most: move it along the beam. Their difference must be less",
+        most = min(float(need), _MOST[near.ndim])
+    need = check(
+        need,
+        need <= most,
+        f"`centre` must be so near, and frequencies so close, that {most:.0f} angles "
+        "resolve the beam: move it along the beam, or record fewer at once. Their "
+        "number must be less",
     )
-    return _ROUNDED * ceil((most / 2 + _MORE) / _ROUNDED), 1 + 0 * phase
+    return _MULTIPLE * ceil(most / _MULTIPLE), 1 + 0 * need
 
 
-@jax.jit
-def _phase(
-    coordinates: dict[str, tuple[Array, ...]], k: Array, waist: Array, centre: Array
+@eqx.filter_jit
+def _need(
+    near: NearField, waist: Float[Array, ""], centre: Float[Array, " axes"]
 ) -> Float[Array, ""]:
-    """Returns by how much the phase between face and waist varies over a beam."""
+    """Returns how many angles resolve the phases and the envelopes of an overlap."""
+    k, _ = wavenumber(near)
     sine, versine = _largest_angle(k, waist)
     square = jnp.zeros((), k.dtype)
     for axis, x in enumerate(centre):
-        places = jnp.concatenate([one[axis] for one in coordinates.values()])
-        square = square + jnp.max(jnp.abs(places - x)) ** 2
-    return jnp.max(k) * jnp.sqrt(square) * (sine + versine)
+        places = [one[axis] for one in near.coordinates.values()]
+        for (wall, _), plane in zip(near.walls, near.planes, strict=True):
+            if wall == axis:
+                places += [2 * plane - one for one in places]
+        square = square + jnp.max(jnp.abs(jnp.concatenate(places) - x)) ** 2
+    # The phase between a place on the faces and the waist varies by less over the beam.
+    phase = jnp.max(k) * jnp.sqrt(square) * (sine + versine)
+    return phase / 2 + _ENVELOPE * jnp.max(k) / jnp.min(k)
 
 
 def _largest_angle(k: Array, waist: Array) -> tuple[Array, Array]:
@@ -225,7 +236,7 @@ class _Cone(NamedTuple):
 
     Attributes:
         cosine: Of the angle to its axis.
-        sine: The same.
+        sine: Of the same angle.
         weights: Of the angles, in rad or sr.
         towards: Unit vectors.
     """
@@ -237,6 +248,7 @@ class _Cone(NamedTuple):
 
 
 def _cone(k: Float[Array, " freqs"], beam: _Beam, count: int) -> _Cone:
+    """Returns a rule with so many nodes, and in 3-D twice as many around the axis."""
     sine, versine = _largest_angle(k, beam.waist)
     nodes, gauss = map(partial(jnp.asarray, dtype=k.dtype), leggauss(count))
     if beam.centre.size == 2:

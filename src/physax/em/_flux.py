@@ -5,14 +5,16 @@ from math import isinf
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError
 from ..grid import Box
 from ..units import ETA_0, FEMTO
+from ._boundaries import Bloch, Periodic
 from ._components import AXES, Components
 from ._cylindrical import around
-from ._frame import Point, as_point, cell_ends, check_point, check_size
+from ._frame import Point, as_point, check_point, check_size
 from ._monitors import AbstractSpectralMonitor, Read, as_frequencies
 from ._setup import Setup
 
@@ -59,7 +61,10 @@ class FluxMonitor(AbstractSpectralMonitor):
         reads = []
         for electric, magnetic, _ in _pairs(normal, frame.components):
             for name in (electric, magnetic):
-                spans = list(frame.box(name, centre, size, what, cells=True))
+                spans = [
+                    frame.cover(a, centre[a], size[a], half, what)
+                    for a, half in enumerate(frame.components.stagger(name))
+                ]
                 low = node if name[0] == "E" else node - 1
                 spans[normal] = (low, node + 1)
                 reads.append(Read(name, name, tuple(spans)))
@@ -88,25 +93,41 @@ class FluxMonitor(AbstractSpectralMonitor):
 
     def _area(self, component: str, box: Box, setup: Setup) -> Array:
         """Returns the area around each sample, in metres to its dimension."""
-        grid, parts = setup.grid, setup.components
-        area = jnp.ones((1,) * grid.ndim, grid.widths[0].dtype)
+        ndim, parts = setup.grid.ndim, setup.components
+        area = jnp.ones((1,) * ndim, setup.dt.dtype)
         for axis, half in enumerate(parts.stagger(component)):
             if axis == parts.axes.index(self.axis):
                 if parts.m is not None and axis == 0:
                     area = area * around(parts.m)
                 continue
-            widths = setup.sample_widths(axis, half, component)
-            within = widths[slice(*box[axis])]
-            centre, size = self.centre[axis], self.size[axis]
-            if size > 0 and not isinf(size):
-                nodes = setup.grid.edges(axis)
-                ends = jnp.concatenate(cell_ends(nodes, len(widths), half))
-                inside = jnp.clip(ends, centre - size / 2, centre + size / 2)
-                share = jnp.diff(inside) / jnp.diff(ends)
-                within = within * share[slice(*box[axis])]
-            shape = [-1 if a == axis else 1 for a in range(grid.ndim)]
-            area = area * within.reshape(shape)
+            widths = setup.sample_widths(axis, half, component)[slice(*box[axis])]
+            if self.size[axis] > 0 and not isinf(self.size[axis]):
+                widths = widths * self._share(axis, half, setup)[slice(*box[axis])]
+            area = area * widths.reshape([-1 if a == axis else 1 for a in range(ndim)])
         return area
+
+    def _share(self, axis: int, half: float, setup: Setup) -> Float[Array, " samples"]:
+        """Returns which part of the cell of each sample lies within the size."""
+        grid = setup.grid
+        widths, origin = grid.cell_widths(axis), grid.origin[axis]
+        nodes = jnp.concatenate([jnp.zeros(1, widths.dtype), jnp.cumsum(widths)])
+        ends = nodes
+        if not half:
+            middles = (nodes[1:] + nodes[:-1]) / 2
+            ends = jnp.concatenate([nodes[:1], middles, nodes[-1:]])
+        # The difference of two large numbers has no error, and the rest is small.
+        large = np.asarray(self.centre[axis], widths.dtype)
+        middle = (large - origin) + (self.centre[axis] - float(large))
+        reach = self.size[axis] / 2
+        inside = jnp.clip(ends, middle - reach, middle + reach)
+        if setup.components.m is not None and axis == 0:
+            # Areas of rings.
+            ends, inside = (ends + origin) ** 2, (inside + origin) ** 2
+        whole, part = jnp.diff(ends), jnp.diff(inside)
+        if not half and isinstance(setup.boundaries.axis(axis)[0], (Periodic, Bloch)):
+            # The first node has half a cell at either end.
+            whole, part = (x[:-1].at[0].add(x[-1]) for x in (whole, part))
+        return part / whole
 
 
 class SpectralFlux(eqx.Module):

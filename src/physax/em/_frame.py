@@ -1,19 +1,17 @@
 """From positions in metres to cells: where sources and monitors lie on the grid."""
 
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
-from jax import Array
 
 from .._checks import ArgumentError, refuse_text, refuse_traced, traced, warn
 from ..grid import Box, Grid
-from ._boundaries import Boundaries, layer_cells
+from ._boundaries import Bloch, Boundaries, Periodic, layer_cells
 from ._components import Components
 from ._layers import stored_cells
 
 
 Point = tuple[float, ...]
-Ends = TypeVar("Ends", np.ndarray, Array)
 
 _MOVE = "Move it, make it smaller if it has a size, or take a larger grid."
 
@@ -101,16 +99,26 @@ class Frame(NamedTuple):
     def cover(
         self, axis: int, centre: float, size: float, half: float, what: str
     ) -> tuple[int, int]:
-        """Returns the samples whose cells share more than a point with a region.
+        """Returns the samples whose cells a region shares, or touches.
 
-        Sizes that are infinite or zero are as for `span`.
+        Sizes that are infinite or zero are as for `span`. At a period the first node
+        has half a cell at either end: all samples are taken where both are meant.
         """
         if size == 0 or np.isinf(size):
             return self.span(axis, centre, size, half, what)
         low, high, slack = self._ends(axis, centre, size, what)
-        ends = np.concatenate(cell_ends(self.nodes[axis], self.stored[axis], half))
-        start = int(np.searchsorted(ends[1:-1], low + slack))
-        return start, int(np.searchsorted(ends[1:-1], high - slack)) + 1
+        nodes, stored = self.nodes[axis], self.stored[axis]
+        if half:
+            stored, between = len(nodes) - 1, nodes[1:-1]
+        else:
+            between = (nodes[1:] + nodes[:-1]) / 2
+            repeated = issubclass(self.faces[axis][0], (Periodic, Bloch))
+            if repeated and high + slack > between[-1]:
+                return 0, stored
+        start = int(np.searchsorted(between, low - slack))
+        stop = int(np.searchsorted(between, high + slack)) + 1
+        # The wall at the end of the grid is not stored: its field is zero.
+        return min(start, stored - 1), min(stop, stored)
 
     def _ends(
         self, axis: int, centre: float, size: float, what: str
@@ -124,20 +132,11 @@ class Frame(NamedTuple):
         # Half a thousandth of a cell.
         return low, high, 5e-4 * float(np.min(np.diff(nodes)))
 
-    def box(
-        self,
-        component: str,
-        centre: Point,
-        size: Point,
-        what: str,
-        *,
-        cells: bool = False,
-    ) -> Box:
-        """Returns the samples of a component in a region, or those of its `cells`."""
+    def box(self, component: str, centre: Point, size: Point, what: str) -> Box:
+        """Returns the samples of a component in a region."""
         halves = self.components.stagger(component)
-        span = self.cover if cells else self.span
         spans = [
-            span(axis, centre[axis], size[axis], halves[axis], what)
+            self.span(axis, centre[axis], size[axis], halves[axis], what)
             for axis in range(self.ndim)
         ]
         if component in ("Ep", "Hr") and self.on_axis:
@@ -158,20 +157,6 @@ class Frame(NamedTuple):
                     f"{what} lies in the absorbing layer along "
                     f"{self.components.axes[axis]}.",
                 )
-
-
-def cell_ends(nodes: Ends, stored: int, half: float) -> tuple[Ends, ...]:
-    """Returns where the cells of samples along an axis meet, to be joined.
-
-    Args:
-        nodes: The edges of the cells of the grid, an array.
-        stored: Samples stored on them.
-        half: The stagger: samples in the cells of the grid, or on their edges.
-    """
-    if half:
-        return (nodes,)
-    middles = (nodes[1:] + nodes[:-1]) / 2
-    return nodes[:1], middles[: stored - 1], nodes[-1:]
 
 
 def check_point(value: Point, ndim: int, name: str, what: str) -> Point:
