@@ -12,6 +12,7 @@ from physax.em import (
     PEC,
     PMC,
     Absorber,
+    Apodised,
     Boundaries,
     Box,
     Dipole,
@@ -19,14 +20,18 @@ from physax.em import (
     FieldMonitor,
     FluxMonitor,
     GaussianPulse,
+    HuygensSource,
     Medium,
     ModeMonitor,
     ModeSource,
+    NearFieldMonitor,
+    Periodic,
     PlaneWave,
     Port,
     Simulation,
     Structure,
     rasterise,
+    simulate,
 )
 from physax.grid import Grid
 from physax.plot import simulation
@@ -60,7 +65,8 @@ def flat(**options):
             "energy": EnergyMonitor(),
         },
     }
-    return Simulation(grid, polarisation="Ez", steps=1, **(defaults | options))
+    defaults |= {"polarisation": "Ez", "steps": 1}
+    return Simulation(grid, **(defaults | options))
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +83,14 @@ def texts(axes):
 def lines_of(axes, colour):
     found = [line for line in axes.lines if to_hex(line.get_color()) == colour]
     return [np.stack(line.get_data(), 1) for line in found]
+
+
+def boxes_of(axes, colour):
+    return {
+        tuple(np.round(p.get_bbox().extents, 3))
+        for p in axes.patches
+        if isinstance(p, Rectangle) and to_hex(p.get_edgecolor()) == colour
+    }
 
 
 def test_permittivity_fills_the_grid_in_micrometres(axes):
@@ -112,14 +126,47 @@ def test_monitors_are_blue_where_they_measure(axes):
     assert west[:, 0] == pytest.approx(-0.825, abs=1e-5)
     # The flux counts at a node.
     assert up[:, 1] == pytest.approx(1, abs=0.026)
-    boxes = [
-        p
-        for p in axes.patches
-        if isinstance(p, Rectangle) and to_hex(p.get_edgecolor()) == BLUE
-    ]
-    (box,) = boxes
-    assert box.get_bbox().extents == pytest.approx((-0.5, -0.5, 0.5, 0.5), abs=0.03)
+    (box,) = boxes_of(axes, BLUE)
+    assert box == pytest.approx((-0.5, -0.5, 0.5, 0.5), abs=0.03)
     assert {"west", "up", "box"} <= texts(axes).keys()
+
+
+def test_faces_of_a_near_field_across_one_axis_are_drawn_where_they_are():
+    # From -0.5 to 1 along x, within half a cell; there is no face along y.
+    near = NearFieldMonitor((0.25 * MICRO, 0.0), (1.5 * MICRO, INF), FREQUENCIES)
+    axes = simulation(
+        flat(boundaries=Boundaries(y=Periodic()), sources={}, monitors={"n": near})
+    )
+    (box,) = boxes_of(axes, BLUE)
+    assert box == pytest.approx((-0.5, -1.5, 1, 1.5), abs=0.026)
+
+
+@pytest.mark.filterwarnings("ignore:The fields had not decayed")
+@pytest.mark.parametrize("faces", [None, ("-x",)])
+def test_equivalent_currents_are_drawn_on_the_faces_of_their_record(faces):
+    size = MICRO, 0.6 * MICRO
+    near = NearFieldMonitor((0.4 * MICRO, 0.2 * MICRO), size, FREQUENCIES, faces)
+    dipole = Dipole("Ez", (0.4 * MICRO, 0.2 * MICRO), PULSE)
+    first = flat(sources={"d": dipole}, monitors={"n": near}, steps=2)
+    record = simulate(first).monitors["n"]
+    axes = simulation(flat(sources={"sent": HuygensSource(record, PULSE)}))
+    assert to_hex(texts(axes)["sent"].get_color()) == RED
+    if faces is None:
+        assert boxes_of(axes, RED) == {(-0.1, -0.1, 0.9, 0.5)}
+        return
+    (line,) = lines_of(axes, RED)
+    assert line == pytest.approx(np.array([[-0.1, -0.1], [-0.1, 0.5]]), abs=1e-5)
+    # It sends out of the box.
+    outward = [a for a in axes.texts if a.arrow_patch and a.xyann[0] == line[0, 0]]
+    assert [a.xy[0] < -0.1 for a in outward] == [True]
+
+
+def test_a_window_in_time_leaves_the_arrow_of_a_flux():
+    flux = FluxMonitor("y", (0.0, 1 * MICRO), (2 * MICRO, 0.0), FREQUENCIES)
+    seen = Apodised(flux, centre=0.0, width=1e-15)
+    axes = simulation(flat(sources={}, monitors={"up": seen}))
+    (arrow,) = [a for a in axes.texts if a.arrow_patch]
+    assert arrow.xy[1] > arrow.xyann[1]
 
 
 def test_layers_are_hatched_and_walls_black(axes):
