@@ -2,6 +2,7 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -15,12 +16,15 @@ from physax.em import (
     Apodised,
     Boundaries,
     Box,
+    Circle,
     Dipole,
+    Drude,
     EnergyMonitor,
     FieldMonitor,
     FluxMonitor,
     GaussianPulse,
     HuygensSource,
+    Material,
     Medium,
     ModeMonitor,
     ModeSource,
@@ -142,21 +146,22 @@ def test_faces_of_a_near_field_across_one_axis_are_drawn_where_they_are():
 
 
 @pytest.mark.filterwarnings("ignore:The fields had not decayed")
-@pytest.mark.parametrize("faces", [None, ("-x",)])
-def test_equivalent_currents_are_drawn_on_the_faces_of_their_record(faces):
-    size = MICRO, 0.6 * MICRO
-    near = NearFieldMonitor((0.4 * MICRO, 0.2 * MICRO), size, FREQUENCIES, faces)
-    dipole = Dipole("Ez", (0.4 * MICRO, 0.2 * MICRO), PULSE)
-    first = flat(sources={"d": dipole}, monitors={"n": near}, steps=2)
-    record = simulate(first).monitors["n"]
-    axes = simulation(flat(sources={"sent": HuygensSource(record, PULSE)}))
-    assert to_hex(texts(axes)["sent"].get_color()) == RED
-    if faces is None:
-        assert boxes_of(axes, RED) == {(-0.1, -0.1, 0.9, 0.5)}
-        return
+def test_equivalent_currents_are_drawn_on_the_faces_of_their_record():
+    place = (0.4 * MICRO, 0.2 * MICRO), (MICRO, 0.6 * MICRO), FREQUENCIES
+    faces = {"box": None, "side": ("-x",)}
+    first = flat(
+        sources={"d": Dipole("Ez", (0.4 * MICRO, 0.2 * MICRO), PULSE)},
+        monitors={k: NearFieldMonitor(*place, which) for k, which in faces.items()},
+        steps=2,
+    )
+    records = simulate(first).monitors
+    sources = {k: HuygensSource(near, PULSE) for k, near in records.items()}
+    axes = simulation(flat(sources=sources, monitors={}))
+    assert to_hex(texts(axes)["box"].get_color()) == RED
+    assert boxes_of(axes, RED) == {(-0.1, -0.1, 0.9, 0.5)}
     (line,) = lines_of(axes, RED)
     assert line == pytest.approx(np.array([[-0.1, -0.1], [-0.1, 0.5]]), abs=1e-5)
-    # It sends out of the box.
+    # The side sends out of the box.
     outward = [a for a in axes.texts if a.arrow_patch and a.xyann[0] == line[0, 0]]
     assert [a.xy[0] < -0.1 for a in outward] == [True]
 
@@ -224,6 +229,58 @@ def test_components_are_drawn_around_their_points():
 def test_a_uniform_medium_is_drawn():
     axes = simulation(flat(medium=None))
     assert axes.images[0].get_clim() == (0.5, 1.5)
+
+
+def test_metal_with_poles_leaves_the_greys_to_dielectrics():
+    # -3 from a Drude pole at the frequency of the source, beside glass of 4 in air.
+    grid = Grid.centred((80, 60), 0.05 * MICRO)
+    drude = Drude(2e14, 0.0)
+    scene = [
+        Structure(Box((MICRO, 0.0), (0.5 * MICRO, INF)), Material(4.0)),
+        Structure(Box((-MICRO, 0.0), (0.5 * MICRO, INF)), Material(poles=(drude,))),
+    ]
+    medium = rasterise(scene, grid, components=("Ez", "Hx", "Hy"))
+    axes = simulation(flat(medium=medium, monitors={}))
+    (image,) = axes.images
+    assert np.min(image.get_array()) == pytest.approx(-3, rel=1e-3)
+    assert image.get_clim() == pytest.approx((1, 4))
+    shown = image.cmap(image.norm(np.array([-3.0, 1.0])))
+    assert to_hex(shown[0]) not in ("#ffffff", to_hex(shown[1]))
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert "permittivity < 0" in labels
+    assert axes.child_axes[0].get_ylabel() == "permittivity, 100 THz, Ez"
+
+
+@pytest.mark.parametrize("shape", [(40, 40), (210, 30)])
+def test_labels_are_inside_the_picture(shape):
+    grid = Grid.centred(shape, 0.02 * MICRO)
+    gold = Material(poles=(Drude(2e14, 0.0),))
+    wire = Structure(Circle((0.0, 0.0), 0.1 * MICRO), gold)
+    medium = rasterise([wire], grid, components=("Ez", "Hx", "Hy"))
+    sources = {"d": Dipole("Ez", (0.0, 0.0), PULSE)}
+    sim = Simulation(grid, medium, polarisation="Ez", sources=sources, steps=1)
+    axes = simulation(sim)
+    renderer = FigureCanvasAgg(axes.figure).get_renderer()
+    # Once, as `savefig` does.
+    axes.figure.draw(renderer)
+    whole = axes.figure.bbox
+    for label in (axes.xaxis.label, axes.yaxis.label, axes.child_axes[0].yaxis.label):
+        box = label.get_window_extent(renderer)
+        assert whole.x0 <= box.x0 < box.x1 <= whole.x1
+        assert whole.y0 <= box.y0 < box.y1 <= whole.y1
+
+
+def test_names_do_not_stand_on_the_legend_or_the_numbers():
+    whole = (INF, 0.0), (0.0, INF)
+    monitors = {
+        name: FieldMonitor(("Ez",), (x, 0.0), size, FREQUENCIES)
+        for name, x, size in zip("ab", (0.3 * MICRO, 0.0), whole[::-1], strict=True)
+    }
+    axes = simulation(flat(sources={}, monitors=monitors))
+    upright, level = (texts(axes)[name] for name in "ab")
+    # One ends at the top of the picture, the other in its middle.
+    assert (upright.xy[1], upright.get_va()) == (pytest.approx(1.475, abs=0.03), "top")
+    assert (level.xy[1], level.get_va()) == (pytest.approx(0, abs=0.03), "bottom")
 
 
 def test_graded_cells_have_their_own_borders():
