@@ -9,12 +9,14 @@ import warnings
 from functools import partial
 
 import equinox as eqx
+import jax.numpy as jnp
 import pytest
 from matplotlib.animation import FFMpegWriter
 
 from physax import PhysaxWarning, em
 from physax.cli import ExitCode, _em, _em_run, main
 from physax.cli._em_settings import DIMENSIONS, REGISTRY, Settings
+from physax.cli._session import double_precision
 from physax.io._construct import _is_array, _parameters
 
 
@@ -265,6 +267,10 @@ LINES = {
                "is refused: Monitor 'back' must not record energy in a medium with p"),
     "name of a picture": ("film", "simulation", "line 15: .*not be `simulation`, as "
                           "files are named after them"),
+    "name of another picture": ("back: {", "film_Ez: {", "line 14: .*'film_Ez' must "
+                                "have another name: the picture of Ez of monitor 'fil"),
+    "infinite time": ("time_fs: 10", "time_fs: .inf", "line 17: .*`time` must be finite"
+                      ", but is inf s. Leave it out"),
     "hidden results": ("figures: false", "results: .npz", "line 18: .*`results` must"),
     "no light": ("sources:\n  lamp: {type: Dipole, component: Ez, position_um: "
                  "[-0.5, 0]}", "sources: {}", "line 11: .*`sources` must have at least "
@@ -312,6 +318,19 @@ def test_a_check_is_made_in_the_precision_of_the_file(tmp_path, monkeypatch):
     path.write_text(f"{TEXT}precision: float64\n")
     assert main(["em", "config", "--check", str(path)]) == ExitCode.DONE
     assert found == [("float64", em.Decay(1e-5))]
+
+
+def test_a_file_of_float32_is_run_in_it_where_float64_is_on(tmp_path, monkeypatch):
+    found = []
+    monkeypatch.setattr(
+        _em_run, "check_run", lambda sim, until: found.append(sim.dt.dtype)
+    )
+    path = tmp_path / "run.yaml"
+    path.write_text(f"{TEXT}precision: float32\n")
+    with double_precision():
+        assert main(["em", "config", "--check", str(path)]) == ExitCode.DONE
+        assert jnp.result_type(float) == "float64"
+    assert found == ["float32"]
 
 
 def test_layers_that_dwarf_the_scene_are_refused_as_a_mistaken_unit(tmp_path, capsys):

@@ -5,6 +5,7 @@ import signal
 from functools import partial
 
 import h5py
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -40,9 +41,12 @@ def scene():
 @pytest.mark.filterwarnings("ignore:The fields had not decayed")
 def test_a_file_gives_what_the_same_scene_gives(tmp_path, capsys):
     out = tmp_path / "out"
-    line = ["em", "run", settings(tmp_path), "--output-dir", str(out)]
+    line = ["em", "run", settings(tmp_path), "--output-dir", str(out), "-v"]
     assert main(line) == ExitCode.DONE
     said = capsys.readouterr().out
+    assert f"jax {jax.__version__}, float32" in said
+    assert f"{out / 'checkpoints'}, every 500 steps; 0 there from before" in said
+    assert "steps per second" in said
     assert "permittivity  1 to 4" in said
     assert "did all the steps" in said
     found = load_npz(out / "results.npz")

@@ -21,8 +21,10 @@ FILES = [str(WIND / "uwnd_mean.nc"), str(WIND / "vwnd_mean.nc")]
 
 def test_winds_alone_give_tracks_a_map_and_a_table(tmp_path, capsys):
     out = tmp_path / "out"
-    assert main(["track", *FILES, "--output-dir", str(out)]) == ExitCode.DONE
+    assert main(["track", *FILES, "--output-dir", str(out), "-v"]) == ExitCode.DONE
     said = capsys.readouterr().out
+    assert "float64" in said
+    assert "stepped by RK4" in said
     assert "12 instants from 1970-01-01T00:00:00 over 334 days" in said
     assert "612 particles, 5 days forward" in said
     assert "alive" in said

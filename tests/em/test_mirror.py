@@ -131,3 +131,26 @@ def test_nothing_to_unfold_is_refused():
     sim, fields = run(grid, em.CPML(8), 1.0, "Ez", "Ez")
     with pytest.raises(ArgumentError, match="must have a PEC or PMC at a low face"):
         unfold(fields, sim)
+
+
+def test_a_series_is_unfolded_at_each_of_its_times():
+    # Ez is even about the PMC and has a sample on it, Hy is odd and has none there.
+    grid = Grid.uniform((3, 2), CELL)
+    faces = em.Boundaries(x=(em.PMC(), em.PEC()), y=em.Periodic())
+    sim = em.Simulation(grid, boundaries=faces, polarisation="Ez", steps=1)
+    values = jnp.arange(12.0).reshape(2, 3, 2)
+    times, nodes = jnp.arange(2.0), jnp.arange(3.0) * CELL
+    across = nodes[:2]
+    series = em.TimeSeries(
+        {"Ez": values, "Hy": values},
+        {"Ez": times, "Hy": times},
+        {"Ez": (nodes, across), "Hy": (nodes + CELL / 2, across)},
+    )
+    found = unfold(series, sim)
+    assert isinstance(found, em.TimeSeries)
+    even = np.concatenate([values[:, :0:-1], values], axis=1)
+    odd = np.concatenate([-values[:, ::-1], values], axis=1)
+    assert np.array_equal(found.values["Ez"], even)
+    assert np.array_equal(found.values["Hy"], odd)
+    assert np.allclose(found.coordinates["Ez"][0], CELL * np.arange(-2, 3))
+    assert np.allclose(found.coordinates["Hy"][0], CELL * (np.arange(-3, 3) + 0.5))

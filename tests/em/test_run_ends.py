@@ -1,5 +1,8 @@
 """How driven runs end: decay, divergence, and what is warned of."""
 
+import signal
+import warnings
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -49,6 +52,17 @@ def test_decay_stops_a_resumed_run_at_the_same_step(tmp_path):
     assert got.drive.first_step == 280
     assert got.drive.step == want.drive.step
     check_same_bits(got.result, want.result)
+
+
+def test_a_run_that_was_interrupted_is_not_said_to_be_too_short():
+    stop = {"chunk": 100, "on_chunk": lambda *_: signal.raise_signal(signal.SIGTERM)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        done = em.run(line(400), progress=False, throw=False, **stop)
+    assert done.drive.status == Status.INTERRUPTED
+    assert done.drive.step == 100
+    with pytest.warns(PhysaxWarning, match="The fields had not decayed"):
+        em.run(line(400), state=done.state, progress=False)
 
 
 @pytest.mark.slow

@@ -344,6 +344,11 @@ FAULTS = {
         lambda: em.purcell(FLUX),
         r"`emission` must be an `Emission`, but is a SpectralFlux\. Give what an `Em",
     ),
+    "flux to unfold": (
+        lambda: em.unfold(FLUX, sim(boundaries=em.Boundaries(x=em.PMC()))),
+        r"`fields` must be what a `FieldMonitor` or a `TimeMonitor` recorded, but is a "
+        r"SpectralFlux.* A flux through a plane that a mirror cuts counts twice",
+    ),
     "flux for a near field": (
         lambda: em.absorbed_power(FLUX),
         r"`near` must be what a `NearFieldMonitor` recorded, but is a SpectralFlux",

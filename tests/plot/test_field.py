@@ -10,6 +10,8 @@ from physax import ArgumentError
 from physax.em import (
     PEC,
     Box,
+    Cylindrical,
+    Material,
     Medium,
     Simulation,
     SpectralFields,
@@ -118,6 +120,20 @@ def test_outline_follows_metal():
     vertices = axes.collections[0].get_paths()[0].vertices
     # Half way between nodes outside and inside.
     assert set(np.round(vertices[:, 0], 3)) == {210.0, 610.0}
+
+
+def test_outline_is_drawn_over_r_and_z():
+    rod = Box.from_corners((-1.0,), (0.21 * MICRO,))
+    rods = [Structure(rod, Material(9.0))]
+    medium = rasterise(rods, GRID, components=Cylindrical.components)
+    sim = Simulation(GRID, medium, cylindrical=Cylindrical(1), steps=1)
+    one = wave()
+    fields = SpectralFields(one.frequencies, one.values, one.coordinates, ("r", "z"))
+    axes = field(fields, outline=sim)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("r (nm)", "z (nm)")
+    vertices = axes.collections[0].get_paths()[0].vertices
+    # Between the middles 200 and 220, of which cells the rod fills all and nothing.
+    assert np.allclose(vertices[:, 0], 210, atol=1)
 
 
 @pytest.mark.parametrize(

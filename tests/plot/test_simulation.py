@@ -2,6 +2,7 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -12,21 +13,29 @@ from physax.em import (
     PEC,
     PMC,
     Absorber,
+    Apodised,
     Boundaries,
     Box,
+    Circle,
     Dipole,
+    Drude,
     EnergyMonitor,
     FieldMonitor,
     FluxMonitor,
     GaussianPulse,
+    HuygensSource,
+    Material,
     Medium,
     ModeMonitor,
     ModeSource,
+    NearFieldMonitor,
+    Periodic,
     PlaneWave,
     Port,
     Simulation,
     Structure,
     rasterise,
+    simulate,
 )
 from physax.grid import Grid
 from physax.plot import simulation
@@ -60,7 +69,8 @@ def flat(**options):
             "energy": EnergyMonitor(),
         },
     }
-    return Simulation(grid, polarisation="Ez", steps=1, **(defaults | options))
+    defaults |= {"polarisation": "Ez", "steps": 1}
+    return Simulation(grid, **(defaults | options))
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +87,14 @@ def texts(axes):
 def lines_of(axes, colour):
     found = [line for line in axes.lines if to_hex(line.get_color()) == colour]
     return [np.stack(line.get_data(), 1) for line in found]
+
+
+def boxes_of(axes, colour):
+    return {
+        tuple(np.round(p.get_bbox().extents, 3))
+        for p in axes.patches
+        if isinstance(p, Rectangle) and to_hex(p.get_edgecolor()) == colour
+    }
 
 
 def test_permittivity_fills_the_grid_in_micrometres(axes):
@@ -112,14 +130,48 @@ def test_monitors_are_blue_where_they_measure(axes):
     assert west[:, 0] == pytest.approx(-0.825, abs=1e-5)
     # The flux counts at a node.
     assert up[:, 1] == pytest.approx(1, abs=0.026)
-    boxes = [
-        p
-        for p in axes.patches
-        if isinstance(p, Rectangle) and to_hex(p.get_edgecolor()) == BLUE
-    ]
-    (box,) = boxes
-    assert box.get_bbox().extents == pytest.approx((-0.5, -0.5, 0.5, 0.5), abs=0.03)
+    (box,) = boxes_of(axes, BLUE)
+    assert box == pytest.approx((-0.5, -0.5, 0.5, 0.5), abs=0.03)
     assert {"west", "up", "box"} <= texts(axes).keys()
+
+
+def test_faces_of_a_near_field_across_one_axis_are_drawn_where_they_are():
+    # From -0.5 to 1 along x, within half a cell; there is no face along y.
+    near = NearFieldMonitor((0.25 * MICRO, 0.0), (1.5 * MICRO, INF), FREQUENCIES)
+    axes = simulation(
+        flat(boundaries=Boundaries(y=Periodic()), sources={}, monitors={"n": near})
+    )
+    (box,) = boxes_of(axes, BLUE)
+    assert box == pytest.approx((-0.5, -1.5, 1, 1.5), abs=0.026)
+
+
+@pytest.mark.filterwarnings("ignore:The fields had not decayed")
+def test_equivalent_currents_are_drawn_on_the_faces_of_their_record():
+    place = (0.4 * MICRO, 0.2 * MICRO), (MICRO, 0.6 * MICRO), FREQUENCIES
+    faces = {"box": None, "side": ("-x",)}
+    first = flat(
+        sources={"d": Dipole("Ez", (0.4 * MICRO, 0.2 * MICRO), PULSE)},
+        monitors={k: NearFieldMonitor(*place, which) for k, which in faces.items()},
+        steps=2,
+    )
+    records = simulate(first).monitors
+    sources = {k: HuygensSource(near, PULSE) for k, near in records.items()}
+    axes = simulation(flat(sources=sources, monitors={}))
+    assert to_hex(texts(axes)["box"].get_color()) == RED
+    assert boxes_of(axes, RED) == {(-0.1, -0.1, 0.9, 0.5)}
+    (line,) = lines_of(axes, RED)
+    assert line == pytest.approx(np.array([[-0.1, -0.1], [-0.1, 0.5]]), abs=1e-5)
+    # The side sends out of the box.
+    outward = [a for a in axes.texts if a.arrow_patch and a.xyann[0] == line[0, 0]]
+    assert [a.xy[0] < -0.1 for a in outward] == [True]
+
+
+def test_a_window_in_time_leaves_the_arrow_of_a_flux():
+    flux = FluxMonitor("y", (0.0, 1 * MICRO), (2 * MICRO, 0.0), FREQUENCIES)
+    seen = Apodised(flux, centre=0.0, width=1e-15)
+    axes = simulation(flat(sources={}, monitors={"up": seen}))
+    (arrow,) = [a for a in axes.texts if a.arrow_patch]
+    assert arrow.xy[1] > arrow.xyann[1]
 
 
 def test_layers_are_hatched_and_walls_black(axes):
@@ -177,6 +229,58 @@ def test_components_are_drawn_around_their_points():
 def test_a_uniform_medium_is_drawn():
     axes = simulation(flat(medium=None))
     assert axes.images[0].get_clim() == (0.5, 1.5)
+
+
+def test_metal_with_poles_leaves_the_greys_to_dielectrics():
+    # -3 from a Drude pole at the frequency of the source, beside glass of 4 in air.
+    grid = Grid.centred((80, 60), 0.05 * MICRO)
+    drude = Drude(2e14, 0.0)
+    scene = [
+        Structure(Box((MICRO, 0.0), (0.5 * MICRO, INF)), Material(4.0)),
+        Structure(Box((-MICRO, 0.0), (0.5 * MICRO, INF)), Material(poles=(drude,))),
+    ]
+    medium = rasterise(scene, grid, components=("Ez", "Hx", "Hy"))
+    axes = simulation(flat(medium=medium, monitors={}))
+    (image,) = axes.images
+    assert np.min(image.get_array()) == pytest.approx(-3, rel=1e-3)
+    assert image.get_clim() == pytest.approx((1, 4))
+    shown = image.cmap(image.norm(np.array([-3.0, 1.0])))
+    assert to_hex(shown[0]) not in ("#ffffff", to_hex(shown[1]))
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert "permittivity < 0" in labels
+    assert axes.child_axes[0].get_ylabel() == "permittivity, 100 THz, Ez"
+
+
+@pytest.mark.parametrize("shape", [(40, 40), (210, 30)])
+def test_labels_are_inside_the_picture(shape):
+    grid = Grid.centred(shape, 0.02 * MICRO)
+    gold = Material(poles=(Drude(2e14, 0.0),))
+    wire = Structure(Circle((0.0, 0.0), 0.1 * MICRO), gold)
+    medium = rasterise([wire], grid, components=("Ez", "Hx", "Hy"))
+    sources = {"d": Dipole("Ez", (0.0, 0.0), PULSE)}
+    sim = Simulation(grid, medium, polarisation="Ez", sources=sources, steps=1)
+    axes = simulation(sim)
+    renderer = FigureCanvasAgg(axes.figure).get_renderer()
+    # Once, as `savefig` does.
+    axes.figure.draw(renderer)
+    whole = axes.figure.bbox
+    for label in (axes.xaxis.label, axes.yaxis.label, axes.child_axes[0].yaxis.label):
+        box = label.get_window_extent(renderer)
+        assert whole.x0 <= box.x0 < box.x1 <= whole.x1
+        assert whole.y0 <= box.y0 < box.y1 <= whole.y1
+
+
+def test_names_do_not_stand_on_the_legend_or_the_numbers():
+    whole = (INF, 0.0), (0.0, INF)
+    monitors = {
+        name: FieldMonitor(("Ez",), (x, 0.0), size, FREQUENCIES)
+        for name, x, size in zip("ab", (0.3 * MICRO, 0.0), whole[::-1], strict=True)
+    }
+    axes = simulation(flat(sources={}, monitors=monitors))
+    upright, level = (texts(axes)[name] for name in "ab")
+    # One ends at the top of the picture, the other in its middle.
+    assert (upright.xy[1], upright.get_va()) == (pytest.approx(1.475, abs=0.03), "top")
+    assert (level.xy[1], level.get_va()) == (pytest.approx(0, abs=0.03), "bottom")
 
 
 def test_graded_cells_have_their_own_borders():

@@ -71,6 +71,9 @@ def build(settings: Settings, file: YamlNode) -> em.Simulation:
             if isinstance(monitors[name], AbstractSpectralMonitor):
                 own = SPEED_OF_LIGHT / np.asarray(monitors[name].frequencies)
                 check_scale(size, own, "wavelengths")
+    for name in monitors:
+        with at(file, "monitors", name):
+            _check_picture(name, monitors)
     with at(file):
         materials = [background, *(one.material for one in structures)]
         index = max(map(partial(largest_index, waves), materials, places(structures)))
@@ -122,6 +125,19 @@ def _check_name(name: str) -> None:
             "Names must be of letters, digits, - and _, and not be `simulation`, as "
             f"files are named after them, but one is {name!r}."
         )
+
+
+def _check_picture(name: str, monitors: dict[str, em.AbstractMonitor]) -> None:
+    """Refuses the name of a monitor that the picture of another one has."""
+    for other, one in monitors.items():
+        pictures = isinstance(one, em.FieldMonitor | em.TimeMonitor)
+        parts = one.components if pictures else ()
+        for component in parts:
+            if name == f"{other}_{component}":
+                raise ArgumentError(
+                    f"Monitor {name!r} must have another name: the picture of "
+                    f"{component} of monitor {other!r} has this one. Rename either."
+                )
 
 
 def _material(given: str | em.Material, waves: np.ndarray) -> em.Material | em.PEC:

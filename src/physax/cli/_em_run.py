@@ -5,12 +5,13 @@ import dataclasses
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import h5py
+import jax
 import numpy as np
 
 from .. import em
@@ -27,7 +28,7 @@ from ._em_figures import check_animation, draw_results, draw_simulation
 from ._em_lines import at
 from ._em_settings import Settings, read_settings
 from ._exit import ExitCode
-from ._session import Talk, double_precision, limit_threads
+from ._session import Talk, double_precision, limit_threads, tell_machine
 
 
 def run_em(options: argparse.Namespace) -> ExitCode:
@@ -39,6 +40,7 @@ def run_em(options: argparse.Namespace) -> ExitCode:
     with prepared(options.file, figures=drawn, dry=options.dry_run) as ready:
         settings, sim, figures = ready
         output = check_writable(options.output_dir)
+        tell_machine(talk)
         talk.say(em.describe(sim))
         # A run that goes on has its picture, and one that is not this one keeps it.
         begun = any((output / "checkpoints").glob("*"))
@@ -80,9 +82,10 @@ def prepared(path: str, *, figures: bool, dry: bool) -> Iterator[Prepared]:
     """
     settings, file = read_settings(path)
     wide = settings.precision == "float64"
-    with double_precision() if wide else nullcontext():
+    known = jax.config.read("jax_enable_x64") == wide
+    with double_precision(wide):
         # Numbers that were read before the precision was known are read again.
-        settings, file = read_settings(path) if wide else (settings, file)
+        settings, file = (settings, file) if known else read_settings(path)
         sim = build(settings, file)
         figures = settings.output.figures and figures
         with at(file, "output"):
@@ -111,6 +114,11 @@ def _run(
 ) -> ExitCode:
     given = settings.run
     checkpoints = output / "checkpoints"
+    there = sum(1 for _ in checkpoints.glob("*"))
+    talk.detail(
+        f"checkpoints   {checkpoints}, every {given.checkpoint_every} steps; "
+        f"{there} there from before"
+    )
     done = em.run(
         sim,
         until=_rule(settings),
@@ -144,6 +152,10 @@ def _run(
     talk.say(
         f"{status.sentence} {done.drive.step} steps{before} in "
         f"{done.drive.seconds:.3g} s"
+    )
+    talk.detail(
+        f"{done.drive.steps_per_second:.4g} steps per second; "
+        f"{float(done.result.residual):.2g} of the largest energy left"
     )
     for one in written:
         talk.say(str(one))

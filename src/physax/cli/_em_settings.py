@@ -124,8 +124,13 @@ class Timing:
     def __post_init__(self):
         if self.time is not None and self.steps is not None:
             raise ArgumentError("`time` and `steps` must not both be given.")
-        if self.time is not None and not 0 < self.time < math.inf:
+        if self.time is not None and not self.time > 0:
             raise ArgumentError(f"`time` must be positive, but is {self.time:g} s.")
+        if self.time == math.inf:
+            raise ArgumentError(
+                "`time` must be finite, but is inf s. Leave it out for one that is "
+                "found from the pulse and the scene."
+            )
         if self.decay is not None and not 0 < self.decay < 1:
             raise ArgumentError(f"`decay` must lie in (0, 1), but is {self.decay:g}.")
         for name in ("steps", "checkpoint_every"):

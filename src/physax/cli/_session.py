@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from .._checks import ArgumentError, PhysaxWarning
+from ._machine import devices, versions
 
 
 class Talk(NamedTuple):
@@ -66,11 +68,21 @@ def limit_threads(count: int | None) -> None:
         os.sched_setaffinity(int(task.name), there[:count])
 
 
+def tell_machine(talk: Talk) -> None:
+    """Says with what and on what a command computes, if details were asked for."""
+    if talk.level < 1:
+        return
+    found = devices()
+    packages = ", ".join(f"{name} {versions()[name]}" for name in ("physax", "jax"))
+    talk.detail(f"with          {packages}, {jnp.result_type(float)}")
+    talk.detail(f"on            {len(found)} x {found[0].device_kind}")
+
+
 @contextmanager
-def double_precision() -> Iterator[None]:
-    """Switches float64 on while the block runs, in all threads."""
+def double_precision(wanted: bool = True) -> Iterator[None]:
+    """Switches float64 on or off while the block runs, in all threads."""
     before = jax.config.read("jax_enable_x64")
-    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_enable_x64", wanted)
     try:
         yield
     finally:

@@ -24,6 +24,7 @@ from ..io._netcdf_open import list_files
 from ..io._snapshot_series import UnnamedComponentError
 from ..io._whole_file import whole_file
 from ..particles import (
+    RK4,
     AbstractField,
     Coast,
     OnSphere,
@@ -35,7 +36,7 @@ from ..particles import (
 from ..runtime import compile_quickly
 from ._exit import ExitCode
 from ._output import check_place
-from ._session import Talk, double_precision, limit_threads
+from ._session import Talk, double_precision, limit_threads, tell_machine
 from ._track_seeds import place_seeds
 from ._track_settings import Settings, read_settings
 from ._track_times import DAY, Plan, plan_times
@@ -47,6 +48,7 @@ def run_track(options: argparse.Namespace) -> ExitCode:
     limit_threads(options.threads)
     compile_quickly()
     with double_precision():
+        tell_machine(talk)
         settings = _settings(options)
         # All that can be refused without data comes first.
         files = list_files(settings.velocity.files or [])
@@ -67,6 +69,7 @@ def _run(
     seeds = place_seeds(settings, flow)
     plan = plan_times(settings.times, flow, settings.velocity.period)
     talk.say(plan.sentence())
+    talk.detail(f"stepped by {type(settings.solver or RK4()).__name__}")
     walls = []
     if settings.coast == "strand" and flow.land is not None:
         walls = [Coast(flow.land)]

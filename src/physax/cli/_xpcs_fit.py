@@ -27,7 +27,7 @@ from ..runtime._signals import Interruption, catch_signals
 from ..xpcs import MODES, QualityReport, TwoTime, check_quality
 from ._exit import ExitCode
 from ._output import check_place
-from ._session import Talk, double_precision, limit_threads
+from ._session import Talk, double_precision, limit_threads, tell_machine
 from ._words import words_of
 from ._xpcs_job import Outcome, fit_data
 from ._xpcs_jobs import Job, Request, jobs_of
@@ -65,6 +65,7 @@ def run_fit(options: argparse.Namespace) -> ExitCode:
     output = check_place(options.output_dir)
     # Numbers of the settings are arrays, too.
     with double_precision(), catch_signals() as interruption:
+        tell_machine(talk)
         request = _request(options, output)
         if options.compile_cache is not None:
             enable_compile_cache(options.compile_cache)

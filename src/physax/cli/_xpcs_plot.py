@@ -6,7 +6,7 @@ from pathlib import Path
 from ..io import PhysaxFileError, check_writable
 from ..xpcs import check_quality
 from ._exit import ExitCode
-from ._session import Talk, double_precision, limit_threads
+from ._session import Talk, double_precision, limit_threads, tell_machine
 from ._xpcs_figures import draw_data, draw_results
 from ._xpcs_results import FITTED, read_results
 from ._xpcs_settings import DataChoice
@@ -18,6 +18,7 @@ def run_plot(options: argparse.Namespace) -> ExitCode:
     talk = Talk(options.verbose - options.quiet)
     what = Path(options.what)
     with double_precision():
+        tell_machine(talk)
         made = _results(what, options) if what.is_dir() else _data(what, options)
     talk.say("\n".join(map(str, made)))
     return ExitCode.DONE

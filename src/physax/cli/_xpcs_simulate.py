@@ -21,7 +21,7 @@ from ..xpcs import (
 )
 from ._exit import ExitCode
 from ._output import check_place
-from ._session import Talk, double_precision, limit_threads
+from ._session import Talk, double_precision, limit_threads, tell_machine
 from ._xpcs_names import NAMES, names_of, with_values
 from ._xpcs_settings import (
     LAMINAR,
@@ -64,6 +64,7 @@ def run_simulate(options: argparse.Namespace) -> ExitCode:
             f"but is {options.layout} for {options.output}."
         )
     with double_precision():
+        tell_machine(talk)
         settings = _settings(options)
         data = _simulated(settings, options)
         layout = None if options.layout is None else _LAYOUTS[options.layout]()

@@ -4,11 +4,12 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, kind_of
 from ._boundaries import PEC, PMC
 from ._components import AXES, stagger
 from ._monitors import SpectralFields
 from ._simulation import Simulation
+from ._time_monitors import TimeSeries
 
 
 def mirror_sign(component: str, axis: int, wall: PEC | PMC) -> int:
@@ -29,19 +30,28 @@ def _unfold_axis(values: Array, axis: int, sign: int, half: float) -> Array:
     return jnp.concatenate([sign * jnp.flip(rest, axis), values], axis)
 
 
-def unfold(fields: SpectralFields, sim: Simulation) -> SpectralFields:
+def unfold(
+    fields: SpectralFields | TimeSeries, sim: Simulation
+) -> SpectralFields | TimeSeries:
     """Returns fields with their mirror images behind the walls at the low faces.
 
     Args:
-        fields: From a `FieldMonitor` that reaches the low faces.
+        fields: From a `FieldMonitor` or a `TimeMonitor` that reaches the low faces.
         sim: The simulation; each low face that is a `PEC` or `PMC` is a mirror.
 
     Returns:
         The fields of the whole scene, about twice as large along each mirrored axis.
 
     Raises:
-        ArgumentError: If no low face is a mirror, or the fields do not reach it.
+        ArgumentError: If no low face is a mirror, or the fields do not reach it or are
+            of another monitor.
     """
+    if not isinstance(fields, SpectralFields | TimeSeries):
+        raise ArgumentError(
+            "`fields` must be what a `FieldMonitor` or a `TimeMonitor` recorded, but "
+            f"is {kind_of(fields)} A flux through a plane that a mirror cuts counts "
+            "twice; `far_field` adds the images behind mirrors by itself."
+        )
     if sim.cylindrical is not None:
         raise ArgumentError(
             "`sim` must not be in cylindrical coordinates to be unfolded, but has "
@@ -66,7 +76,7 @@ def unfold(fields: SpectralFields, sim: Simulation) -> SpectralFields:
                     f"unfolded, but begin at {float(points[0]):g} m."
                 )
             sign = mirror_sign(name, axis, wall)
-            # Axis 0 of the values is the frequency.
+            # Axis 0 of the values is the frequency or the time.
             values[name] = _unfold_axis(values[name], 1 + axis, sign, half)
             origin = sim.grid.origin[axis]
             mirrored = _unfold_axis(points - origin, 0, -1, half) + origin

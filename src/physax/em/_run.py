@@ -303,7 +303,9 @@ def run(
     reached = RunResult(result, outcome.state, outcome)
     if throw and outcome.status in (Status.DIVERGED, Status.INTERRUPTED):
         raise_for(outcome.status, outcome.detail, reached)
-    warn_of(sim, result)
+    # One that goes on later is not at its end.
+    if outcome.status != Status.INTERRUPTED:
+        warn_of(sim, result)
     return reached
 
 

@@ -10,6 +10,10 @@ from jax import lax
 from jaxtyping import Array, Float
 
 
+# Of slopes with a smaller squared product ever less is taken as a normal.
+_FLAT = 1e-3
+
+
 def beneath(
     part: Float[Array, "..."],
     room: Float[Array, "..."],
@@ -21,8 +25,8 @@ def beneath(
     perpendicular, and where they are parallel $\min(f, g)$ or $\max(0, f + g - 1)$, as
     both lie on the same side or on either. Between, these are weighed by the square of
     the cosine of the borders. The normals are differences across cells, as D. L. Youngs
-    (in *Numerical Methods for Fluid Dynamics*, 1982) takes them for volumes of fluids,
-    shorter than 1 where something thinner than a cell has none.
+    (in *Numerical Methods for Fluid Dynamics*, 1982) takes them for volumes of fluids;
+    what lies within one cell has none, and is taken as perpendicular to the others.
 
     Exact for planes that coincide and for borders along the grid, but for cells next to
     where a border ends; of two random planes through the middle of a cell the common
@@ -39,11 +43,10 @@ def beneath(
     own, others = _slopes(part, thin), _slopes(room, thin)
     if not own:
         return part * room, (1 - part) * room
-    lengths = jnp.maximum(_product(own, own), 1)
-    lengths *= jnp.maximum(_product(others, others), 1)
-    cosine = _product(own, others) / jnp.sqrt(lengths)
+    common = _product(own, others)
+    lengths = _not_small(_product(own, own) * _product(others, others))
     # Rounding must leave no negative part.
-    same, weight, free = cosine > 0, jnp.minimum(cosine**2, 1), 1 - part
+    same, weight, free = common > 0, jnp.minimum(common**2 / lengths, 1), 1 - part
 
     def blend(crossed: Array, along: Array, against: Array) -> Array:
         return (1 - weight) * crossed + weight * jnp.where(same, along, against)
@@ -105,6 +108,12 @@ def _slopes(part: Array, thin: tuple[int, ...]) -> list[Array]:
         before = jnp.concatenate([jnp.clip(low, 0, 1), cut(0, cells - 1)], axis)
         slopes.append(after - before)
     return slopes
+
+
+def _not_small(square: Array) -> Array:
+    """Returns squared lengths, kept from 0 with a continuous derivative."""
+    small = (square**2 + _FLAT**2) / (2 * _FLAT)
+    return jnp.where(square > _FLAT, square, small)
 
 
 def _product(one: list[Array], other: list[Array]) -> Array:

@@ -72,7 +72,7 @@ def new_axes(axes: Axes | None, aspect: float = 0.65) -> Axes:
     if axes is not None:
         return axes
     height = float(np.clip(0.75 * _WIDTH * aspect + 0.9, _LOWEST, _HIGHEST))
-    figure = Figure(figsize=(_WIDTH, height), dpi=150, layout="constrained")
+    figure = Figure(figsize=(_WIDTH, height), dpi=150, layout="compressed")
     return figure.add_subplot()
 
 

@@ -138,7 +138,7 @@ def field(
 
 def _draw_outline(axes: Axes, sim: Simulation, names, *, bright: bool) -> None:
     """Draws the contour half way between the ends of the permittivity, and of metal."""
-    if sim.grid.ndim != 2 or names != ("x", "y"):
+    if sim.grid.ndim != 2 or names != sim.components.axes:
         raise ArgumentError("`outline` must be a 2-D simulation of the same plane.")
     picture = permittivity_picture(sim, None)
     images = [x for x in (picture.values, picture.metal) if x is not None]

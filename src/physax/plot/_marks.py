@@ -9,9 +9,11 @@ import numpy as np
 from ..em import (
     AbstractMonitor,
     AbstractSource,
+    Apodised,
     Dipole,
     FluxMonitor,
     GaussianBeam,
+    HuygensSource,
     ModeMonitor,
     ModeSource,
     PlaneWave,
@@ -20,7 +22,7 @@ from ..em import (
 )
 from ..em._frame import check_point
 from ..em._monitors import Read
-from ..grid import Grid
+from ..grid import AXES, Grid
 
 
 class Mark(NamedTuple):
@@ -62,8 +64,10 @@ def monitor_marks(sim: Simulation) -> list[Mark]:
             if boxes:
                 low = np.min([box[0] for box in boxes], axis=0)
                 high = np.max([box[1] for box in boxes], axis=0)
-                # Components of one cell lie half a cell apart: still a single place.
+                # Components of one cell lie half a cell apart: still a single place,
+                # while two faces of a box are not.
                 thin = np.all([box[0] == box[1] for box in boxes], axis=0)
+                thin &= high - low <= _widest(sim.grid)
                 low, high = (np.where(thin, (low + high) / 2, v) for v in (low, high))
                 marks.append(
                     _of_monitor(monitor, Mark(name, low, high), sim.components.axes)
@@ -75,6 +79,10 @@ def grid_bounds(grid: Grid) -> tuple[np.ndarray, np.ndarray]:
     """Returns the corners of the grid in metres."""
     edges = [np.asarray(grid.edges(axis)) for axis in range(grid.ndim)]
     return np.array([e[0] for e in edges]), np.array([e[-1] for e in edges])
+
+
+def _widest(grid: Grid) -> np.ndarray:
+    return np.array([np.max(grid.cell_widths(axis)) for axis in range(grid.ndim)])
 
 
 def _extent(read: Read, sim: Simulation) -> tuple[np.ndarray, np.ndarray]:
@@ -140,6 +148,22 @@ def _(source: PlaneWave, name: str, sim: Simulation) -> Mark:
     return _clipped(sim.grid, name, centre, size, (source.axis, sign))
 
 
+@_of_source.register
+def _(source: HuygensSource, name: str, sim: Simulation) -> Mark:
+    del sim
+    faces, near = source.near.faces, source.near.coordinates
+    # E lies on the faces, H half a cell outside of them.
+    ends = [
+        [(x[0], x[-1]) for x in map(np.asarray, points)]
+        for key, points in near.items()
+        if key[0] == "E"
+    ]
+    low, high = np.min(ends, axis=(0, 2)), np.max(ends, axis=(0, 2))
+    (sign, axis), *others = faces
+    direction = None if others else (AXES.index(axis), 1 if sign == "+" else -1)
+    return Mark(name, low, high, direction)
+
+
 @singledispatch
 def _of_monitor(monitor: AbstractMonitor, mark: Mark, axes: tuple[str, ...]) -> Mark:
     del monitor, axes
@@ -157,6 +181,11 @@ def _flat(mark: Mark, axis: int, direction: Any = None) -> Mark:
 def _(monitor: FluxMonitor, mark: Mark, axes: tuple[str, ...]) -> Mark:
     axis = axes.index(monitor.axis)
     return _flat(mark, axis, (axis, 1))
+
+
+@_of_monitor.register
+def _(monitor: Apodised, mark: Mark, axes: tuple[str, ...]) -> Mark:
+    return _of_monitor(monitor.monitor, mark, axes)
 
 
 @_of_monitor.register

@@ -48,7 +48,8 @@ def permittivity_picture(sim: Simulation, component: str | None) -> Picture:
     metal = sim.medium.metal
     edges = [np.asarray(grid.edges(axis)) for axis in range(grid.ndim)]
     given, at = _with_poles(sim, given)
-    label = "relative permittivity" + at
+    # A longer one does not fit beside a low picture.
+    label = f"permittivity, {at}" if at else "relative permittivity"
     if metal is not None and not isinstance(given, dict):
         given = dict.fromkeys(electric, given)
     if not isinstance(given, dict):
@@ -68,7 +69,8 @@ def permittivity_picture(sim: Simulation, component: str | None) -> Picture:
         values = np.concatenate([values, last], axis=axis + 1)
         borders.append(edges_around(edges[axis]))
     covered = None if metal is None else values[1]
-    return Picture(values[0], borders, f"{label} at {component}", covered)
+    label += f", {component}" if at else f" at {component}"
+    return Picture(values[0], borders, label, covered)
 
 
 def _with_poles(sim: Simulation, given):
@@ -77,7 +79,7 @@ def _with_poles(sim: Simulation, given):
     if not dispersions:
         return given, ""
     if not sim.sources:
-        return given, " at high frequencies"
+        return given, "high frequencies"
     frequency = next(iter(sim.sources.values())).pulse.frequency
     added = {}
     for name in sim.components.electric:
@@ -89,7 +91,7 @@ def _with_poles(sim: Simulation, given):
             cells = tuple(slice(low, high) for low, high in one.box)
             whole[cells] += np.asarray(one.at(name)) * chi
         added[name] = whole
-    return added, f" at {float(frequency) / 1e12:.4g} THz"
+    return added, f"{float(frequency) / 1e12:.4g} THz"
 
 
 def _filled(value, shape: tuple[int, ...]) -> np.ndarray:

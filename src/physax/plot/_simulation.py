@@ -20,7 +20,10 @@ from ._samples import aspect_of, cut, draw_image
 
 _SOURCE, _MONITOR, _PORT, _LAYER = "tab:red", "tab:blue", "tab:green", "0.35"
 # From white to a grey on which red and blue stand out.
-_GREYS = LinearSegmentedColormap.from_list("permittivity", ["1.0", "0.45"])
+_NEGATIVE = "#e0c268"
+_GREYS = LinearSegmentedColormap.from_list(
+    "permittivity", ["1.0", "0.45"]
+).with_extremes(under=_NEGATIVE)
 _METAL = LinearSegmentedColormap.from_list("metal", ["#00000000", "#000000ff"])
 _WALLS = {PEC: ("-", "PEC"), PMC: ("--", "PMC")}
 _LABEL_BOX = {"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.7}
@@ -38,10 +41,10 @@ def simulation(
 
     Sources are red, with an arrow the way they send; monitors blue, with an arrow the
     way their flux counts; ports green, with an arrow into the device; absorbing layers
-    hatched. Perfect metal and walls are black,
-    walls of PMC dashed; periodic faces stay bare. In 3-D, what does not touch the plane
-    is drawn faintly where it is projected onto it. The legend names monitors that cover
-    the whole grid.
+    hatched. Perfect metal and walls are black, walls of PMC dashed; periodic faces stay
+    bare. Where there is a negative permittivity, as of metals with poles, the greys
+    span the positive ones. In 3-D, what does not touch the plane is drawn faintly where
+    it is projected onto it. The legend names monitors that cover the whole grid.
 
     Args:
         sim: The simulation, of any dimension.
@@ -89,7 +92,10 @@ def _draw_area(sim: Simulation, axes, plane, component, ports) -> Axes:
     borders = {name: by_name[name] for name in kept}
     axes = new_axes(axes, aspect_of(borders))
 
-    image = draw_image(axes, values, borders, cmap=_GREYS, **_range(values))
+    # Metals with poles reach so far below 0 that dielectrics would all look alike.
+    negative = bool(np.any(values < 0) and np.any(values > 0))
+    limits = _range(values[values > 0] if negative else values)
+    image = draw_image(axes, values, borders, cmap=_GREYS, **limits)
     add_colour_bar(axes, image, picture.label)
     if picture.metal is not None:
         metal, _ = _cut_area(picture.metal, middles, plane, all_names)
@@ -114,14 +120,18 @@ def _draw_area(sim: Simulation, axes, plane, component, ports) -> Axes:
         place = f"{plane[0]} = {plane[1] / unit.size + 0.0:.3f} {unit.name}"
         axes.annotate(
             place,
-            (1, 1),
-            xytext=(0, 3),
+            (1, 0),
+            xytext=(-5, 5),
             xycoords="axes fraction",
             textcoords="offset points",
             ha="right",
             va="bottom",
+            bbox=_LABEL_BOX,
+            zorder=6,
         )
-    _add_legend(axes, sim, layers, walls, everywhere, ports=bool(ports))
+    _add_legend(
+        axes, sim, layers, walls, everywhere, ports=bool(ports), negative=negative
+    )
     return axes
 
 
@@ -228,13 +238,18 @@ def _draw_mark(axes: Axes, mark: Mark, shown, unit: Unit, colour: str, alpha: fl
     # Sources are named at the low end and monitors at the high one: they often lie side
     # by side.
     anchor = (x0, y0) if source else (x1, y1)
+    down = source
+    low, high = axes.get_ylim()
+    # Beyond the ends of the picture there are numbers and the legend.
+    if min(anchor[1] - low, high - anchor[1]) < 0.06 * (high - low):
+        down = anchor[1] > (low + high) / 2
     axes.annotate(
         mark.name,
         anchor,
-        xytext=(0, (-6 if point else -4) * (1 if source else -1)),
+        xytext=(0, (-6 if point else -4) * (1 if down else -1)),
         textcoords="offset points",
         ha="center" if x0 == x1 else ("left" if source else "right"),
-        va="top" if source else "bottom",
+        va="top" if down else "bottom",
         fontsize="small",
         bbox=_LABEL_BOX,
         color=colour,
@@ -278,6 +293,7 @@ def _add_legend(
     everywhere: list[str],
     *,
     ports: bool = False,
+    negative: bool = False,
 ) -> None:
     """Explains above the picture what the marks are."""
     entries: list = []
@@ -294,6 +310,8 @@ def _add_legend(
         entries.append(patch)
     if sim.medium.metal is not None:
         entries.append(Patch(color="k", label="perfect metal"))
+    if negative:
+        entries.append(Patch(color=_NEGATIVE, label="permittivity < 0"))
     for kind, (style, name) in _WALLS.items():
         if kind in walls:
             entries.append(Line2D([], [], ls=style, color="k", lw=3, label=name))
@@ -309,7 +327,7 @@ def _add_legend(
             frameon=False,
             fontsize="small",
             borderaxespad=0.3,
-            columnspacing=1.2,
+            columnspacing=1.0,
         )
 
 
