@@ -28,6 +28,17 @@ def test_lists_are_arrays():
     assert found == pytest.approx(TRUE, abs=5 * SIGMA)
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1e-15])
+def test_the_unit_of_the_data_does_not_matter(unit):
+    # From a start of ones that is 1/unit off, columns of the Jacobian shrink that much.
+    y = 2 * np.exp(-3 * X) + 0.3 + 0.03 * np.sin(40 * X)
+    expected, covariance = optimize.curve_fit(decay, X, y)
+    found, errors = curve_fit(decay, X, unit * y)
+    units = np.array([unit, 1, unit])
+    np.testing.assert_allclose(found / units, expected, rtol=1e-5)
+    np.testing.assert_allclose(errors / np.outer(units, units), covariance, rtol=1e-3)
+
+
 REFUSED = {
     r"`f` must return an array of the shape of `ydata`, \(200,\), .* \(200, 1\)": {
         "f": lambda x, a, b: (a * jnp.exp(-b * x))[:, None]
