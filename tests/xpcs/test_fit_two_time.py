@@ -395,6 +395,16 @@ def test_errors_of_maps_without_sigma_follow_from_their_residuals(noise):
     )
 
 
+def test_parts_keep_a_relative_sigma():
+    maps = measured(flow(), noise=0.01)
+    sigma = 0.01 * (1 + np.arange(maps.c2.size).reshape(maps.c2.shape) % 7)
+    data = TwoTime(maps.c2, Q, PHI, TIMES, sigma, sigma_is_known=False)
+    part = frame_range(select(data, [(-2.0, 2.0)]), 3, 9)
+    inside = (PHI >= -2) & (PHI <= 2)
+    assert not part.sigma_is_known
+    assert np.array_equal(part.sigma, sigma[inside, 2:9, 2:9])
+
+
 def test_errors_of_one_time_curves_of_unknown_noise_follow_from_their_residuals():
     maps = measured(Static(Diffusion(12000.0)), noise=0.003)
     plain = TwoTime(maps.c2, Q, PHI, TIMES)

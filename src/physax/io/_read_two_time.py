@@ -1,5 +1,6 @@
 """Reads measured two-time correlations."""
 
+import dataclasses
 import os
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
@@ -109,16 +110,21 @@ def read_two_time(
             index = known.index(file)
             part = _read(path, index, known, asked, _hdf5_reader(file, index))
     try:
-        return TwoTime(
+        data = TwoTime(
             part.c2,
             part.q,
             part.phi,
             part.times,
-            part.sigma if sigma is None else sigma,
+            part.sigma if sigma is None else None,
             part.mask,
+            part.sigma_is_known if sigma is None else None,
         )
     except ArgumentError as error:
         raise PhysaxFileError(path, str(error)) from error
+    if sigma is None:
+        return data
+    # What is wrong with this one is no fault of the file.
+    return dataclasses.replace(data, sigma=sigma, sigma_is_known=True)
 
 
 def scan_two_time(
@@ -154,6 +160,7 @@ class _Part(NamedTuple):
     times: np.ndarray
     sigma: np.ndarray | None
     mask: np.ndarray | None
+    sigma_is_known: bool | None
 
 
 class _Reader(NamedTuple):
@@ -161,8 +168,8 @@ class _Reader(NamedTuple):
 
     Attributes:
         maps: From numbers of maps and a slice of frames to maps as they are stored.
-        beside: From `"sigma"` or `"mask"`, numbers of maps and a slice of frames to
-            what the file has of it, or `None`.
+        beside: From the name of another field of `TwoTime`, numbers of maps and a slice
+            of frames to what the file has of it, or `None`.
     """
 
     maps: Callable[[np.ndarray, slice], np.ndarray]
@@ -222,6 +229,7 @@ def _read(
         c2 = c2.astype(np.float32)
     stored = reader.beside("mask", maps, part) if asked.mask is None else asked.mask
     mask = _mask(stored, asked, part, index.frames)
+    is_known = reader.beside("sigma_is_known", maps, part)
     for k, one in zip(maps, c2, strict=True):
         _complete(path, one, index, int(k), part, mask)
     return _Part(
@@ -231,6 +239,8 @@ def _read(
         chosen_times(path, index, asked.dt, part, keep=asked.keep_times),
         reader.beside("sigma", maps, part),
         mask,
+        # Files written before it was stored have a sigma only where it is known.
+        None if is_known is None else bool(is_known),
     )
 
 
@@ -295,6 +305,8 @@ def _npz_reader(path, archive: zipfile.ZipFile, index: Index) -> _Reader:
             if values.shape != index.shape[1:]:
                 raise _wrong_shape(path, name, values.shape)
             return _boolean(path, name, values[part, part])
+        if name == "sigma_is_known":
+            return _boolean(path, name, array(path, archive, name, ndim=0))
         shape = member(path, archive, name).shape
         if shape not in ((), index.shape[:1], index.shape):
             raise _wrong_shape(path, name, shape)
@@ -323,6 +335,10 @@ def _hdf5_reader(file: h5py.File, index: Index) -> _Reader:
             if data.shape != index.shape[1:]:
                 raise _wrong_shape(file.filename, path, data.shape)
             return _boolean(file.filename, path, data[part, part])
+        if name == "sigma_is_known":
+            if data.shape:
+                raise _wrong_shape(file.filename, path, data.shape)
+            return _boolean(file.filename, path, np.asarray(data[()]))
         if data.shape not in ((), index.shape[:1], index.shape):
             raise _wrong_shape(file.filename, path, data.shape)
         if data.ndim < 3:
