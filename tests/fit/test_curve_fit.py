@@ -80,6 +80,11 @@ REFUSED = {
     r"`p0` must have one number for each parameter of `f`, .* but has 1: ": {"p0": [1]},
     r"`p0` must be a list of numbers, but has shape \(1, 2\)": {"p0": [[1, 2]]},
     "`p0` must be numbers, but is": {"p0": ["1", 2]},
+    "`p0` must be finite, but b is nan": {"p0": [1, np.nan, 2]},
+    r"`p0` must lie within `bounds`, but c is 5, outside \[0, 3\]": {
+        "p0": [1, 2, 5],
+        "bounds": (0, 3),
+    },
     "`loss` must be a loss such as `fit.SoftL1.* but is 'soft_l1'": {"loss": "soft_l1"},
     "`method` must be a `fit.TrustRegion`, but is 'lm'": {"method": "lm"},
     "`ydata` must be an array of numbers with rows of equal length, but is of the type "
@@ -169,6 +174,21 @@ def test_numbers_of_python_are_errors_of_any_data():
         found = curve_fit(decay, x, y, sigma=sigma)
         assert found.result.parameters.dtype == np.float32
         np.testing.assert_allclose(found.pcov, wanted, rtol=1e-2)
+
+
+@pytest.mark.f32
+def test_integers_have_the_default_precision():
+    line = lambda x, a, b: a * x + b  # noqa: E731
+    x = np.arange(10)
+    y = np.float32([1.1, 2.9, 5.2, 6.8, 9.0, 11.1, 12.9, 15.1, 17.0, 18.9])
+    for given in (x, x.astype(np.int32), jnp.asarray(x), x.tolist()):
+        found = curve_fit(line, given, y)
+        np.testing.assert_allclose(found.popt, np.polyfit(x, y, 1), rtol=1e-5)
+    assert curve_fit(line, x, 2 * x + 1).popt == pytest.approx([2, 1], rel=1e-6)
+    with pytest.raises(
+        ArgumentError, match="`xdata` .* exactly, but has 1000000001"
+    ):
+        curve_fit(line, x + 1_000_000_000, y)
 
 
 @pytest.mark.parametrize("name", ["ydata", "xdata", "sigma", "p0", "bounds", None])
