@@ -185,9 +185,7 @@ def test_integers_have_the_default_precision():
         found = curve_fit(line, given, y)
         np.testing.assert_allclose(found.popt, np.polyfit(x, y, 1), rtol=1e-5)
     assert curve_fit(line, x, 2 * x + 1).popt == pytest.approx([2, 1], rel=1e-6)
-    with pytest.raises(
-        ArgumentError, match="`xdata` .* exactly, but has 1000000001"
-    ):
+    with pytest.raises(ArgumentError, match="`xdata` .* exactly, but has 1000000001"):
         curve_fit(line, x + 1_000_000_000, y)
 
 

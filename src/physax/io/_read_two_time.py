@@ -4,13 +4,13 @@ import dataclasses
 import os
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
 from jaxtyping import ArrayLike, Bool, Int, Num
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance
 from ..runtime import check_memory
 from ..xpcs import TwoTime
 from ._errors import PhysaxFileError
@@ -141,6 +141,7 @@ def scan_two_time(
 
     Raises:
         PhysaxFileError: If the file is damaged or lacks something.
+        ArgumentError: If `layout` is of another kind.
         FileNotFoundError: If there is no such file.
     """
     if is_npz(path):
@@ -176,8 +177,12 @@ class _Reader(NamedTuple):
     beside: Callable[[str, np.ndarray, slice], np.ndarray | None]
 
 
-def _check_kind(path, layout: AbstractTwoTimeLayout | None, kind: type) -> None:
-    if layout is not None and not isinstance(layout, kind):
+def _check_kind(path, layout: Any, kind: type) -> None:
+    if layout is None:
+        return
+    remedy = "Write one as `APSLayout()`, or leave it out."
+    instance(layout, "layout", AbstractTwoTimeLayout, remedy)
+    if not isinstance(layout, kind):
         found = "an npz" if kind is NPZLayout else "not an npz"
         raise PhysaxFileError(
             path, f"It is {found} file, but `layout` is {layout.name!r}."
