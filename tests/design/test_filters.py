@@ -127,6 +127,29 @@ def test_renormalised_means_count_only_cells_inside(shape):
     assert np.abs(np.asarray(filter_(density)) - exact).max() < rounding(density)
 
 
+@pytest.mark.parametrize("renormalised", [0, 1])
+@pytest.mark.parametrize("scale", [0.0, 1.0])
+def test_renormalised_means_count_what_fills_the_other_axis(renormalised, scale):
+    density = scale * noise((12, 15))
+    boundary = [Fill(1.5), Fill(1.5)]
+    boundary[renormalised] = Renormalise()
+    filter_ = ConicFilter(3.2, 1.0, tuple(boundary))
+    weights = filter_.weights(2)
+
+    def filled(value):
+        def pad(x, widths):
+            along, across = [(0, 0)] * 2, [(0, 0)] * 2
+            along[1 - renormalised] = widths[1 - renormalised]
+            across[renormalised] = widths[renormalised]
+            return np.pad(np.pad(x, along, constant_values=value), across)
+
+        return pad
+
+    counted = by_hand(np.ones(density.shape), weights, filled(1))
+    exact = by_hand(density, weights, filled(1.5)) / counted
+    assert np.abs(np.asarray(filter_(density)) - exact).max() < rounding(density)
+
+
 @pytest.mark.slow
 def test_a_periodic_filter_may_reach_farther_than_the_cell():
     # 5 cells, a reach of 8: the weights fold, and every cell is counted where it falls.

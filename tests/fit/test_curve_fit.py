@@ -28,6 +28,17 @@ def test_lists_are_arrays():
     assert found == pytest.approx(TRUE, abs=5 * SIGMA)
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1e-15])
+def test_the_unit_of_the_data_does_not_matter(unit):
+    # From a start of ones that is 1/unit off, columns of the Jacobian shrink that much.
+    y = 2 * np.exp(-3 * X) + 0.3 + 0.03 * np.sin(40 * X)
+    expected, covariance = optimize.curve_fit(decay, X, y)
+    found, errors = curve_fit(decay, X, unit * y)
+    units = np.array([unit, 1, unit])
+    np.testing.assert_allclose(found / units, expected, rtol=1e-5)
+    np.testing.assert_allclose(errors / np.outer(units, units), covariance, rtol=1e-3)
+
+
 REFUSED = {
     r"`f` must return an array of the shape of `ydata`, \(200,\), .* \(200, 1\)": {
         "f": lambda x, a, b: (a * jnp.exp(-b * x))[:, None]
@@ -69,6 +80,11 @@ REFUSED = {
     r"`p0` must have one number for each parameter of `f`, .* but has 1: ": {"p0": [1]},
     r"`p0` must be a list of numbers, but has shape \(1, 2\)": {"p0": [[1, 2]]},
     "`p0` must be numbers, but is": {"p0": ["1", 2]},
+    "`p0` must be finite, but b is nan": {"p0": [1, np.nan, 2]},
+    r"`p0` must lie within `bounds`, but c is 5, outside \[0, 3\]": {
+        "p0": [1, 2, 5],
+        "bounds": (0, 3),
+    },
     "`loss` must be a loss such as `fit.SoftL1.* but is 'soft_l1'": {"loss": "soft_l1"},
     "`method` must be a `fit.TrustRegion`, but is 'lm'": {"method": "lm"},
     "`ydata` must be an array of numbers with rows of equal length, but is of the type "
@@ -158,6 +174,19 @@ def test_numbers_of_python_are_errors_of_any_data():
         found = curve_fit(decay, x, y, sigma=sigma)
         assert found.result.parameters.dtype == np.float32
         np.testing.assert_allclose(found.pcov, wanted, rtol=1e-2)
+
+
+@pytest.mark.f32
+def test_integers_have_the_default_precision():
+    line = lambda x, a, b: a * x + b  # noqa: E731
+    x = np.arange(10)
+    y = np.float32([1.1, 2.9, 5.2, 6.8, 9.0, 11.1, 12.9, 15.1, 17.0, 18.9])
+    for given in (x, x.astype(np.int32), jnp.asarray(x), x.tolist()):
+        found = curve_fit(line, given, y)
+        np.testing.assert_allclose(found.popt, np.polyfit(x, y, 1), rtol=1e-5)
+    assert curve_fit(line, x, 2 * x + 1).popt == pytest.approx([2, 1], rel=1e-6)
+    with pytest.raises(ArgumentError, match="`xdata` .* exactly, but has 1000000001"):
+        curve_fit(line, x + 1_000_000_000, y)
 
 
 @pytest.mark.parametrize("name", ["ydata", "xdata", "sigma", "p0", "bounds", None])

@@ -182,6 +182,16 @@ def test_what_only_rounding_tells_is_undetermined():
     assert twins.standard_errors[0] == np.inf
 
 
+def test_what_has_faded_is_named():
+    # Of exp(4 x) with x up to 10 nothing fits: the search flees to where it is 0.
+    x = np.linspace(0, 10, X.size)
+    grows = LeastSquares(faded, np.array([1.0, -4.0, 0.0]), (x, np.exp(0.1 * x)))
+    result = least_squares(grows)
+    assert result.status == Status.UNDETERMINED
+    assert "do not determine every free parameter: p[1]." in result.message
+    assert result.standard_errors[1] == np.inf
+
+
 def test_a_parameter_that_is_zero_is_determined():
     # To rounding, and not flat: a start of zero that stays there.
     exact = X, 2 * np.exp(-1.3 * X)

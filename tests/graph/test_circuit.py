@@ -158,3 +158,21 @@ def test_a_circuit_is_a_node_and_is_designed_end_to_end():
 def test_circuits_that_can_not_be(make, message):
     with pytest.raises(GraphError, match=message):
         make()
+
+
+def test_a_scatterer_takes_a_matrix_of_real_numbers():
+    swap = Scatterer([[0, 1], [1, 0]], ("in", "out"))
+    assert swap.values.dtype == complex
+    assert swap("out", "in") == 1
+
+
+def test_sweeps_that_do_not_fit_are_named():
+    parts = {"a": waveguide(PHASE), "b": waveguide(PHASE[:4])}
+    with pytest.raises(
+        GraphError, match=r"broadcast, .* \(101,\) of 'a', \(4,\) of 'b'"
+    ):
+        joined(parts, {"a.out": "b.in"}, {"in": "a.in", "out": "b.out"})
+    with pytest.raises(GraphError, match=r"broadcast, .* \(4,\) of \('i', 'o'\)"):
+        from_sax({("o", "i"): PHASE, ("i", "o"): PHASE[:4]})
+    with pytest.raises(GraphError, match="`parameters` must be a dictionary by pairs"):
+        from_sax({})

@@ -65,6 +65,8 @@ def test_several_wires_make_the_list_that_an_operation_takes():
         ({"u": ("n",), "v": ("2*n",)}, (2, 5)),
         ({"u": ("n",), "v": ("n + 3",)}, (2, 6)),
         ({"u": ("n",), "v": ("2*n - 1",)}, (2, 4)),
+        # Nothing tells n itself.
+        ({"u": ("2*n",), "v": ("2*n",)}, (2, 4)),
     ],
 )
 def test_expressions_of_symbols_hold(shapes, sizes):
@@ -72,6 +74,22 @@ def test_expressions_of_symbols_hold(shapes, sizes):
     program = compile(block, shapes)
     with pytest.raises(GraphError, match="must stand for one size"):
         program(u=np.ones(sizes[0]), v=np.ones(sizes[1]))
+
+
+def test_a_size_that_follows_from_others_says_so():
+    program = compile(op(lambda u, v: v, label="b"), {"u": ("n",), "v": ("n + 3",)})
+    wanted = (
+        r"3 must stand for one size, but is 5 by the sizes of other inputs and 6 in"
+    )
+    with pytest.raises(GraphError, match=wanted):
+        program(u=np.ones(2), v=np.ones(6))
+
+
+@pytest.mark.parametrize("given", ["constants", "trainable"])
+@pytest.mark.parametrize("value", ["x", object(), [[1.0], [1.0, 2.0]]])
+def test_what_is_no_numbers_can_not_be_compiled_in(given, value):
+    with pytest.raises(GraphError, match=f"`{given}` must hold arrays of num.*`y` is"):
+        compile(op("add"), {"x": (3,)}, **{given: {"y": value}})
 
 
 def test_a_declared_symbol_is_one_size_for_all_that_compile_gets():

@@ -62,6 +62,38 @@ def test_a_graph_comes_back_with_the_same_numbers(tmp_path):
         assert jnp.array_equal(found[wire], value), wire
 
 
+def test_inputs_that_were_given_are_given_again(tmp_path):
+    graph = Graph() | op("subtract").connect(x="x", y="mean", output="d")
+    graph |= op("multiply").connect(x="d", y="gain", output="z")
+    mean, gain = np.arange(4.0), np.full(4, 3.0)
+    program = compile(
+        graph, {"x": ("b", 4)}, constants={"mean": mean}, trainable={"gain": gain}
+    )
+    path = tmp_path / "graph.npz"
+    io.save_graph(path, graph, program.params, program.constants)
+    loaded, params, constants = io.load_graph(path)
+    again = compile(
+        loaded,
+        {"x": ("b", 4)},
+        constants={"mean": constants["mean"]},
+        trainable={"gain": params["gain"]},
+    ).with_arrays(params, constants)
+    np.testing.assert_allclose(again(x=X)["z"], (X - mean) * 3, rtol=1e-6)
+
+
+def test_arrays_take_the_precision_of_the_program_and_no_other_kind():
+    program = compile(op("multiply"), {"x": (3,)}, trainable={"y": np.ones(3)})
+    half = program.with_arrays({"y": jnp.array([1.0, 2.0, 3.0], jnp.float16)}, {})
+    assert half.params["y"].dtype == jnp.float32
+    assert jnp.array_equal(half(x=X[0, :3])["multiply"], X[0, :3] * [1, 2, 3])
+    text = "`y` must have the dtype .* float32, but has "
+    with pytest.raises(GraphError, match=text + "complex64"):
+        program.with_arrays({"y": jnp.ones(3, complex)}, {})
+    program = compile(op("multiply"), {"x": (3,)}, constants={"y": np.ones(3)})
+    with pytest.raises(GraphError, match=text + "int32"):
+        program.with_arrays({}, {"y": jnp.ones(3, int)})
+
+
 def saved(tmp_path, change):
     path = tmp_path / "graph.npz"
     io.save_graph(path, Graph() | op("tanh").connect(x="x") | Linear(3))

@@ -1,5 +1,7 @@
 """Files that are damaged, hostile or incomplete: one test per message."""
 
+import inspect
+
 import h5py
 import numpy as np
 import pytest
@@ -109,6 +111,13 @@ def test_a_missing_dataset_of_own_paths_is_named(path):
     layout = DatasetLayout("exchange/C2T_all", "xpcs/dqlist", "xpcs/dphilist", dt="t")
     with pytest.raises(PhysaxFileError, match="give `dt` in seconds"):
         read_two_time(path, layout=layout)
+
+
+@pytest.mark.parametrize("reads", [read_two_time, scan_two_time])
+def test_a_layout_by_its_name_is_refused(path, reads):
+    # Users run it without the type checks of the tests, which come first.
+    with pytest.raises(ArgumentError, match="`layout` must be .* a str. Write one as"):
+        inspect.unwrap(reads)(path, layout="APS")
 
 
 def test_an_axis_of_maps_is_required(path):

@@ -74,6 +74,30 @@ def test_an_unknown_sigma_stays_unknown(tmp_path, layout):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda x: x.name)
+@pytest.mark.parametrize("sigma", [0.02, [1.0, 2.0, 3.0, 4.0], np.abs(maps(4))])
+def test_a_relative_sigma_stays_relative(tmp_path, layout, sigma):
+    data = measurement(sigma=np.asarray(sigma, np.float32), sigma_is_known=False)
+    path = tmp_path / suffix(layout)
+    write_two_time(path, data, layout=layout)
+    assert same(read_two_time(path), data)
+    part = read_two_time(path, q=0.01, frames=(3, 8))
+    assert not part.sigma_is_known
+    wanted = data.sigma[2:] if data.sigma.ndim else data.sigma
+    wanted = wanted[:, 2:8, 2:8] if data.sigma.ndim == 3 else wanted
+    assert np.array_equal(part.sigma, wanted)
+    with pytest.raises(ArgumentError, match="`sigma`.* must be .*positive.*-1"):
+        read_two_time(path, sigma=-1.0)
+
+
+def test_an_old_file_without_that_mark_has_a_known_sigma(tmp_path):
+    data = measurement(sigma=0.02)
+    write_two_time(tmp_path / "a.hdf", data)
+    with h5py.File(tmp_path / "a.hdf", "a") as file:
+        del file["physax/sigma_is_known"]
+    assert same(read_two_time(tmp_path / "a.hdf"), data)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda x: x.name)
 def test_the_layout_is_found_out(tmp_path, layout):
     path = tmp_path / suffix(layout)
     write_two_time(path, measurement(), layout=layout)

@@ -401,6 +401,10 @@ def test_arguments_are_checked(arguments, message):
             {"advance": lambda x, *_: x[:5]},
             r"the shape \(8,\) before and \(5,\) af",
         ),
+        (
+            {"advance": lambda x, *_: x.astype(jnp.bfloat16)},
+            "`state` has the dtype float32 before and bfloat16 after",
+        ),
         ({"checkpoint": "x"}, "`checkpoint` must be a `Checkpointing`, but is a str"),
         ({"watch": 3}, "`watch` must be a function or None, but is an int"),
         ({"on_chunk": 3}, "`on_chunk` must be a function or None, but is an int"),
@@ -411,6 +415,13 @@ def test_arguments_of_another_kind_are_refused(changed, message):
     given = {"advance": grow, "state": jnp.ones(8), "progress": False, **changed}
     with pytest.raises(ArgumentError, match=message):
         inspect.unwrap(drive)(**given, stop=2)
+
+
+def test_numbers_of_the_host_become_those_of_jax():
+    state = {"n": 0, "x": 1.5, "old": np.ones(3)}
+    more = lambda state, *_: jax.tree.map(lambda x: jnp.asarray(x) + 1, state)  # noqa: E731
+    found = drive(more, state, stop=1, progress=False).state
+    assert (int(found["n"]), float(found["x"])) == (1, 2.5)
 
 
 @pytest.mark.parametrize(

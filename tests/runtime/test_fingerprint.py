@@ -1,7 +1,10 @@
 import enum
+import math
 import subprocess
 import sys
+from fractions import Fraction
 from functools import partial
+from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -26,6 +29,22 @@ class Problem(eqx.Module):
 
 def amplified(gain):
     return lambda t: gain * t
+
+
+def enclosing(x):
+    return lambda: x
+
+
+def with_rule(rule):
+    function = jax.custom_jvp(amplified(2.0))
+    function.defjvp(rule)
+    return function
+
+
+def with_rules(backward):
+    function = jax.custom_vjp(amplified(2.0))
+    function.defvjp(lambda t: (t, None), backward)
+    return function
 
 
 def recursive():
@@ -57,6 +76,30 @@ PROBLEMS = {
     "partial": lambda: Problem(jnp.asarray(ONE), pulse=partial(pow, 2)),
     "recursive": recursive,
     "jit": lambda: jax.jit(amplified(3.0)),
+    "vmap": lambda: enclosing(jax.vmap(amplified(3.0))),
+    "vmap of another": lambda: enclosing(jax.vmap(amplified(4.0))),
+    "vmap by axes": lambda: enclosing(jax.vmap(amplified(3.0), in_axes=1)),
+    "vmap to axes": lambda: enclosing(jax.vmap(amplified(3.0), out_axes=1)),
+    "vmap by name": lambda: enclosing(jax.vmap(amplified(3.0), axis_name="i")),
+    "grad": lambda: enclosing(jax.grad(amplified(3.0))),
+    "grad of another": lambda: enclosing(jax.grad(amplified(4.0))),
+    "grad of arguments": lambda: enclosing(jax.grad(amplified(3.0), argnums=(0,))),
+    "value and grad": lambda: enclosing(jax.value_and_grad(amplified(3.0))),
+    "grad and more": lambda: jax.value_and_grad(amplified(3.0), has_aux=True),
+    "jit of vmap": lambda: jax.jit(jax.vmap(amplified(3.0))),
+    "jit of vmap by axes": lambda: jax.jit(jax.vmap(amplified(3.0), in_axes=1)),
+    "filtered jit": lambda: eqx.filter_jit(amplified(3.0)),
+    "filtered jit of another": lambda: eqx.filter_jit(amplified(4.0)),
+    "rule": lambda: with_rule(lambda t, d: (t[0], d[0])),
+    "other rule": lambda: with_rule(lambda t, d: (t[0], 2 * d[0])),
+    "backward rule": lambda: with_rules(lambda _, d: (d,)),
+    "other backward rule": lambda: with_rules(lambda _, d: (2 * d,)),
+    "module": lambda: enclosing(np),
+    "other module": lambda: enclosing(math),
+    "path": lambda: Path("data/one.h5"),
+    "other path": lambda: Path("data/two.h5"),
+    "fraction": lambda: Fraction(1, 3),
+    "other fraction": lambda: Fraction(2, 3),
     "key": lambda: jax.random.key(0),
     "other key": lambda: jax.random.key(1),
     "enumeration": lambda: Colour.RED,
@@ -117,8 +160,10 @@ def test_another_process_finds_the_same():
     # The seed of Python's own hashes differs there, so the order of sets does.
     script = (
         "from physax.runtime import fingerprint\n"
+        "import jax\n"
         "def amplified(gain): return lambda t: gain * t\n"
-        "problem = [frozenset('abcdefgh'), 1.5, {'x': b'1'}, amplified(2.0)]\n"
+        "mapped = jax.jit(jax.vmap(jax.grad(amplified(2.0))))\n"
+        "problem = [frozenset('abcdefgh'), 1.5, {'x': b'1'}, amplified(2.0), mapped]\n"
         "print(fingerprint(problem).digest)"
     )
     runs = [

@@ -249,3 +249,9 @@ def test_bad_input_is_refused(call, message):
 def test_what_is_no_model_is_refused_by_its_name(call, name, model):
     with pytest.raises(ArgumentError, match=f"`{name}` must be an? `.*, but is "):
         call(model)
+
+
+def test_no_frames_make_an_empty_map():
+    found = xpcs.two_time(laminar(), np.zeros(0), np.array([Q, 2 * Q]))
+    assert found.shape == (2, 0, 0)
+    assert found.dtype == jnp.result_type(float)

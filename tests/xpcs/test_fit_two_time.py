@@ -369,6 +369,28 @@ def test_diffusion_does_not_change_its_sign(start):
     assert float(found.model.diffusion.D0) == pytest.approx(1e4, rel=1e-2)
 
 
+def test_exponents_stay_where_integrals_from_time_zero_exist():
+    # Without a bound the search steps to D0 = 0 and alpha = -1.17: there chi-square has
+    # no slope, as every other D0 makes it infinite.
+    true = LaminarFlow(Diffusion(9000.0, -0.3), Shear(2e-3, -0.1, 0.0, 0.2), 2e6)
+    angles = np.deg2rad([-60.0, -20.0, 20.0, 60.0])
+    data = simulate_two_time(
+        *(true, 0.1 * np.arange(50), Q, angles),
+        contrast=0.2,
+        key=jax.random.key(0),
+        noise=WhiteNoise(NOISE),
+    )
+    start = LaminarFlow(Diffusion(12000.0, -0.1), Shear(3e-3), 2e6)
+    offsets = lambda m: (m.diffusion.D_offset, m.shear.offset)  # noqa: E731
+    found = fit_two_time(data, start, fixed=offsets).result
+    assert found.success
+    assert not found.active.any()
+    pulls = (found.values - np.array([9000, -0.3, 2e-3, -0.1, 0.2])) / (
+        found.standard_errors
+    )
+    assert np.abs(pulls).max() < 4
+
+
 @pytest.mark.parametrize("times", [1, 5])
 def test_a_poor_fit_of_flow_hints_at_other_starts(times):
     data = measured(flow())
@@ -393,6 +415,16 @@ def test_errors_of_maps_without_sigma_follow_from_their_residuals(noise):
     assert np.allclose(
         given.standard_errors * noise / 0.01, known.standard_errors, rtol=0.03
     )
+
+
+def test_parts_keep_a_relative_sigma():
+    maps = measured(flow(), noise=0.01)
+    sigma = 0.01 * (1 + np.arange(maps.c2.size).reshape(maps.c2.shape) % 7)
+    data = TwoTime(maps.c2, Q, PHI, TIMES, sigma, sigma_is_known=False)
+    part = frame_range(select(data, [(-2.0, 2.0)]), 3, 9)
+    inside = (PHI >= -2) & (PHI <= 2)
+    assert not part.sigma_is_known
+    assert np.array_equal(part.sigma, sigma[inside, 2:9, 2:9])
 
 
 def test_errors_of_one_time_curves_of_unknown_noise_follow_from_their_residuals():

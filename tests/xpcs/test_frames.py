@@ -139,3 +139,17 @@ def test_a_pixel_that_is_not_finite_is_named_unless_it_is_left_out(correlate, va
     for one, other in zip(found, clean, strict=True):
         assert np.array_equal(one, other)
     assert np.all(np.isfinite(found[-1]))
+
+
+@pytest.mark.parametrize("correlate", [xpcs.two_time_from_frames, xpcs.multi_tau])
+@pytest.mark.parametrize("kind", [np.int16, np.float32])
+def test_a_pixel_of_negative_counts_is_named_unless_it_is_left_out(correlate, kind):
+    # Detectors mark dead pixels by -1.
+    bad, labels = FRAMES.astype(kind), np.ones_like(LABELS)
+    bad[4:, 3, 5] = -1
+    message = r"must be not negative .* frame 4 has -1 at pixel \(3, 5\) \(1 such"
+    with pytest.raises(ArgumentError, match=message):
+        correlate(bad, labels)
+    labels[3, 5] = 0
+    found, clean = (jax.tree.leaves(correlate(x, labels)) for x in (bad, FRAMES))
+    np.testing.assert_allclose(found[-1], clean[-1], rtol=1e-5)

@@ -272,8 +272,9 @@ def read_results(folder: Path) -> Stored:
             arrays["q"],
             np.radians(arrays["phi_angles"]),
             arrays["t1"],
-            arrays["sigma"] if arrays["sigma_is_known"] else None,
+            arrays["sigma"],
             arrays.get("mask"),
+            bool(arrays["sigma_is_known"]),
         )
         fitted = arrays["c2_fit"]
     except (KeyError, ValueError) as error:

@@ -117,12 +117,16 @@ def _filtered(density: Array, weights: np.ndarray, boundary: Boundary) -> Array:
 def _average(density, weights: np.ndarray, boundaries):
     reach = [size // 2 for size in weights.shape]
     longer = pad(density, boundaries, reach)
-    low, high = jnp.min(longer), jnp.max(longer)
-    mean = _convolve(longer, weights, boundaries, density.shape)
     if any(isinstance(boundary, Renormalise) for boundary in boundaries):
         here = pad(jnp.ones_like(density), _counted(boundaries), reach)
-        mean = mean / _convolve(here, weights, boundaries, density.shape)
-        low, high = jnp.min(density), jnp.max(density)
+        # Beyond an edge that is not counted nothing is, whatever fills another axis.
+        longer = longer * here
+        part = _convolve(here, weights, boundaries, density.shape)
+        low = jnp.min(longer, where=here > 0, initial=jnp.inf)
+        high = jnp.max(longer, where=here > 0, initial=-jnp.inf)
+    else:
+        part, low, high = 1, jnp.min(longer), jnp.max(longer)
+    mean = _convolve(longer, weights, boundaries, density.shape) / part
     # Rounding may carry a mean past the values it is of, and a power of a negative
     # density is NaN. The gradient is the mean's: that of a clip is half at 0 and 1.
     return mean + jax.lax.stop_gradient(jnp.clip(mean, low, high) - mean)

@@ -12,18 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike, Num
 
-from .._checks import (
-    ArgumentError,
-    at_once,
-    native,
-    refuse_masked,
-    refuse_text,
-    refuse_traced,
-    true_or_false,
-    warn,
-)
+from .._checks import ArgumentError, refuse_traced, true_or_false, warn
 from .._written_for_jax import check_function, floating, written_for_jax
-from ..runtime import require_x64
+from ._curve_data import INSIDE, finite_numbers, reals
 from ._fit_result import FitResult
 from ._given import refuse_complex
 from ._least_squares import FitError, least_squares
@@ -31,9 +22,6 @@ from ._losses import AbstractLoss
 from ._problems import LeastSquares
 from ._scipy_keywords import refuse_keywords
 from ._trust_region import TrustRegion
-
-
-_INSIDE = "Use `least_squares`, which works inside."
 
 
 class CurveFit(tuple):
@@ -140,10 +128,10 @@ def curve_fit(
         )
     check_function(f, "f", "lambda x, a, b: a * x + b")
     check_finite = true_or_false(check_finite, "check_finite")
-    ydata = _checked(ydata, "ydata", check_finite)
+    ydata = finite_numbers(ydata, "ydata", check_finite)
     if isinstance(xdata, Sequence) and all(np.ndim(x) == 0 for x in xdata):
         xdata = np.asarray(xdata)
-    xdata = jax.tree.map(lambda x: _checked(x, "xdata", check_finite), xdata)
+    xdata = jax.tree.map(lambda x: finite_numbers(x, "xdata", check_finite), xdata)
     pair = _checked_bounds(bounds)
     start = _start(f, p0, pair)
     extra, residual = _errors(sigma, ydata)
@@ -162,7 +150,7 @@ def curve_fit(
         absolute_sigma=absolute_sigma,
     )
     found = least_squares(problem, method)
-    refuse_traced(found.values, "f", _INSIDE)
+    refuse_traced(found.values, "f", INSIDE)
     names = _names(f, len(start))
     if names is not None:
         free = tuple(names[i] for i in problem.parameters.free)
@@ -201,51 +189,6 @@ def _check_points(xdata, ydata) -> None:
             )
 
 
-def _numbers(x, name: str) -> np.ndarray:
-    refuse_traced(x, name, _INSIDE)
-    refuse_text(x, name)
-    refuse_masked(x, name)
-    try:
-        values = native(np.asarray(x))
-        values = values.astype(float) if values.dtype.kind == "O" else values
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(
-            f"`{name}` must be an array of numbers with rows of equal length, but is "
-            f"of the type {type(x).__name__}: {str(error).rstrip('.')}."
-        ) from error
-    if values.dtype.kind in "mM":
-        raise ArgumentError(
-            f"`{name}` must be numbers, but has dtype {values.dtype}. For seconds "
-            "write `(x - x[0]) / np.timedelta64(1, 's')`."
-        )
-    return values.astype(float) if values.dtype.kind in "iub" else values
-
-
-def _reals(x, name: str) -> np.ndarray:
-    values = _numbers(x, name)
-    if values.dtype.kind == "c":
-        raise ArgumentError(
-            f"`{name}` must be real numbers, but has dtype {values.dtype}."
-        )
-    return values.astype(float)
-
-
-def _checked(x, name: str, check_finite: bool):
-    values = _numbers(x, name)
-    if values.dtype == np.float64:
-        require_x64(f"`{name}`")
-    if check_finite and not np.all(np.isfinite(values)):
-        first = np.unravel_index(np.argmin(np.isfinite(values)), values.shape)
-        place = ", ".join(map(str, first))
-        raise ArgumentError(
-            f"`{name}` must be finite, but {name}[{place}] is {values[first]:g} "
-            f"({np.sum(~np.isfinite(values))} of {values.size} are not). Leave these "
-            "points out."
-        )
-    with at_once(values):
-        return jnp.asarray(values)
-
-
 def _checked_bounds(bounds: Any) -> tuple[np.ndarray, np.ndarray]:
     # `scipy.optimize.Bounds`, which takes long to import.
     if type(bounds).__name__ == "Bounds":
@@ -255,7 +198,7 @@ def _checked_bounds(bounds: Any) -> tuple[np.ndarray, np.ndarray]:
             "`bounds` must be a pair, the lower and the upper bounds, but is "
             f"{type(bounds).__name__} {bounds!s:.80}."
         )
-    low, high = (_reals(bound, "bounds") for bound in bounds)
+    low, high = (reals(bound, "bounds") for bound in bounds)
     return low, high
 
 
@@ -279,12 +222,13 @@ def _names(f: Callable, count: int) -> list[str] | None:
 
 def _start(f: Callable, p0, bounds) -> np.ndarray:
     if p0 is not None:
-        start = np.atleast_1d(_reals(p0, "p0"))
+        start = np.atleast_1d(reals(p0, "p0"))
         if start.ndim > 1:
             raise ArgumentError(
                 f"`p0` must be a list of numbers, but has shape {start.shape}."
             )
         _check_bound_shapes(bounds, start.size)
+        _check_start(f, start, bounds)
         return start
     names = _positional(f)
     if len(names) < 2:
@@ -299,6 +243,22 @@ def _start(f: Callable, p0, bounds) -> np.ndarray:
     both = np.isfinite(low) & np.isfinite(high)
     middle = 0.5 * (np.where(both, low, 0) + np.where(both, high, 0))
     return np.where(both, middle, inside)
+
+
+def _check_start(f: Callable, start: np.ndarray, bounds) -> None:
+    # In the precision of the parameters: a start on a bound lies within it.
+    dtype = jnp.result_type(float)
+    low, high = (np.broadcast_to(b.astype(dtype), start.shape) for b in bounds)
+    names = _names(f, start.size) or [f"p0[{i}]" for i in range(start.size)]
+    every = zip(names, start.astype(dtype), low, high, strict=True)
+    for name, value, least, most in every:
+        if not np.isfinite(value):
+            raise ArgumentError(f"`p0` must be finite, but {name} is {value:g}.")
+        if least <= most and not least <= value <= most:
+            raise ArgumentError(
+                f"`p0` must lie within `bounds`, but {name} is {value:g}, outside "
+                f"[{least:g}, {most:g}]. Move it or widen the bounds."
+            )
 
 
 def _check_bound_shapes(bounds, count: int) -> None:
@@ -349,8 +309,8 @@ def _errors(sigma, ydata) -> tuple[Any, Callable]:
         return None, _residual
     if isinstance(sigma, Real | Sequence):
         # Numbers of Python have the precision of the data.
-        sigma = _reals(sigma, "sigma").astype(ydata.dtype)
-    sigma = np.asarray(_checked(sigma, "sigma", True))
+        sigma = reals(sigma, "sigma").astype(ydata.dtype)
+    sigma = np.asarray(finite_numbers(sigma, "sigma", True))
     refuse_complex(
         sigma, "sigma", "Real and imaginary parts of a value have one deviation."
     )

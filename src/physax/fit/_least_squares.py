@@ -15,6 +15,7 @@ from .._status import RunError, Status
 from ..runtime import Checkpointing, Progress, require_x64
 from ..runtime._checkpointing import check_checkpoint
 from ..runtime._progress import check_progress
+from ._conclusion import conclude, determining
 from ._driven import fit_blocks
 from ._fit_result import FitResult
 from ._given import method_or_default
@@ -30,7 +31,6 @@ from ._trial_step import held_at_bounds
 from ._trust_region import (
     Search,
     TrustRegion,
-    conclude,
     search_to_end,
 )
 
@@ -283,18 +283,20 @@ def report(problem: AbstractProblem, method: TrustRegion, search: Search) -> Fit
     # What is solved for holds either the linear coefficients first, or none of them.
     kept, values = search.vector[:-size], search.vector[-size:]
     gone = jnp.zeros(normal.linear.size, bool)
+    joint = determining(search, held, problem.vector())
+    held = jnp.concatenate([gone, held])
     return FitResult(
         parameters=problem.parameters.tree(values),
         values=values,
         linear=jnp.concatenate([normal.linear, kept]),
-        factor=normal.joint,
-        held=jnp.concatenate([gone, held]),
+        factor=joint,
+        held=held,
         chi2=normal.cost,
         count=normal.count,
         iterations=search.iterations,
         evaluations=search.evaluations,
         gradient=normal.gradient[-size:],
-        status=conclude(method, (low, high), search, problem.vector()),
+        status=conclude(method, search, held, joint),
         names=problem.parameters.names,
         linear_names=problem.linear_names,
         absolute_sigma=problem.absolute_sigma,

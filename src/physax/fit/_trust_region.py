@@ -9,8 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .._checks import at_least, positive, true_or_false, whole
 from .._products import matmul
-from .._status import Status
-from ._sums import Factored, Normal, column_norms, rank_limit
+from ._sums import Factored, Normal, column_norms
 from ._trial_step import held_at_bounds, trial_step
 
 
@@ -22,7 +21,8 @@ class TrustRegion(eqx.Module):
     r"""The method of Levenberg and Marquardt with a trust region.
 
     Steps minimise the linearised residuals within $|D s| \leq \Delta$, where D holds
-    the largest norm that each column of the Jacobian has had; the ratio of actual to
+    the largest norm that each column of the Jacobian has had, but not so much more than
+    its present one that rounding would hide the column; the ratio of actual to
     predicted reduction moves the radius. Bounds are obeyed by an active set. In the
     end undamped steps take the parameters to rounding level.
 
@@ -69,6 +69,7 @@ class Search(eqx.Module):
         trial: Those that are evaluated next.
         normal: The model at `vector`.
         scale: The diagonal of D.
+        largest: The largest norm that each column of the Jacobian has had.
         radius: Of the trust region.
         length: Scaled length of the step to `trial`.
         predicted: Its promised reduction of the cost.
@@ -86,6 +87,7 @@ class Search(eqx.Module):
     trial: Float[Array, " m"]
     normal: Normal
     scale: Float[Array, " m"]
+    largest: Float[Array, " m"]
     radius: Float[Array, ""]
     length: Float[Array, ""]
     predicted: Float[Array, ""]
@@ -128,6 +130,7 @@ def begin(vector: Float[Array, " m"], linear: int = 0) -> Search:
         trial=vector + 0,
         normal=normal,
         scale=jnp.ones(size, dtype),
+        largest=jnp.ones(size, dtype),
         radius=zero,
         length=zero,
         predicted=zero,
@@ -213,7 +216,7 @@ def _judge(method, bounds, search: Search, new: Normal) -> tuple[Search, Array]:
     first = start | (search.phase == _AGAIN)
     cost, predicted = search.normal.cost, search.predicted
     actual = cost - new.cost
-    sound = _finite(new)
+    sound = finite(new)
     ratio = actual / jnp.where(predicted > 0, predicted, 1)
     ratio = jnp.where(sound & (predicted > 0), ratio, -jnp.inf)
     norms = column_norms(new)
@@ -221,8 +224,9 @@ def _judge(method, bounds, search: Search, new: Normal) -> tuple[Search, Array]:
     accept = sound & (first | (ratio > 1e-4))
     radius = jnp.where(first, search.radius, _new_radius(search, actual, ratio, sound))
     search = _moved(search, new, accept)
-    scale = jnp.where(start, jnp.where(norms > 0, norms, 1), search.scale)
-    scale = jnp.where(accept, jnp.maximum(scale, norms), scale)
+    largest = jnp.where(start, jnp.where(norms > 0, norms, 1), search.largest)
+    largest = jnp.where(accept, jnp.maximum(largest, norms), largest)
+    scale = _scaling(largest, column_norms(search.normal))
     size = jnp.linalg.norm(scale * search.vector)
     radius = jnp.where(start, method.factor * jnp.where(size > 0, size, 1), radius)
 
@@ -231,20 +235,28 @@ def _judge(method, bounds, search: Search, new: Normal) -> tuple[Search, Array]:
     small = (predicted <= ftol) & (jnp.abs(actual) <= ftol)
     calm = jnp.where(~first & small & (ratio <= 2), search.calm + 1, 0)
     search = eqx.tree_at(
-        lambda s: (s.scale, s.radius, s.calm, s.phase),
+        lambda s: (s.scale, s.largest, s.radius, s.calm, s.phase),
         search,
-        (scale, radius, calm, jnp.asarray(_SEARCH, jnp.int32)),
+        (scale, largest, radius, calm, jnp.asarray(_SEARCH, jnp.int32)),
     )
     ended = (calm >= 2) | (radius <= method.xtol * size)
-    ended = ended | (~first & (predicted <= _noise(search)))
+    ended = ended | (~first & (predicted <= noise(search)))
     ended = ended | (_cosine(search, bounds) <= method.gtol)
     return search, ended | (first & ~sound)
 
 
+def _scaling(largest: Float[Array, " m"], norms: Float[Array, " m"]) -> Array:
+    """Returns the diagonal of D: the largest norms, where they are not far above."""
+    # A column far below its D has no singular value above rounding in R / D: no step
+    # would ever move along it again.
+    most = norms / jnp.sqrt(jnp.finfo(norms.dtype).eps)
+    return jnp.where(norms > 0, jnp.minimum(largest, most), largest)
+
+
 def _polish(search: Search, new: Normal) -> tuple[Search, Array]:
     """Accepts an undamped step unless the cost grows by more than rounding."""
-    limit = search.normal.cost * (1 + 1e-9) + _noise(search)
-    good = _finite(new) & (new.cost <= limit)
+    limit = search.normal.cost * (1 + 1e-9) + noise(search)
+    good = finite(new) & (new.cost <= limit)
     # A step that was refused must not look as if the next one were shorter.
     length = jnp.where(good, search.length, 0)
     search = _moved(search, new, good)
@@ -276,7 +288,7 @@ def _propose(method, bounds, search: Search, ended, polishing) -> Search:
         jnp.where(finished, _DONE, jnp.where(ended, _POLISH, search.phase)),
     )
     # What is not finite at the start stays so.
-    phase = jnp.where(_finite(search.normal), phase, _DONE)
+    phase = jnp.where(finite(search.normal), phase, _DONE)
     trial = _snapped(search.vector + jnp.where(again, 0, step.change), bounds)
     return eqx.tree_at(
         lambda s: (
@@ -306,7 +318,7 @@ def _moved(search: Search, new: Normal, accept) -> Search:
     # A first evaluation that is not finite must be seen, too.
     normal = jax.tree.map(keep, new, search.normal)
     begun = search.phase != _START
-    unsound = ~begun & ~_finite(new)
+    unsound = ~begun & ~finite(new)
     normal = eqx.tree_at(
         lambda n: n.cost, normal, jnp.where(unsound, jnp.nan, normal.cost)
     )
@@ -343,7 +355,8 @@ def _new_radius(search: Search, actual, ratio, sound) -> Float[Array, ""]:
     return jnp.where(sound, radius, 0.25 * jnp.minimum(search.radius, length))
 
 
-def _finite(normal: Normal) -> Bool[Array, ""]:
+def finite(normal: Normal) -> Bool[Array, ""]:
+    """Returns whether a model is a number throughout."""
     return (
         jnp.isfinite(normal.cost)
         & jnp.all(jnp.isfinite(normal.gradient))
@@ -351,7 +364,7 @@ def _finite(normal: Normal) -> Bool[Array, ""]:
     )
 
 
-def _noise(search: Search) -> Float[Array, ""]:
+def noise(search: Search) -> Float[Array, ""]:
     """Returns the change of the cost that rounding of the parameters alone makes."""
     eps = jnp.finfo(search.vector.dtype).eps
     moves = column_norms(search.normal) * search.vector
@@ -365,35 +378,3 @@ def _cosine(search: Search, bounds) -> Float[Array, ""]:
     norms = column_norms(normal) * jnp.sqrt(normal.cost)
     cosines = jnp.abs(normal.gradient) / jnp.where(norms > 0, norms, 1)
     return jnp.max(jnp.where(held, 0, cosines))
-
-
-def conclude(
-    method: TrustRegion, bounds, search: Search, start: Float[Array, " m"]
-) -> Int[Array, ""]:
-    """Says how a search ended: `CONVERGED` only if the cost has a minimum there."""
-    normal = search.normal
-    held = held_at_bounds(search.vector, normal.gradient, *bounds)
-    # Linear coefficients that were eliminated come first, and nothing holds them.
-    gone = jnp.zeros(normal.joint.shape[-1] - held.size, bool)
-    free = ~jnp.concatenate([gone, held])
-    norms = jnp.linalg.norm(normal.joint, axis=0)
-    equal = normal.joint / jnp.where(norms > 0, norms, 1)
-    sigma = jnp.linalg.svd(jnp.where(free, equal, 0), compute_uv=False)
-    eps = jnp.finfo(norms.dtype).eps
-    rank = jnp.sum(sigma > rank_limit(sigma.size, sigma.dtype) * sigma[0])
-    # A column that has faded to rounding, of its own former length and of what the
-    # other parameters change, tells nothing either.
-    own = column_norms(normal)
-    effects = own * jnp.maximum(jnp.abs(search.vector), jnp.abs(start))
-    small = effects <= eps * jnp.linalg.norm(effects)
-    faded = small & (own <= eps * search.scale) & ~held
-    determined = (rank >= jnp.sum(free)) & ~jnp.any(faded)
-    tolerance = jnp.maximum(jnp.maximum(method.ftol, method.gtol), 100 * eps)
-    level = search.predicted <= tolerance * normal.cost + _noise(search)
-    out = jnp.where(level, Status.CONVERGED, Status.STALLED)
-    out = jnp.where(
-        ~level & (search.evaluations >= method.max_evaluations), Status.MAX_STEPS, out
-    )
-    out = jnp.where(determined, out, Status.UNDETERMINED)
-    out = jnp.where(_finite(normal) & (search.evaluations > 0), out, Status.INVALID)
-    return out.astype(jnp.int32)

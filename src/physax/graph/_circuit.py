@@ -5,11 +5,17 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Complex, Num
 
 from .._checks import as_array, check
 from .._products import matmul
 from ._block import AbstractBlock, GraphError
+
+
+def _complex(values: Any) -> Complex[Array, "..."]:
+    array = as_array(values, "values")
+    return array.astype(jnp.result_type(array, jnp.complex64))
 
 
 class Scatterer(eqx.Module):
@@ -26,9 +32,10 @@ class Scatterer(eqx.Module):
     Raises:
         GraphError: If there are not as many ports as rows and columns, or two of one
             name.
+        ArgumentError: If `values` are not numbers.
     """
 
-    values: Complex[Array, "*sweep outputs inputs"]
+    values: Complex[Array, "*sweep outputs inputs"] = eqx.field(converter=_complex)
     ports: tuple[str, ...] = eqx.field(static=True, converter=tuple)
 
     def __check_init__(self):
@@ -197,7 +204,7 @@ def joined(
         absorbers.
 
     Raises:
-        GraphError: If a part has no such port.
+        GraphError: If a part has no such port, or sweeps do not broadcast.
     """
     _check_used(joins, ports)
     if not parts:
@@ -213,7 +220,7 @@ def joined(
                 f"A joined or shown port must be one of {', '.join(places)}, but is "
                 f"{port!r}."
             )
-    sweep = jnp.broadcast_shapes(*(part.values.shape[:-2] for part in parts.values()))
+    sweep = _sweep({name: part.values.shape[:-2] for name, part in parts.items()})
     dtype = jnp.result_type(*(part.values for part in parts.values()))
     whole = jnp.zeros((*sweep, count, count), dtype)
     start = 0
@@ -236,6 +243,18 @@ def joined(
         waves = jnp.linalg.solve(around, block(inner, outer))
         values = values + matmul(block(outer, swapped), waves)
     return Scatterer(values, tuple(ports))
+
+
+def _sweep(shapes: Mapping[Any, tuple[int, ...]]) -> tuple[int, ...]:
+    """Returns the shape that sweeps broadcast to."""
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError as error:
+        shown = ", ".join(f"{shape} of {name!r}" for name, shape in shapes.items())
+        raise GraphError(
+            f"Sweeps must have shapes that broadcast, but have {shown}. Evaluate all "
+            "at the same points."
+        ) from error
 
 
 def _check_used(joins: Mapping[str, str], ports: Mapping[str, str]) -> None:
@@ -271,9 +290,21 @@ def from_sax(parameters: Mapping[tuple[str, str], Any]) -> Scatterer:
 
     Returns:
         The part, its ports in the order of their first appearance.
+
+    Raises:
+        GraphError: If there is no entry, a key is no pair of ports, or sweeps do not
+            broadcast.
     """
+    pairs = isinstance(parameters, Mapping) and all(
+        isinstance(pair, tuple) and len(pair) == 2 for pair in parameters
+    )
+    if not pairs or not parameters:
+        raise GraphError(
+            "`parameters` must be a dictionary by pairs of ports, as "
+            f"`{{('in', 'out'): 1.0}}`, but is {parameters!r}."
+        )
     ports = tuple(dict.fromkeys(port for pair in parameters for port in pair))
-    sweep = jnp.broadcast_shapes(*(jnp.shape(v) for v in parameters.values()))
+    sweep = _sweep({pair: jnp.shape(value) for pair, value in parameters.items()})
     zero = jnp.zeros(sweep, jnp.result_type(complex))
 
     def entry(output: str, input: str) -> Array:

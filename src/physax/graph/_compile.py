@@ -22,6 +22,7 @@ from ._backend import Backend
 from ._block import Connection, GraphError
 from ._draw import drawer
 from ._evaluation import Source, evaluator
+from ._given_values import constant, first_value
 from ._graph import Graph, Part
 from ._inference import described
 from ._layer import Batched, Keyed
@@ -87,10 +88,8 @@ def compile(
         key = one_key(key)
     if jit is not None:
         backend = backend.with_jit(jit)
-    fixed = {w: _first_value(w, v, backend) for w, v in (trainable or {}).items()}
-    other = jax.tree.map(
-        backend.array, dict(constants or {}), is_leaf=lambda v: isinstance(v, list)
-    )
+    fixed = {w: first_value(w, v, backend) for w, v in (trainable or {}).items()}
+    other = {w: constant(w, v, backend) for w, v in (constants or {}).items()}
     outputs = _outputs(graph.wiring, discard)
     wiring = _bound(_needed(graph.wiring, outputs), shapes or {}, fixed, other, backend)
     if verbose:
@@ -147,18 +146,6 @@ class _ArrayOfNode(NamedTuple):
 
     struct: ShapeDtypeStruct
     trainable: bool
-
-
-def _first_value(wire: str, value: Any, backend: Backend) -> Array:
-    if isinstance(value, (dict, eqx.Module)):
-        raise GraphError(
-            f"`trainable` must hold arrays or numbers, but `{wire}` is a "
-            f"{type(value).__name__}."
-        )
-    array = backend.array(value)
-    # An integer has no derivative: 3 is meant as 3.0.
-    whole = not jnp.issubdtype(array.dtype, jnp.inexact)
-    return array.astype(backend.dtype) if whole else array
 
 
 def _shapes(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jax.sharding import PartitionSpec
 from jaxtyping import Array, ArrayLike, Inexact, Key, PyTree, Shaped
 
@@ -125,29 +127,31 @@ class Program(eqx.Module):
         """Puts other arrays in place, such as those of a file.
 
         Args:
-            params: All parameters.
-            constants: All constants.
+            params: All parameters. Real floating point numbers take the dtype of those
+                of the program.
+            constants: All constants, likewise.
 
         Returns:
             The program with them.
 
         Raises:
-            GraphError: If a name is missing or unknown, or a shape another.
+            GraphError: If a name is missing or unknown, or a shape or another dtype
+                differs.
         """
         pairs = ((self.params, params), (self.constants, constants))
         for mine, given in pairs:
             wrong = sorted(mine.keys() ^ given.keys()) or [
-                name for name in mine if mine[name].shape != given[name].shape
+                name for name in mine if _shapes(mine[name]) != _shapes(given[name])
             ]
             if wrong:
                 raise GraphError(
                     f"Arrays must have the names and shapes of those of the program, "
-                    f"{', '.join(f'{n} {a.shape}' for n, a in mine.items())}, but "
+                    f"{', '.join(f'{n} {_shapes(a)}' for n, a in mine.items())}, but "
                     f"{', '.join(wrong)} differ."
                 )
         placed = [
             {
-                name: jax.device_put(given[name], old.sharding)
+                name: jax.tree.map(functools.partial(_like, name), old, given[name])
                 for name, old in mine.items()
             }
             for mine, given in pairs
@@ -189,6 +193,23 @@ class Program(eqx.Module):
             A table.
         """
         return table(self.wiring, depth=depth, arrays=self.params)
+
+
+def _shapes(array: PyTree[ArrayLike]) -> PyTree[tuple[int, ...]]:
+    return jax.tree.map(jnp.shape, array)
+
+
+def _like(name: str, old: Array, new: ArrayLike) -> Array:
+    """Returns an array in the dtype and the place of another."""
+    array = new if isinstance(new, jax.Array) else np.asarray(new)
+    if all(jnp.issubdtype(x.dtype, jnp.floating) for x in (old, array)):
+        array = array.astype(old.dtype)
+    if array.dtype != old.dtype:
+        raise GraphError(
+            f"`{name}` must have the dtype that it has in the program, {old.dtype}, "
+            f"but has {array.dtype}. Convert it."
+        )
+    return jax.device_put(array, old.sharding)
 
 
 def _evaluate(

@@ -112,7 +112,8 @@ class Sizes:
     """What size each symbol stands for, as inputs tell one after another.
 
     Attributes:
-        known: The size of each symbol, and the wire that told it.
+        known: The size of each symbol, or expression of symbols that are not known,
+            and the wire that told it.
     """
 
     def __init__(self):
@@ -136,15 +137,17 @@ class Sizes:
             for symbol, size in zip(want.shape, have.shape, strict=True):
                 if export.is_symbolic_dim(size) or not export.is_symbolic_dim(symbol):
                     continue
-                if str(symbol).isidentifier():
-                    known, other = self.known.setdefault(str(symbol), (size, wire))
+                text = str(symbol)
+                value = None if text.isidentifier() else self._value(text)
+                if value is None:
+                    value, other = self.known.setdefault(text, (size, wire))
+                    where = f"in `{other}`"
                 else:
-                    value = self._value(str(symbol))
-                    known, other = (size if value is None else value), "the others"
-                if known != size:
+                    where = "by the sizes of other inputs"
+                if value != size:
                     raise GraphError(
-                        f"{symbol} must stand for one size, but is {known} in "
-                        f"`{other}` and {size} in `{wire}`."
+                        f"{symbol} must stand for one size, but is {value} {where} and "
+                        f"{size} in `{wire}`."
                     )
 
     def resolved(self, struct: Any) -> Any:

@@ -85,7 +85,8 @@ def load_graph(
 
     Returns:
         The graph, to be compiled, its parameters, and its constants, both for
-        `Program.with_arrays`.
+        `Program.with_arrays`. Inputs that were compiled as `constants` or `trainable`
+        have to be so again, with the arrays of their names as values.
 
     Raises:
         PhysaxFileError: If the file is damaged or of a newer version, or needs a block

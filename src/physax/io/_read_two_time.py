@@ -1,15 +1,16 @@
 """Reads measured two-time correlations."""
 
+import dataclasses
 import os
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
 from jaxtyping import ArrayLike, Bool, Int, Num
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance
 from ..runtime import check_memory
 from ..xpcs import TwoTime
 from ._errors import PhysaxFileError
@@ -109,16 +110,21 @@ def read_two_time(
             index = known.index(file)
             part = _read(path, index, known, asked, _hdf5_reader(file, index))
     try:
-        return TwoTime(
+        data = TwoTime(
             part.c2,
             part.q,
             part.phi,
             part.times,
-            part.sigma if sigma is None else sigma,
+            part.sigma if sigma is None else None,
             part.mask,
+            part.sigma_is_known if sigma is None else None,
         )
     except ArgumentError as error:
         raise PhysaxFileError(path, str(error)) from error
+    if sigma is None:
+        return data
+    # What is wrong with this one is no fault of the file.
+    return dataclasses.replace(data, sigma=sigma, sigma_is_known=True)
 
 
 def scan_two_time(
@@ -135,6 +141,7 @@ def scan_two_time(
 
     Raises:
         PhysaxFileError: If the file is damaged or lacks something.
+        ArgumentError: If `layout` is of another kind.
         FileNotFoundError: If there is no such file.
     """
     if is_npz(path):
@@ -154,6 +161,7 @@ class _Part(NamedTuple):
     times: np.ndarray
     sigma: np.ndarray | None
     mask: np.ndarray | None
+    sigma_is_known: bool | None
 
 
 class _Reader(NamedTuple):
@@ -161,16 +169,20 @@ class _Reader(NamedTuple):
 
     Attributes:
         maps: From numbers of maps and a slice of frames to maps as they are stored.
-        beside: From `"sigma"` or `"mask"`, numbers of maps and a slice of frames to
-            what the file has of it, or `None`.
+        beside: From the name of another field of `TwoTime`, numbers of maps and a slice
+            of frames to what the file has of it, or `None`.
     """
 
     maps: Callable[[np.ndarray, slice], np.ndarray]
     beside: Callable[[str, np.ndarray, slice], np.ndarray | None]
 
 
-def _check_kind(path, layout: AbstractTwoTimeLayout | None, kind: type) -> None:
-    if layout is not None and not isinstance(layout, kind):
+def _check_kind(path, layout: Any, kind: type) -> None:
+    if layout is None:
+        return
+    remedy = "Write one as `APSLayout()`, or leave it out."
+    instance(layout, "layout", AbstractTwoTimeLayout, remedy)
+    if not isinstance(layout, kind):
         found = "an npz" if kind is NPZLayout else "not an npz"
         raise PhysaxFileError(
             path, f"It is {found} file, but `layout` is {layout.name!r}."
@@ -222,6 +234,7 @@ def _read(
         c2 = c2.astype(np.float32)
     stored = reader.beside("mask", maps, part) if asked.mask is None else asked.mask
     mask = _mask(stored, asked, part, index.frames)
+    is_known = reader.beside("sigma_is_known", maps, part)
     for k, one in zip(maps, c2, strict=True):
         _complete(path, one, index, int(k), part, mask)
     return _Part(
@@ -231,6 +244,8 @@ def _read(
         chosen_times(path, index, asked.dt, part, keep=asked.keep_times),
         reader.beside("sigma", maps, part),
         mask,
+        # Files written before it was stored have a sigma only where it is known.
+        None if is_known is None else bool(is_known),
     )
 
 
@@ -295,6 +310,8 @@ def _npz_reader(path, archive: zipfile.ZipFile, index: Index) -> _Reader:
             if values.shape != index.shape[1:]:
                 raise _wrong_shape(path, name, values.shape)
             return _boolean(path, name, values[part, part])
+        if name == "sigma_is_known":
+            return _boolean(path, name, array(path, archive, name, ndim=0))
         shape = member(path, archive, name).shape
         if shape not in ((), index.shape[:1], index.shape):
             raise _wrong_shape(path, name, shape)
@@ -323,6 +340,10 @@ def _hdf5_reader(file: h5py.File, index: Index) -> _Reader:
             if data.shape != index.shape[1:]:
                 raise _wrong_shape(file.filename, path, data.shape)
             return _boolean(file.filename, path, data[part, part])
+        if name == "sigma_is_known":
+            if data.shape:
+                raise _wrong_shape(file.filename, path, data.shape)
+            return _boolean(file.filename, path, np.asarray(data[()]))
         if data.shape not in ((), index.shape[:1], index.shape):
             raise _wrong_shape(file.filename, path, data.shape)
         if data.ndim < 3:

@@ -50,7 +50,8 @@ class NPZLayout(AbstractTwoTimeLayout):
 
     `wavevector_q_list` in 1/angstrom, `phi_angles_list` in degrees, `t1` and `t2` (one
     axis each, equal) in seconds, `c2_exp` of shape (maps, frames, frames), and
-    `cache_metadata_json`, which is not needed. Arrays `sigma` and `mask` are ours.
+    `cache_metadata_json`, which is not needed. Arrays `sigma`,
+    `sigma_is_known` and `mask` are ours.
 
     Attributes:
         spread: Maps whose wavevector differs from that asked for by no more than this

@@ -38,9 +38,9 @@ def write_two_time(
     is protected by a checksum, so that damage is found when the file is read.
 
     What a layout has no place for lies beside it, where other programs do not look:
-    `sigma` and `mask`, and the exact times, in the group `physax` of an HDF5 file.
-    HDF5 layouts store the triangle above the diagonal and zeros below it, in degrees
-    and with one time per frame.
+    `sigma`, whether it is known, `mask`, and the exact times, in the group `physax` of
+    an HDF5 file. HDF5 layouts store the triangle above the diagonal and zeros below it,
+    in degrees and with one time per frame.
 
     Args:
         path: The file.
@@ -86,7 +86,8 @@ class _Host:
         self.q = np.asarray(data.q, np.float64)
         self.degrees = np.degrees(np.asarray(data.phi, np.float64))
         self.times = np.asarray(data.times)
-        self.sigma = np.asarray(data.sigma) if data.sigma_is_known else None
+        self.sigma = np.asarray(data.sigma)
+        self.sigma_is_known = np.asarray(data.sigma_is_known, np.uint8)
         self.mask = None if data.mask is None else np.asarray(data.mask)
 
     def dt(self) -> float:
@@ -136,9 +137,9 @@ def _write_hdf5(path, host: _Host, lists: dict[str, np.ndarray], name: str) -> N
         _small(file, "physax/times", host.times)
         for k, one in enumerate(host.c2, 1):
             _large(file, name.format(k), np.triu(one))
-        if host.sigma is not None:
-            write = _large if host.sigma.ndim == 3 else _small
-            write(file, "physax/sigma", host.sigma)
+        write = _large if host.sigma.ndim == 3 else _small
+        write(file, "physax/sigma", host.sigma)
+        _small(file, "physax/sigma_is_known", host.sigma_is_known)
         if host.mask is not None:
             _large(file, "physax/mask", host.mask.astype(np.uint8))
 
@@ -184,9 +185,9 @@ def _write_npz(path, host: _Host) -> None:
         T1: times,
         T2: times,
         C2: host.c2,
+        "sigma": host.sigma,
+        "sigma_is_known": host.sigma_is_known,
     }
-    if host.sigma is not None:
-        arrays["sigma"] = host.sigma
     if host.mask is not None:
         arrays["mask"] = host.mask
     # The directory of an archive has no checksum: it says here what must be in it.

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -244,17 +244,26 @@ def drive(
 
 def _check_kept(before, after) -> None:
     """Raises if `advance` returns something else than it takes."""
-    one, other = (
-        {keystr(path): np.shape(x) for path, x in tree_leaves_with_path(tree)}
-        for tree in (before, after)
-    )
-    for place in one | other:
-        was, now = (tree.get(place, "missing") for tree in (one, other))
-        if was != now:
-            raise ArgumentError(
-                "`advance` must return a state like the one it takes, but "
-                f"`state{place}` has the shape {was} before and {now} after it."
-            )
+    for what, of in (("shape", np.shape), ("dtype", _dtype)):
+        one, other = (
+            {keystr(path): of(x) for path, x in tree_leaves_with_path(tree)}
+            for tree in (before, after)
+        )
+        for place in one | other:
+            was, now = (tree.get(place, "missing") for tree in (one, other))
+            if was != now:
+                raise ArgumentError(
+                    "`advance` must return a state like the one it takes, but "
+                    f"`state{place}` has the {what} {was} before and {now} after it."
+                )
+
+
+def _dtype(x) -> Any:
+    """Returns the dtype that an array or number has in JAX."""
+    if isinstance(x, jax.Array):
+        return x.dtype
+    found = np.asarray(x).dtype
+    return jax.dtypes.canonicalize_dtype(found) if found.kind in "biufc" else None
 
 
 def _lost(plan: _Plan, step: int, saved: int, error: Exception) -> ProcessesError:

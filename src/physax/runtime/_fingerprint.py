@@ -2,9 +2,11 @@
 
 import dataclasses
 import enum
+import fractions
 import functools
 import hashlib
 import json
+import pathlib
 import types
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -21,9 +23,11 @@ from .._checks import ArgumentError
 _PLACEMENT = (Mesh, Sharding, PartitionSpec, jax.Device)
 _PLAIN = (
     *(type(None), bool, int, float, complex, str, bytes, type(...), slice, range),
-    *(np.dtype, np.generic),
+    *(np.dtype, np.generic, pathlib.PurePath, fractions.Fraction),
 )
 _LONGEST = 48
+
+_FILTERED_JIT: type = type(eqx.filter_jit(abs))
 
 
 class Fingerprint(eqx.Module):
@@ -113,6 +117,9 @@ def _walk(
 
 
 def _children(x, path: str) -> list[tuple[str, object]]:
+    if isinstance(x, _FILTERED_JIT):
+        # Its other fields are made of this one.
+        return [(".wrapped", x.__wrapped__)]
     if dataclasses.is_dataclass(x):
         names = [field.name for field in dataclasses.fields(x)]
         # A field without a value is possible while a module is under construction.
@@ -133,8 +140,13 @@ def _children(x, path: str) -> list[tuple[str, object]]:
     if isinstance(x, types.CodeType):
         names = (x.co_names, x.co_varnames, x.co_freevars)
         return [(".code", x.co_code), (".constants", x.co_consts), (".names", names)]
-    if isinstance(x, types.BuiltinFunctionType | np.ufunc):
+    if isinstance(x, types.BuiltinFunctionType | np.ufunc | types.ModuleType):
         return [(".name", x.__name__)]
+    if isinstance(x, jax.custom_jvp):
+        return [(".wrapped", x.fun), (".jvp", x.jvp), (".nondiff", x.nondiff_argnums)]
+    if isinstance(x, jax.custom_vjp):
+        rules = [(".forward", x.fwd), (".backward", x.bwd)]
+        return [(".wrapped", x.fun), *rules, (".nondiff", x.nondiff_argnums)]
     wrapped = getattr(x, "__wrapped__", None)
     if wrapped is not None:
         return [(".wrapped", wrapped)]
@@ -154,10 +166,17 @@ def _function(x: types.FunctionType) -> list[tuple[str, object]]:
     # The bytecode, because a lambda has no name to tell it by. It changes with the
     # version of Python; then a checkpoint is refused rather than misread.
     cells = dict(zip(x.__code__.co_freevars, x.__closure__ or (), strict=True))
+    content = {name: _content(cell) for name, cell in cells.items()}
+    if x.__globals__.get("__name__", "").startswith("jax."):
+        # Where JAX encloses a bare object, it is the mark of what was not given.
+        content = {
+            name: "not given" if type(value) is object else value
+            for name, value in content.items()
+        }
     return [
         (".name", f"{x.__module__}.{x.__qualname__}"),
         (".code", x.__code__),
-        (".closure", {name: _content(cell) for name, cell in cells.items()}),
+        (".closure", content),
         (".defaults", (x.__defaults__, x.__kwdefaults__)),
     ]
 

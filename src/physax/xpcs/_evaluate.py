@@ -51,6 +51,10 @@ def g1(
     $|g_1| = \sqrt f$ with $f$ as the model defines it. All arguments broadcast. Its
     gradient is set to 0 where $g_1$ is 0, at the zeros of the shear factor.
 
+    Each pair is one interval: with `quadrature="trapezoid"` its integral is a single
+    trapezoid from time to time, and not that of `two_time`, which adds up those of the
+    frames between.
+
     Args:
         model: The model.
         t1: One time of each pair, in seconds since the start of the transport.
@@ -82,7 +86,8 @@ def c2(
 ) -> Float[Array, "..."]:
     r"""Evaluates the two-time intensity correlation at pairs of times.
 
-    $c_2 = o + b\,f(t_1, t_2; q, \phi)$. All arguments broadcast.
+    $c_2 = o + b\,f(t_1, t_2; q, \phi)$. All arguments broadcast. Each pair is one
+    interval, as for `g1`.
 
     Args:
         model: The model.
@@ -116,7 +121,7 @@ def g2(
     r"""Evaluates the one-time intensity correlation.
 
     $g_2(\tau) = c_2(t_a, t_a + \tau)$, where the age $t_a$ is the earlier time. All
-    arguments broadcast.
+    arguments broadcast. Each pair is one interval, as for `g1`.
 
     Args:
         model: The model.

@@ -112,7 +112,9 @@ def fit_two_time(
         scaling: How maps share contrast and offset; by default `PerAngle()`.
         bounds: Lower and upper bounds, each a model like `model` or None. By default
             only a `D0` or shear rate that starts at 0 or above, with its offset held at
-            0, is bounded, by 0 from below: maps do not determine its sign.
+            0, is bounded, by 0 from below: maps do not determine its sign; and an
+            exponent that starts above -0.99, by this from below, where the first time
+            is 0 and its integral exact: that diverges at -1.
         fixed: Picks parameters that stay fixed, in addition to the gap:
             `lambda m: m.diffusion.alpha`.
         ties: Parameters that follow from others.

@@ -36,8 +36,8 @@ def two_time_from_frames(
         pixels of a label are NaN: leave them out with the mask of `TwoTime`.
 
     Raises:
-        ArgumentError: If a shape does not fit, a pixel is not finite, there are
-            fewer than two frames, labels are missing or negative, or `chunk` is not
+        ArgumentError: If a shape does not fit, a pixel is negative or not finite, there
+            are fewer than two frames, labels are missing or negative, or `chunk` is not
             positive.
     """
     frames = as_frames(frames)

@@ -51,10 +51,9 @@ def pixel_chunks(
         The chunks, each of pixels with one label.
 
     Raises:
-        ArgumentError: If a shape does not fit, a pixel with a label is not finite, a
-            label between 1 and the largest is
-            missing, a label is negative or none is positive, or `chunk` is not
-            positive.
+        ArgumentError: If a shape does not fit, a pixel with a label is negative or not
+            finite, a label between 1 and the largest is missing, a label is negative or
+            none is positive, or `chunk` is not positive.
     """
     refuse_traced(labels, "labels", "Close over it instead of passing it in.")
     refuse_masked(labels, "labels", "Pixels to leave out have the label 0.")
@@ -75,7 +74,7 @@ def pixel_chunks(
             "`labels` must be integers, 0 for pixels to leave out and 1, 2, ... for "
             f"maps, but have dtype {flat.dtype} and minimum {flat.min(initial=0)}."
         )
-    _check_finite(frames, flat > 0)
+    _check_values(frames, flat > 0)
     size = np.bincount(flat)[1:]
     if not size.size or not size.all():
         missing = [int(n) + 1 for n in np.flatnonzero(size == 0)] or [1]
@@ -102,25 +101,30 @@ def pixel_chunks(
     )
 
 
-def _check_finite(frames: Any, used: Bool[np.ndarray, " pixels"]) -> None:
-    """Raises if a pixel with a label is not finite, where that is known."""
-    if traced(frames) or not jnp.issubdtype(frames.dtype, jnp.floating):
+def _check_values(frames: Any, used: Bool[np.ndarray, " pixels"]) -> None:
+    """Raises if a pixel with a label is negative or not finite, where that is known."""
+    if traced(frames) or frames.dtype.kind in "ub":
         return
-    bad = ~np.asarray(_all_finite(frames)).ravel() & used
+    bad = ~np.asarray(_all_counts(frames)).ravel() & used
     if bad.any():
         pixel = np.unravel_index(int(np.argmax(bad)), frames.shape[1:])
         series = np.asarray(frames[(slice(None), *pixel)])
-        frame = int(np.argmin(np.isfinite(series)))
+        frame = int(np.argmin(_counts(series)))
+        kind = "not negative" if np.isfinite(series[frame]) else "finite"
         raise ArgumentError(
-            f"`frames` must be finite where `labels` is not 0, but frame {frame} has "
+            f"`frames` must be {kind} where `labels` is not 0, but frame {frame} has "
             f"{series[frame]:g} at pixel {tuple(map(int, pixel))} ({bad.sum()} such "
             "pixels). Give them the label 0, or leave the frame out."
         )
 
 
+def _counts(values):
+    return (values >= 0) & (values < np.inf)
+
+
 @jax.jit
-def _all_finite(frames):
-    return jnp.all(jnp.isfinite(frames), axis=0)
+def _all_counts(frames):
+    return jnp.all(_counts(frames), axis=0)
 
 
 def as_frames(frames: Any) -> Num[Array, "..."]:

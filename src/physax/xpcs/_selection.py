@@ -45,14 +45,19 @@ def select(
             f"contain none of the angles of maps: {there} (radians)."
         )
     at = np.flatnonzero(keep)
-    sigma = _given_sigma(data, at)
-    return TwoTime(data.c2[at], data.q[at], data.phi[at], data.times, sigma, data.mask)
+    return TwoTime(
+        data.c2[at],
+        data.q[at],
+        data.phi[at],
+        data.times,
+        _part_of_sigma(data, at),
+        data.mask,
+        data.sigma_is_known,
+    )
 
 
-def _given_sigma(data: TwoTime, maps, part: slice = slice(None)) -> Array | None:
-    """Returns the standard deviations of some maps and frames, None if unknown."""
-    if not data.sigma_is_known:
-        return None
+def _part_of_sigma(data: TwoTime, maps, part: slice = slice(None)) -> Array:
+    """Returns the standard deviations of some maps and frames."""
     sigma = data.sigma
     if sigma.ndim == 3:
         return sigma[maps, part, part]
@@ -140,8 +145,9 @@ def frame_range(data: TwoTime, start: int, end: int) -> TwoTime:
         data.q,
         data.phi,
         times - times[0],
-        _given_sigma(data, slice(None), part),
+        _part_of_sigma(data, slice(None), part),
         None if data.mask is None else data.mask[part, part],
+        data.sigma_is_known,
     )
 
 

@@ -57,6 +57,8 @@ class AbstractTransport(eqx.Module):
             raise ArgumentError(
                 f"`times` must have shape (frames,), but has shape {times.shape}."
             )
+        if not times.size:
+            return times
         (known,) = on_host(times)
         times = require(times, known >= 0, "`times` must not be negative")
         # The first one has none before it.

@@ -40,6 +40,10 @@ from ._transport import Diffusion, Shear
 from ._two_time import TwoTime, check_data
 
 
+# Of an exponent of time from time 0 on, where it must stay above -1.
+_LEAST_EXPONENT = -0.99
+
+
 class TwoTimeProblem(AbstractSeparable):
     r"""Fits $c_2 = o + b f(t_1, t_2)$ to the pairs of frames above the diagonal.
 
@@ -159,7 +163,8 @@ def two_time_problem(
         scaling: How maps share contrast and offset; by default `PerAngle()`.
         bounds: Lower and upper bounds, each a model like `model` or None. By default
             only a `D0` or shear rate that starts at 0 or above, with its offset held at
-            0, is bounded, by 0 from below.
+            0, is bounded, by 0 from below, and an exponent that starts above -0.99, by
+            this from below, where the first time is 0 and its integral exact.
         fixed: Picks parameters that stay fixed, in addition to the gap.
         ties: Parameters that follow from others.
         contrast_bounds: Lower and upper bound of the contrasts, with `PerAngle` or
@@ -188,7 +193,7 @@ def two_time_problem(
     held = _held(model, fixed)
     parameters = Parameters(model, bounds, held, ties).with_free()
     if bounds[0] is None and not parameters.ties:
-        low = _rates_from_zero(model, parameters.names)
+        low = _lower_bounds(model, parameters.names, data.times)
         parameters = Parameters(model, (low, bounds[1]), held).with_free()
     mixing = scaling.mixing(data.phi)
     tiles = Tiles(data.frames)
@@ -228,26 +233,37 @@ def two_time_problem(
     )
 
 
-def _rates_from_zero(
-    model: AbstractCorrelation, free: Sequence[str]
+def _lower_bounds(
+    model: AbstractCorrelation, free: Sequence[str], times: Array
 ) -> AbstractCorrelation:
-    """Returns lower bounds that keep rates from changing sign, where both signs fit.
+    """Returns lower bounds of rates where both signs fit, and of exponents at time 0.
 
     Maps hold the size of the diffusion and the square of the shear. With an offset, the
     sign of the other part counts.
     """
     low = jax.tree.map(lambda x: np.full(jnp.shape(x), -np.inf), model)
-    for part, rate, offset in (
-        ("diffusion", "D0", "D_offset"),
-        ("shear", "rate", "offset"),
+    (frames,) = on_host(times)
+    from_zero = known(frames) and frames[0] == 0
+    for part, rate, exponent, offset in (
+        ("diffusion", "D0", "alpha", "D_offset"),
+        ("shear", "rate", "beta", "offset"),
     ):
         law = getattr(model, part, None)
-        if not isinstance(law, Diffusion | Shear) or f"{part}.{offset}" in free:
+        if not isinstance(law, Diffusion | Shear):
             continue
-        start, other = on_host(getattr(law, rate), getattr(law, offset))
-        if known(start, other) and np.all((start >= 0) & (other == 0)):
+        start, other, power = on_host(
+            getattr(law, rate), getattr(law, offset), getattr(law, exponent)
+        )
+        held = f"{part}.{offset}" not in free
+        if held and known(start, other) and np.all((start >= 0) & (other == 0)):
             where = attrgetter(f"{part}.{rate}")
             low = eqx.tree_at(where, low, np.zeros(jnp.shape(start)))
+        # At -1 and below an integral from 0 diverges unless its rate is 0: a search
+        # that steps there with both could never leave again.
+        exact = from_zero and law.quadrature == "exact"
+        if exact and known(power) and np.all(power > _LEAST_EXPONENT):
+            where = attrgetter(f"{part}.{exponent}")
+            low = eqx.tree_at(where, low, np.full(jnp.shape(power), _LEAST_EXPONENT))
     return low
 
 
