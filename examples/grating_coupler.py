@@ -66,19 +66,27 @@ def towards(degrees: float) -> np.ndarray:
     return np.array([np.sin(np.radians(degrees)), np.cos(np.radians(degrees))])
 
 
-PLANE = ((LEFT + RIGHT) / 2 * MICRO, 0.8 * MICRO), ((RIGHT - LEFT) * MICRO, 0.0)
+MIDDLE = (LEFT + RIGHT) / 2 * MICRO, 0.8 * MICRO
+WIDE = (RIGHT - LEFT) * MICRO, 0.0
 FIBRE = 1.2  # height of the fibre's light above the guide, um
 
 
 def radiated(cell: float, frequencies) -> tuple:
     """Returns light in the scene, what goes upwards, and the power in the guide."""
     monitors = {
-        "up": em.NearFieldMonitor(*PLANE, frequencies, faces=("+y",)),
-        "guide": em.ModeMonitor(GUIDE, frequencies),
-        "light": em.FieldMonitor(("Ez",), (0, 0), (np.inf, np.inf), [FREQUENCY]),
+        "up": em.NearFieldMonitor(MIDDLE, WIDE, frequencies, faces=("+y",)),
+        "guide": em.ModeMonitor(port=GUIDE, frequencies=frequencies),
+        "light": em.FieldMonitor(
+            components=("Ez",),
+            centre=(0, 0),
+            size=(np.inf, np.inf),
+            frequencies=[FREQUENCY],
+        ),
     }
     pulse = em.band_pulse(frequencies[-1], frequencies[0])
-    sim = scene(cell, {"in": em.ModeSource(GUIDE, pulse)}, monitors, coupler())
+    sim = scene(
+        cell, {"in": em.ModeSource(port=GUIDE, pulse=pulse)}, monitors, coupler()
+    )
     found = em.simulate(sim).monitors
     return sim, found, np.abs(np.asarray(found["guide"].incoming)) ** 2
 
@@ -87,9 +95,15 @@ def collected(cell: float, degrees: float, place: float) -> float:
     """Returns the share of a fibre's light that enters the guide."""
     port = em.Port((place * MICRO, FIBRE * MICRO), 4 * WAIST * MICRO, "-y")
     pulse = em.GaussianPulse(FREQUENCY, 0.02 * FREQUENCY)
-    beam = em.GaussianBeam(port, pulse, WAIST * MICRO, tilt=-np.radians(degrees))
-    guide = {"guide": em.ModeMonitor(GUIDE, [FREQUENCY])}
-    sent = {"sent": em.FluxMonitor("y", *PLANE, [FREQUENCY])}
+    beam = em.GaussianBeam(
+        port=port, pulse=pulse, waist=WAIST * MICRO, tilt=-np.radians(degrees)
+    )
+    guide = {"guide": em.ModeMonitor(port=GUIDE, frequencies=[FREQUENCY])}
+    sent = {
+        "sent": em.FluxMonitor(
+            axis="y", centre=MIDDLE, size=WIDE, frequencies=[FREQUENCY]
+        )
+    }
     into = em.simulate(scene(cell, {"fibre": beam}, guide, coupler())).monitors
     free = em.simulate(scene(cell, {"fibre": beam}, sent, [])).monitors
     return float(abs(into["guide"].outgoing[0]) ** 2 / -free["sent"].flux[0])
