@@ -186,12 +186,13 @@ def _check_metal(
     if medium.metal is None:
         return
     if isinstance(part, Dipole):
-        edges = _edges_at(medium.metal, part.component, place.box)
-        # The node on a magnetic wall at the high end is not among them.
-        if isinstance(edges, jax.core.Tracer):
-            return
-        if not edges.size or np.any(np.asarray(edges) > 0):
-            return
+        for one in place:
+            edges = _edges_at(medium.metal, part.component, one.box)
+            # The node on a magnetic wall at the high end is not among them.
+            if isinstance(edges, jax.core.Tracer):
+                return
+            if not edges.size or np.any(np.asarray(edges) > 0):
+                return
         raise ArgumentError(
             f"Source {name!r} must not lie inside perfect metal, but does: it would "
             "drive nothing. Move it out."
