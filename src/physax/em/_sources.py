@@ -163,10 +163,7 @@ class Dipole(AbstractSource):
             if setup.axes[axis].radial is not None:
                 widths = setup.sample_widths(axis, half, self.component)
             else:
-                cells = grid.cell_widths(axis)
-                widths = cells if half else grid.dual_widths(axis)
-                if not half and isinstance(setup.boundaries.axis(axis)[0], _REPEATS):
-                    widths = widths.at[0].set((cells[0] + cells[-1]) / 2)
+                widths = grid.cell_widths(axis) if half else setup.node_gaps(axis)
                 # The node of a magnetic wall behind the last cell has its width.
                 widths = jnp.pad(widths, (0, 1), mode="edge")
             widths = widths[low:high]
@@ -184,8 +181,6 @@ class Dipole(AbstractSource):
 
 # What counts as on a sample or on a wall, in cells: nodes are rounded to float32.
 _ON, _AT = 1e-6, 1e-3
-# The faces behind which the grid begins anew.
-_REPEATS = Periodic, Bloch
 
 
 def _shares(
@@ -198,7 +193,7 @@ def _shares(
     near, points = frame.nearest(axis, x, half, what), frame.positions(axis, half)
     # With one sample only the phase of all fields depends on where it is.
     count, first = len(points), 0
-    if frame.faces[axis][0] in _REPEATS and count > 1:
+    if frame.faces[axis][0] in (Periodic, Bloch) and count > 1:
         nodes, first = frame.nodes[axis], -1
         period = nodes[-1] - nodes[0]
         points = np.concatenate([points[-1:] - period, points, points[:1] + period])
