@@ -164,6 +164,33 @@ def test_beam_in_3d():
         assert ratio.real == pytest.approx(e[0] / e[1], rel=0.05)
 
 
+@pytest.mark.slow(after=1)
+@pytest.mark.parametrize(("direction", "polarisation"), [("+x", "Ez"), ("-x", "Hz")])
+def test_the_waist_is_told_from_the_port_also_between_nodes(direction, polarisation):
+    # With the waist at the same place the field at the carrier is the same.
+    cell, sign, tilt = MICRO / 14, 1 if direction == "+x" else -1, 0.2
+    point = (sign * 0.6 * MICRO, 0.1 * MICRO)
+
+    def seen(part):
+        ahead = part * cell
+        centre = (sign * (ahead - 10 * cell), ahead * np.tan(tilt))
+        distance = 0.4 * MICRO - ahead / np.cos(tilt)
+        port = em.Port(centre, 2.3 * MICRO, direction)
+        beam = em.GaussianBeam(port, PULSE, 0.6 * MICRO, distance, tilt)
+        probe = em.FieldMonitor((polarisation,), point, (0, 0), FREQUENCY)
+        sim = em.Simulation(
+            Grid.centred((40, 50), cell),
+            boundaries=em.Boundaries.all(em.CPML(8)),
+            sources={"beam": beam},
+            monitors={"at": probe},
+            polarisation=polarisation,
+            steps=450,
+        )
+        return np.ravel(em.simulate(sim).monitors["at"].values[polarisation])[0]
+
+    assert abs(seen(0.45) / seen(0.0) - 1) < 1e-6
+
+
 @pytest.mark.slow
 def test_gradient_by_all_numbers_of_a_beam():
     cell = MICRO / 14
@@ -262,13 +289,13 @@ def test_what_a_port_cuts_off_is_told(half, waist):
 def test_a_port_in_several_or_lossy_media_is_refused():
     level = jnp.ones((26, 46))
     for medium, message in (
-        (em.Medium(level.at[:, 30:].set(4.0)), "must lie in one isotropic medium"),
-        (em.Medium(1.0, {"Hx": 1.0, "Hy": 2.0}), "must lie in one isotropic medium"),
+        (em.Medium(level.at[:, 30:].set(1.4)), "must lie in one isotropic medium"),
+        (em.Medium(1.0, {"Hx": 1.0, "Hy": 1.3}), "must lie in one isotropic medium"),
         (em.Medium(1.0, conductivity=1e5), "must lie in a medium without cond"),
     ):
         with pytest.raises(ArgumentError, match=f"of source 'beam' {message}"):
             small(medium)
-    tensor = em.Medium({"Ex": 2.25, "Ey": 1.0, "Ez": 1.0})
+    tensor = em.Medium({"Ex": 1.4, "Ey": 1.0, "Ez": 1.0})
     with pytest.raises(ArgumentError, match="must lie in one isotropic medium"):
         small(tensor, 3, grid=(8, 42, 42))
     # Elsewhere anything may lie.

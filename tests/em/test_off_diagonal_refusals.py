@@ -1,12 +1,14 @@
 """Full tensors that are refused, and what does not go with them."""
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from physax import em
-from physax._checks import ArgumentError
+from physax._checks import ArgumentError, PhysaxWarning
 from physax.grid import Grid
 from tests.em.scenes import CELL, FREQUENCIES, PULSE, at
 
@@ -114,14 +116,27 @@ def test_what_does_not_go_with_tensors_is_refused():
     emission = em.EmissionMonitor(dot, FREQUENCIES)
     with pytest.raises(ArgumentError, match="The dipole of monitor 'p' must lie where"):
         small(sources={"dot": dot}, monitors={"p": emission})
-    near = em.NearFieldMonitor(at(5, 5), at(6, 4), FREQUENCIES)
-    with pytest.raises(ArgumentError, match="The faces of monitor 'n' must lie where"):
-        small(monitors={"n": near})
-    window = em.Apodised(near, 1e-14, 1e-14)
-    with pytest.raises(ArgumentError, match="The faces of monitor 'n' must lie where"):
-        small(monitors={"n": window})
-    around = em.NearFieldMonitor(at(6, 6), at(10, 10), FREQUENCIES)
-    small(monitors={"n": around})
+
+
+@pytest.mark.f32
+def test_near_fields_in_tensors_are_not_projected_and_not_sent():
+    def seen(centre, size):
+        near = em.NearFieldMonitor(centre, size, FREQUENCIES)
+        open_ = em.Boundaries.all(em.CPML(4))
+        with warnings.catch_warnings():
+            # The layers are thin and the run is short.
+            warnings.simplefilter("ignore", PhysaxWarning)
+            found = em.simulate(small(monitors={"n": near}, boundaries=open_))
+        return found.monitors["n"]
+
+    near = seen(at(5, 5), at(6, 4))
+    assert np.isfinite(em.absorbed_power(near)).all()
+    with pytest.raises(ArgumentError, match="axes are not along the grid, .* is inf"):
+        em.radiated_power(near)
+    with pytest.raises(ArgumentError, match="must have its principal axes along the"):
+        small(sources={"again": em.HuygensSource(near, PULSE, 0)})
+    # Around all of them there is one plain medium.
+    assert seen(at(6, 6), at(10, 10)).spread == 0
 
 
 @pytest.mark.x64

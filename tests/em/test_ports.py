@@ -35,6 +35,35 @@ def test_ports_check_width_and_direction():
         em.Port((0, 0, 0), (1.0, 1.0, 1.0), "+z").widths(2)
 
 
+def index_of_a_period(cut):
+    """The index of layers that recur, on unequal cells, cut before some cell."""
+    widths = CELL * np.array([1.0, 1.0, 1.2, 1.4, 1.4, 1.2, 1.0, 1.0, 1.0, 1.0])
+    cells = np.array([2.0, 2.0, 6.0, 6.0, 6.0, 6.0, 2.0, 2.0, 2.0, 2.0])
+    before = np.roll(widths, 1)
+    nodes = (cells * widths + np.roll(cells, 1) * before) / (widths + before)
+    edges = np.cumsum([0.0, *np.roll(widths, -cut)])
+    values = {"Ex": nodes, "Ey": cells}
+    sim = em.Simulation(
+        Grid.graded((np.arange(25) * CELL, edges)),
+        em.Medium({k: np.tile(np.roll(v, -cut), (24, 1)) for k, v in values.items()}),
+        em.Boundaries(x=em.CPML(8), y=em.Periodic()),
+        monitors={
+            "m": em.ModeMonitor(
+                em.Port((12 * CELL, edges[-1] / 2), np.inf, "+x"), FREQUENCY
+            )
+        },
+        steps=1,
+        polarisation="Hz",
+    )
+    return float(em.simulate(sim).monitors["m"].effective_index[0])
+
+
+@pytest.mark.filterwarnings("ignore::physax._checks.PhysaxWarning")
+def test_the_mode_of_a_period_is_the_same_wherever_it_is_cut():
+    found = [index_of_a_period(cut) for cut in (0, 3)]
+    assert found[1] == pytest.approx(found[0], rel=1e-10)
+
+
 WAY = (36, 26, 22)
 
 

@@ -51,6 +51,24 @@ def test_sections_of_too_few_cells_per_wavelength_are_refused_or_warned_of():
         solve(SPEED_OF_LIGHT / (9.9 * 3.4641 * CELL))
 
 
+def test_a_crystal_turned_about_the_guide_is_refused():
+    def solved(entry):
+        # A turn of the crystal turns the mode of a round core. Without these entries
+        # its index would change.
+        turned = em.OffDiagonal(((9, 22), (9, 18)), {"xy": jnp.full((13, 9), entry)})
+        medium = em.Medium(MEDIUM.permittivity, off_diagonals=turned)
+        return em.cross_section_modes(GRID, medium, FREQUENCY).effective_index[0]
+
+    told = r"no `off_diagonals`.*averaging='volume'.*must be 0, but is 0\.6"
+    with pytest.raises(ArgumentError, match=told):
+        solved(0.05)
+    # What is left of a turn by 90 degrees is rounding.
+    assert solved(1e-8) == index(FREQUENCY)[0]
+    run = jax.jit(solved)
+    assert np.isfinite(run(0.0))
+    assert np.isnan(run(0.05))
+
+
 def test_several_frequencies_at_once_are_refused():
     message = r"`frequency` must be one number, but has shape \(2,\)"
     for value in ([1e14, 2e14], np.array([1e14, 2e14])):

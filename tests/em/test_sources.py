@@ -1,11 +1,14 @@
 """Sources: what a dipole radiates, and that modes and beams go one way."""
 
+import warnings
+
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import hankel1
 
 from physax import em
-from physax._checks import ArgumentError
+from physax._checks import ArgumentError, PhysaxWarning
 from physax.grid import Grid
 from physax.units import ETA_0, MICRO, NANO, SPEED_OF_LIGHT
 
@@ -134,6 +137,48 @@ def at(axis, along, across=0.0):
 def flux(axis, along, width=2.5 * MICRO):
     size = (0.0, width) if axis == 0 else (width, 0.0)
     return em.FluxMonitor("xy"[axis], at(axis, along), size, CARRIER)
+
+
+WIDTHS = CELL * np.array([1.0, 1.2, 1.5, 1.1, 0.9, 1.3])
+
+
+def cut_at(cut, component, part):
+    """A dipole in the third cell of six that recur, in a period from cell `cut` on."""
+    edges = np.cumsum([0.0, *WIDTHS, *WIDTHS])
+    cell = 2 if cut <= 2 else 8
+    position = (1 - part) * edges[cell] + part * edges[cell + 1], 4.3 * CELL
+    dipole = em.Dipole(component, position, PULSE)
+    rows = np.roll(np.linspace(1.0, 3.0, 6), -cut)[:, None] * np.ones((1, 6))
+    sim = em.Simulation(
+        Grid.graded((edges[cut : cut + 7], np.arange(7) * CELL)),
+        em.Medium(jnp.asarray(rows)),
+        em.Boundaries(x=em.Bloch(1.0 / MICRO), y=em.Periodic()),
+        sources={"in": dipole},
+        monitors={"seen": em.EmissionMonitor(dipole, [CARRIER])},
+        polarisation="Ez" if component == "Ez" else "Hz",
+        steps=60,
+    )
+    with warnings.catch_warnings():
+        # The fields have not decayed.
+        warnings.simplefilter("ignore", PhysaxWarning)
+        return em.simulate(sim)
+
+
+@pytest.mark.parametrize(
+    ("component", "part", "cut"), [("Ez", 0.7, 3), ("Ex", 0.7, 3), ("Ex", 0.2, 2)]
+)
+def test_a_dipole_may_lie_where_the_period_is_cut(component, part, cut):
+    # Another cut of the period changes no field, but by whole turns.
+    whole, other = cut_at(0, component, part), cut_at(cut, component, part)
+    turn = np.exp(1j * np.sum(WIDTHS) / MICRO)
+    fields = np.asarray(whole.fields[component])
+    expected = np.concatenate([fields[cut:], turn * fields[:cut]])
+    expected = expected / turn if cut > 2 else expected
+    small = 1e-12 * np.max(np.abs(fields))
+    np.testing.assert_allclose(other.fields[component], expected, rtol=0, atol=small)
+    one, same = whole.monitors["seen"], other.monitors["seen"]
+    np.testing.assert_allclose(same.power, one.power, rtol=1e-10)
+    np.testing.assert_allclose(same.homogeneous, one.homogeneous, rtol=1e-12)
 
 
 @pytest.mark.slow

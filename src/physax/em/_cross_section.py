@@ -29,7 +29,7 @@ from ._cross_section_operator import (
 )
 from ._cross_section_solver import Request, eigenmodes
 from ._medium import Medium
-from ._medium_checks import check_medium
+from ._medium_checks import check_section_medium
 from ._resolution import check_section, one_frequency
 
 
@@ -154,14 +154,16 @@ def cross_section_modes(
         ArgumentError: If the grid is not 2-D, the medium does not fit it, a number is
             out of range, more modes are requested than there are unknowns, or fewer
             modes propagate than were requested; that message lists the indices found.
-            If a metal comes without `target`, is perfect, or the solver does not
-            converge. If there are fewer than 4 cells per wavelength in the medium, or
-            the grid spans less than a thousandth of a wavelength; in a compiled program
-            such a grid gives NaN.
+            If a metal comes without `target`, is perfect, the permittivity has
+            off-diagonal entries, or the solver does not converge. If there are fewer
+            than 4 cells per wavelength in the medium, or the grid spans less than a
+            thousandth of a wavelength; in a compiled program such a grid, and such
+            entries, give NaN.
     """
     count = whole(count, "count")
     _check_arguments(grid, medium, count, boundaries)
-    frequency = check_section(grid, medium, one_frequency(frequency))
+    frequency = check_section_medium(medium, grid.shape, one_frequency(frequency))
+    frequency = check_section(grid, medium, frequency)
     numbers = {"radius": radius, "target": target, "spacing": spacing, "dt": dt}
     numbers = {k: as_array(v, k) for k, v in numbers.items() if v is not None}
     for name in {"target", "spacing", "dt"} & set(numbers):
@@ -238,12 +240,6 @@ def _check_arguments(grid, medium, count, boundaries) -> None:
         )
     if boundaries is not None:
         check_boundaries(boundaries, grid)
-    if medium.metal is not None:
-        raise ArgumentError(
-            "`medium` of a cross-section must not hold perfect metal, but does. End "
-            "the grid with `PEC` faces, or take a `Drude` metal."
-        )
-    check_medium(medium, ("Ex", "Ey", "Ez", "Hx", "Hy", "Hz"), grid.shape)
 
 
 def _refuse_missing(squares, cladding) -> None:

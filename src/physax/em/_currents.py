@@ -136,7 +136,8 @@ def in_one_medium(near: NearField) -> NearField:
         near.spread <= _SAME,
         "The material on all faces of `near` must be the same, because layers such as "
         "a substrate are not modelled: put the box in one medium, or leave out "
-        "`faces`. The relative spread of permittivity and permeability must be 0",
+        "`faces`. The relative spread of permittivity and permeability, infinite in a "
+        "crystal whose axes are not along the grid, must be 0",
     )
     loss = check(
         near.loss,

@@ -8,7 +8,7 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Complex, Float
+from jaxtyping import Array, ArrayLike, Complex, Float, Num
 
 from .._checks import ArgumentError, check, instance, same, traced, warn
 from ..units import EPSILON_0, ETA_0, FEMTO, MU_0, SPEED_OF_LIGHT
@@ -87,58 +87,85 @@ class EmissionMonitor(AbstractSpectralMonitor):
     frequencies: Float[Array, " freqs"] = eqx.field(converter=as_frequencies)
 
     def locate(self, frame, what):
-        place = self.dipole.locate(frame, what)
+        places = self.dipole.locate(frame, what)
         name = self.dipole.component
-        return (Read(name, name, place.box),)
+        return tuple(
+            Read(f"{name} {number}", name, place.box)
+            for number, place in enumerate(places)
+        )
 
     def finish(self, total, reads, setup):
-        (read,) = reads
-        electric = read.component[0] == "E"
-        weights = _weights(self.dipole, read, setup)
-        field = total[read.key] if electric else total[read.key] / ETA_0
-        seen = jnp.sum(field * weights, axis=range(1, field.ndim))
+        component = self.dipole.component
+        electric = component[0] == "E"
+        fields, epsilons, mus = [], [], []
+        for read in reads:
+            weights, phase = _weights(self.dipole, read, reads, setup)
+            field = total[read.key] if electric else total[read.key] / ETA_0
+            fields.append(phase * jnp.sum(field * weights, axis=range(1, field.ndim)))
+            medium = setup.medium.near(read.box, setup.grid.shape, whole=True)
+            epsilons.append(_at_samples(medium.permittivity, read, weights))
+            mus.append(_at_samples(medium.permeability, read, weights))
+        seen, epsilon, mu = (
+            jnp.sum(jnp.stack(parts), axis=0) for parts in (fields, epsilons, mus)
+        )
         moment, largest = _moment(self.dipole, self.frequencies, setup)
         # The quotient comes first: squares of spectra underflow in float32.
         resistance = -jnp.real(seen / moment)
         resistance = jnp.where(jnp.abs(moment) > _DARK * largest, resistance, jnp.nan)
-        medium = setup.medium.near(read.box, setup.grid.shape, whole=True)
-        epsilon = _at_samples(medium.permittivity, read, weights)
-        mu = _at_samples(medium.permeability, read, weights)
         density = EPSILON_0 * epsilon if electric else MU_0 * mu
         return Emission(
             frequencies=self.frequencies,
             resistance=resistance,
             homogeneous=_homogeneous(
-                read.component, setup.grid.ndim, self.frequencies, epsilon, mu
+                component, setup.grid.ndim, self.frequencies, epsilon, mu
             ),
             power=resistance * jnp.abs(moment / FEMTO) ** 2 / 2,
             ldos=2 / np.pi * density * resistance,
         )
 
 
-def _weights(dipole: Dipole, read: Read, setup: Setup) -> Float[Array, "..."]:
-    """Returns the share of each sample in the dipole."""
-    ndim = setup.grid.ndim
-    weights = jnp.ones((1,) * ndim)
+def _weights(
+    dipole: Dipole, read: Read, reads: tuple[Read, ...], setup: Setup
+) -> tuple[Float[Array, "..."], Num[ArrayLike, ""]]:
+    """Returns the share of each sample in the dipole, and the phase to it."""
+    grid, ndim = setup.grid, setup.grid.ndim
+    weights, factor = jnp.ones((1,) * ndim), 1.0
     for axis, points in enumerate(sample_coordinates(read, setup)):
-        if len(points) == 1:
+        x, phase = dipole.position[axis], setup.phases[axis]
+        if len(points) == 2:
+            high = (x - points[0]) / (points[1] - points[0])
+            row = jnp.stack([1 - high, high])
+            weights = weights * row.reshape(
+                [-1 if a == axis else 1 for a in range(ndim)]
+            )
             continue
-        high = (dipole.position[axis] - points[0]) / (points[1] - points[0])
-        row = jnp.stack([1 - high, high])
-        weights = weights * row.reshape([-1 if a == axis else 1 for a in range(ndim)])
-    return weights
+        # One sample, which may stand for that of the next period.
+        turns = jnp.round((x - points[0]) / grid.size(axis))
+        if phase is not None:
+            onward = jnp.where(turns < 0, jnp.conj(phase), 1)
+            factor = factor * jnp.where(turns > 0, phase, onward)
+        if any(other.box[axis] != read.box[axis] for other in reads):
+            cells = grid.cell_widths(axis)
+            half = setup.components.stagger(read.component)[axis]
+            gap = (cells[0] + cells[-1]) / 2 if half else cells[-1]
+            away = jnp.abs(x - points[0] - turns * grid.size(axis))
+            weights = weights * (1 - away / gap)
+    return weights, factor
 
 
 def _at_samples(
     value: Property, read: Read, weights: Float[Array, "..."]
 ) -> Float[Array, ""]:
-    """Returns a property at the dipole: of its component, or the mean of the others."""
+    """Returns the part of some samples in a property at the dipole.
+
+    Of its component, or of the mean of the others.
+    """
     if isinstance(value, dict):
         own = {n: v for n, v in value.items() if n == read.component} or value
         parts = [_at_samples(v, read, weights) for v in own.values()]
         return jnp.mean(jnp.stack(parts))
     if value.ndim == 0:
-        return value
+        return value * jnp.sum(weights)
     # The node of a magnetic wall behind the last cell is like that cell.
     rows = [
         np.minimum(np.arange(low, high), cells - 1)

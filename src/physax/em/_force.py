@@ -316,7 +316,7 @@ def _touch(one: Span, other: Span) -> bool:
 def _currents(source: AbstractSource, place: Any, grid: Grid) -> list[Span]:
     """Returns where a source drives fields."""
     if isinstance(source, Dipole):
-        return [_span(source.component, place.box, grid)]
+        return [_span(source.component, one.box, grid) for one in place]
     leaf = lambda x: isinstance(x, Correction)  # noqa: E731
     found = filter(leaf, jax.tree.leaves(place, is_leaf=leaf))
     return [_span(one.target, one.box, grid) for one in found]

@@ -130,10 +130,11 @@ class _Waves(NamedTuple):
     Attributes:
         across: The axes across the port, in the order of its plane.
         k: Along each of them, in rad/m.
-        fields: By component along those axes, E in V/m and `eta0 H`, at the middle of
-            the port, H half a cell before.
+        fields: By component along those axes, E in V/m and `eta0 H`, on the nodes
+            nearest to the middle of the port, H half a cell before.
         axis: Direction of the beam, along x, y, z.
         wavenumber: In rad/m.
+        beyond: How far these nodes lie ahead of the middle of the port, in metres.
         before: Half a cell along the port, in metres.
     """
 
@@ -142,6 +143,7 @@ class _Waves(NamedTuple):
     fields: dict[str, Complex[Array, "..."]]
     axis: Float[Array, "3"]
     wavenumber: Float[Array, ""]
+    beyond: Float[Array, ""]
     before: Float[Array, ""]
 
 
@@ -195,7 +197,9 @@ def _waves(beam: GaussianBeam, box: Box, cell: int, setup: Setup) -> _Waves:
         (values * direction[axis] for axis, values in zip(across, mesh, strict=True)),
         advance / width * direction[port.axis] * port.sign,
     )
-    to_port = _phasor(-start * beam.distance)
+    node = grid.edges(port.axis)[box[port.axis][0]]
+    beyond = port.sign * (node - port.centre[port.axis])
+    to_port = _phasor(advance / width * beyond - start * beam.distance)
     fields = {}
     for axis in across if grid.ndim == 3 else (*across, 2):
         for letter, vector in (("E", electric), ("H", magnetic)):
@@ -203,7 +207,7 @@ def _waves(beam: GaussianBeam, box: Box, cell: int, setup: Setup) -> _Waves:
             if name in setup.components.names:
                 early = _phasor(-advance / 2) if letter == "H" else 1
                 fields[name] = scale * vector[..., axis] * to_port * early
-    return _Waves(across, k, fields, direction, wavenumber, width / 2)
+    return _Waves(across, k, fields, direction, wavenumber, beyond, width / 2)
 
 
 def _grid_vectors(
@@ -274,7 +278,7 @@ def _on_plane(
         field = tensordot(wave, field, ((1,), (number,)))
         field = jnp.moveaxis(field, 0, number)
     mesh = jnp.meshgrid(*places, indexing="ij")
-    ahead = -waves.before if name[0] == "H" else jnp.zeros(())
+    ahead = waves.beyond - (waves.before if name[0] == "H" else 0)
     ends = dict(zip(waves.across, mesh, strict=True)) | {port.axis: port.sign * ahead}
     s = sum((x * waves.axis[axis] for axis, x in ends.items()), jnp.zeros(()))
     side = sum((x**2 for x in ends.values()), jnp.zeros(())) - s**2

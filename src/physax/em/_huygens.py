@@ -221,7 +221,14 @@ def _fits(near: NearField, place: tuple, setup: Setup, what: str) -> Array:
         "what is inside only where waves add up. The largest nonlinear susceptibility "
         "there must be 0",
     )
-    fits = jnp.ones_like(setup.dt) + 0 * power.astype(setup.dt.dtype)
+    spread = check(
+        found[2],
+        found[2] < jnp.inf,
+        f"The medium on the faces of {what} must have its principal axes along the "
+        "grid, where its currents drive one component each: record elsewhere. The "
+        "spread of the permittivity there must be finite",
+    )
+    fits = jnp.ones_like(setup.dt) + 0 * (power + spread).astype(setup.dt.dtype)
     for name, now, then in zip(
         ("permittivity", "permeability", "spread", "loss"),
         found,

@@ -147,9 +147,9 @@ def check_places(
 
     Raises:
         ArgumentError: If a port, a dipole whose emission is asked for or a face of a
-            near field reads cells with off-diagonal entries, the face of a
-            plane wave lies in a medium that is not plain, or one of these or a dipole
-            lies in perfect metal.
+            force monitor reads cells with off-diagonal entries, the face of a plane
+            wave lies in a medium that is not plain, or one of these, a dipole or a face
+            of a near field lies in perfect metal.
     """
     for name, place in places:
         part = parts[name]
@@ -162,11 +162,11 @@ def check_places(
                 f"The faces of the plane wave {name!r}",
                 "It is a wave of a uniform medium: move the faces.",
             )
-        elif isinstance(part, EmissionMonitor | NearFieldMonitor | ForceMonitor):
+        elif isinstance(part, EmissionMonitor | ForceMonitor):
             if any(not _sound(medium, read.box, whole=True) for read in place):
                 faces = not isinstance(part, EmissionMonitor)
                 told = "The faces" if faces else "The dipole"
-                remedy = "Move them, or take a `FluxMonitor`." if faces else "Move it."
+                remedy = "Move them." if faces else "Move it."
                 raise ArgumentError(f"{told} of monitor {name!r} {_STRAIGHT} {remedy}")
         elif getattr(part, "port", None) is not None:
             place = getattr(place, "plane", place)
@@ -186,12 +186,13 @@ def _check_metal(
     if medium.metal is None:
         return
     if isinstance(part, Dipole):
-        edges = _edges_at(medium.metal, part.component, place.box)
-        # The node on a magnetic wall at the high end is not among them.
-        if isinstance(edges, jax.core.Tracer):
-            return
-        if not edges.size or np.any(np.asarray(edges) > 0):
-            return
+        for one in place:
+            edges = _edges_at(medium.metal, part.component, one.box)
+            # The node on a magnetic wall at the high end is not among them.
+            if isinstance(edges, jax.core.Tracer):
+                return
+            if not edges.size or np.any(np.asarray(edges) > 0):
+                return
         raise ArgumentError(
             f"Source {name!r} must not lie inside perfect metal, but does: it would "
             "drive nothing. Move it out."

@@ -1,8 +1,10 @@
 """Whether a medium fits the grid and the components of a simulation."""
 
+import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, traced, warn
+from .._checks import ArgumentError, check, traced, warn
 from ..grid import Grid
 from ..runtime import Precision
 from ._boundaries import Boundaries, reaches_layer
@@ -53,6 +55,49 @@ def check_medium(medium: Medium, names: tuple[str, ...], shape: tuple[int, ...])
                     f"`{prop}` must be a number or have the shape {shape} of the grid, "
                     f"but has shape {jnp.shape(entry)}."
                 )
+
+
+# Off-diagonal entries below this part of the diagonal are rounding.
+_NOISE = 1e-5
+
+
+def check_section_medium(
+    medium: Medium, shape: tuple[int, ...], frequency: Float[Array, ""]
+) -> Float[Array, ""]:
+    """Refuses a medium that the solver for cross-sections does not know.
+
+    Args:
+        medium: The medium.
+        shape: Cells of the section.
+        frequency: In Hz.
+
+    Returns:
+        The frequency; NaN with off-diagonal entries that are not known.
+
+    Raises:
+        ArgumentError: As `check_medium`, or if the medium has perfect metal or
+            off-diagonal entries of the permittivity.
+    """
+    if medium.metal is not None:
+        raise ArgumentError(
+            "`medium` of a cross-section must not hold perfect metal, but does. End "
+            "the grid with `PEC` faces, or take a `Drude` metal."
+        )
+    check_medium(medium, ("Ex", "Ey", "Ez", "Hx", "Hy", "Hz"), shape)
+    for one in medium.off_diagonals:
+        values = [jnp.max(value) for value in jax.tree.leaves(medium.permittivity)]
+        largest = jnp.max(jnp.abs(one.cut(one.box, whole=True)), initial=0)
+        part = largest * jnp.max(jnp.stack(values))
+        part = check(
+            part,
+            part <= _NOISE,
+            "`medium` of a cross-section must have no `off_diagonals`, which its modes "
+            "lack: rasterise with `averaging='volume'`, and give the permittivity of a "
+            "crystal along x, y and z as three numbers. The largest entry times the "
+            "permittivity must be 0",
+        )
+        frequency = frequency + 0 * part
+    return frequency
 
 
 def beyond_scalars(medium: Medium) -> str:

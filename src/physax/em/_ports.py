@@ -282,7 +282,7 @@ def port_mode(
     names = own_name, letter + AXES[axis], letter + AXES[other]
     own, along, across = map(line, names)
     widths = setup.sample_widths(other, 0.0 if electric else 0.5)
-    gaps = grid.cell_widths(other) if electric else grid.dual_widths(other)
+    gaps = grid.cell_widths(other) if electric else setup.node_gaps(other)
     gaps = jnp.pad(gaps, (0, 1), mode="edge")
     seen = seen_frequency(frequency, setup)
     dtype = jnp.result_type(own, widths)

@@ -6,7 +6,7 @@ from jaxtyping import Array, Float
 
 from ..grid import Grid
 from ..units import SPEED_OF_LIGHT
-from ._boundaries import Boundaries
+from ._boundaries import Bloch, Boundaries, Periodic
 from ._components import Components
 from ._cylindrical import ring_widths
 from ._layers import Axis
@@ -35,6 +35,18 @@ class Setup(eqx.Module):
     phases: tuple[Array | None, ...]
     steps: int = eqx.field(static=True)
     boundaries: Boundaries
+
+    def node_gaps(self, axis: int) -> Float[Array, " cells"]:
+        """Returns the distances between the centres of the cells at each node.
+
+        At node 0 of a periodic axis over the ends of the period, else the first width.
+        """
+        grid, gaps = self.grid, self.grid.dual_widths(axis)
+        low = self.boundaries.axis(axis)[0]
+        if grid.is_uniform(axis) or not isinstance(low, Periodic | Bloch):
+            return gaps
+        cells = grid.cell_widths(axis)
+        return gaps.at[0].set((cells[0] + cells[-1]) / 2)
 
     def sample_widths(
         self, axis: int, half: float, component: str = ""

@@ -2,16 +2,18 @@
 
 from abc import abstractmethod
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, at_least, finite, positive
 from ..grid import Box
 from ..units import ETA_0, SPEED_OF_LIGHT
-from ._boundaries import PEC, PMC
+from ._boundaries import PEC, PMC, Bloch, Periodic
 from ._components import stagger
 from ._faces import Face, corrections, metric_at
 from ._frame import Frame, Point, as_point, check_point
@@ -53,17 +55,25 @@ class AbstractSource(eqx.Module):
 
 
 class DipolePlace(NamedTuple):
-    """Samples around a dipole and the weight of each, for each axis."""
+    """Samples of one period of the grid around a dipole.
+
+    Attributes:
+        box: The samples.
+        weights: For each axis the weight of each.
+        turns: For each axis how many periods further on they stand for.
+    """
 
     box: Box
     weights: tuple[tuple[float, ...], ...]
+    turns: tuple[int, ...]
 
 
 class Dipole(AbstractSource):
     """A point current: electric with an E component, magnetic with an H component.
 
-    A position between samples is shared linearly by its neighbours. In 2-D the source
-    is a line, in 1-D a sheet, and the moment is per length or per area.
+    A position between samples is shared linearly by its neighbours, which may lie at
+    both ends of a period. In 2-D the source is a line, in 1-D a sheet, and the moment
+    is per length or per area.
 
     Attributes:
         component: `"Ex"` ... `"Hz"`.
@@ -94,24 +104,15 @@ class Dipole(AbstractSource):
                 f"is {self.component!r}."
             )
         position = check_point(self.position, frame.ndim, "position", what)
-        spans, weights = [], []
-        for axis, half in enumerate(frame.components.stagger(self.component)):
-            x, points = position[axis], frame.positions(axis, half)
-            near = frame.nearest(axis, x, half, what)
-            step = 1 if x > points[near] else -1
-            next_ = min(max(near + step, 0), len(points) - 1)
-            low = min(near, next_)
-            gap = points[low + 1] - points[low] if next_ != near else 1.0
-            share = float(min(abs(x - points[near]) / gap, 1.0))
-            if next_ == near or share < _ON:
-                spans.append((near, near + 1))
-                weights.append((_part_inside(frame, axis, half, x),))
-                continue
-            spans.append((low, low + 2))
-            weights.append((1 - share, share) if low == near else (share, 1 - share))
+        halves = frame.components.stagger(self.component)
+        rows = [
+            _shares(frame, axis, half, position[axis], what)
+            for axis, half in enumerate(halves)
+        ]
         self._check_walls(frame, position, what)
-        frame.warn_in_layer(tuple(spans), what)
-        return DipolePlace(tuple(spans), tuple(weights))
+        places = [DipolePlace(*zip(*one, strict=True)) for one in product(*rows)]
+        frame.warn_in_layer(places[0].box, what)
+        return tuple(places)
 
     def _check_walls(self, frame: Frame, position: Point, what: str) -> None:
         """Refuses a dipole at a wall on which its field is zero."""
@@ -148,6 +149,9 @@ class Dipole(AbstractSource):
             )
 
     def injections(self, place, setup):
+        return [self._injection(one, setup) for one in place]
+
+    def _injection(self, place: DipolePlace, setup: Setup) -> Injection:
         grid, ndim = setup.grid, setup.grid.ndim
         density = self.moment * SPEED_OF_LIGHT * setup.dt
         electric = self.component[0] == "E"
@@ -159,7 +163,7 @@ class Dipole(AbstractSource):
             if setup.axes[axis].radial is not None:
                 widths = setup.sample_widths(axis, half, self.component)
             else:
-                widths = grid.cell_widths(axis) if half else grid.dual_widths(axis)
+                widths = grid.cell_widths(axis) if half else setup.node_gaps(axis)
                 # The node of a magnetic wall behind the last cell has its width.
                 widths = jnp.pad(widths, (0, 1), mode="edge")
             widths = widths[low:high]
@@ -168,11 +172,45 @@ class Dipole(AbstractSource):
                 [-1 if a == axis else 1 for a in range(ndim)]
             )
         zero = jnp.zeros((), density.dtype)
-        return [Injection(self.component, place.box, -density, zero, self.pulse)]
+        for turns, phase in zip(place.turns, setup.phases, strict=True):
+            if turns and phase is not None:
+                # A current grows by the phase over a period, as fields do.
+                density = density * (jnp.conj(phase) if turns > 0 else phase)
+        return Injection(self.component, place.box, -density, zero, self.pulse)
 
 
 # What counts as on a sample or on a wall, in cells: nodes are rounded to float32.
 _ON, _AT = 1e-6, 1e-3
+
+
+def _shares(
+    frame: Frame, axis: int, half: float, x: float, what: str
+) -> list[tuple[tuple[int, int], tuple[float, ...], int]]:
+    """Returns samples along an axis, their weights and by how many periods they lie on.
+
+    Two entries, if a dipole lies between the samples at both ends of a period.
+    """
+    near, points = frame.nearest(axis, x, half, what), frame.positions(axis, half)
+    # With one sample only the phase of all fields depends on where it is.
+    count, first = len(points), 0
+    if frame.faces[axis][0] in (Periodic, Bloch) and count > 1:
+        nodes, first = frame.nodes[axis], -1
+        period = nodes[-1] - nodes[0]
+        points = np.concatenate([points[-1:] - period, points, points[:1] + period])
+        near = int(np.argmin(np.abs(points - x)))
+    step = 1 if x > points[near] else -1
+    next_ = min(max(near + step, 0), len(points) - 1)
+    low = min(near, next_)
+    gap = points[low + 1] - points[low] if next_ != near else 1.0
+    share = float(min(abs(x - points[near]) / gap, 1.0))
+    if next_ == near or share < _ON:
+        low, weights = near, (_part_inside(frame, axis, half, x),)
+    else:
+        weights = (1 - share, share) if low == near else (share, 1 - share)
+    turns, low = divmod(low + first, count)
+    if low + len(weights) <= count:
+        return [((low, low + len(weights)), weights, turns)]
+    return [((low, count), weights[:1], turns), ((0, 1), weights[1:], turns + 1)]
 
 
 def _walls(frame: Frame, axis: int, x: float) -> list[tuple[type, float, float]]:

@@ -49,12 +49,13 @@ def surroundings(
 ) -> tuple[Array, Array, Array, Array]:
     """Returns mean permittivity, permeability, their spread and the largest loss.
 
-    The loss is infinite where the medium has poles or powers of the field.
+    The loss is infinite where the medium has poles or powers of the field, the spread
+    where its permittivity has off-diagonal entries.
     """
     found: dict[str, list[Array]] = {"E": [], "H": []}
     dtype, shape = grid.widths[0].dtype, grid.shape
     losses = [jnp.where(powers(reads, medium) > 0, jnp.inf, jnp.zeros((), dtype))]
-    plain = eqx.tree_at(lambda m: m.dispersions, medium, ())
+    plain = eqx.tree_at(lambda m: (m.dispersions, m.off_diagonals), medium, ((), ()))
     for read in reads:
         here = plain.near(read.box, shape, whole=True)
         if any(meet(one.box, read.box) for one in medium.dispersions):
@@ -77,5 +78,8 @@ def surroundings(
         most = jnp.max(jnp.stack([jnp.max(v) for v in values]))
         means.append(mean)
         spreads.append((most - least) / mean)
+    for one in medium.off_diagonals:
+        sound = jnp.stack([one.sound(read.box, whole=True) for read in reads])
+        spreads.append(jnp.where(jnp.all(sound), jnp.zeros((), dtype), jnp.inf))
     largest = jnp.max(jnp.stack([jnp.max(jnp.abs(v)) for v in losses]))
     return means[0], means[1], jnp.max(jnp.stack(spreads)), largest
