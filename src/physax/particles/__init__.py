@@ -111,8 +111,6 @@ from ._motions import (
     MaxeyRiley as MaxeyRiley,
     Newtonian as Newtonian,
     Overdamped as Overdamped,
-    Variable as Variable,
-    WithVariables as WithVariables,
 )
 from ._obstacles import (
     Obstacle as Obstacle,
@@ -189,4 +187,5 @@ from ._stochastic import (
 )
 from ._track import track as track
 from ._tracks import Tracks as Tracks
+from ._variables import Variable as Variable, WithVariables as WithVariables
 from ._windows import Series as Series, Windows as Windows

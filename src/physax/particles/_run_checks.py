@@ -17,11 +17,11 @@ from ._boundaries import AbstractBoundary
 from ._box import AbstractFace
 from ._diffrax import Diffrax
 from ._march import Problem
-from ._motions import Variable
 from ._numbers import check_numbers
 from ._schedule import Schedule
 from ._solvers import RK4, AbstractRungeKutta
 from ._stochastic import AbstractStochastic, Milstein
+from ._variables import Variable
 
 
 def check_mesh(mesh: Any) -> None:
