@@ -27,7 +27,7 @@ KEY = jax.random.key(0)
 
 
 def constant(value, ends=(0.0, 1.0), **options):
-    nodes = np.linspace(*ends, 5)
+    nodes = np.linspace(ends[0], ends[1], 5)
     shape = (5, 5) if np.ndim(value) == 0 else (5, 5, 2)
     return GriddedField(np.broadcast_to(value, shape), (nodes, nodes), **options)
 
@@ -58,7 +58,7 @@ def test_a_diffusivity_on_a_grid_is_that_number_also_beside_walls(solver, sphere
             boundary=Box([0, 0], [1, 1], Reflect()),
         )
 
-    number = 0.05 * np.radians(1.0) ** 2 if sphere else 0.05
+    number = 0.5 * np.radians(1.0) ** 2 if sphere else 0.5
     gridded, plain = spread(constant(number)), spread(number)
     assert np.all(gridded.alive[-1])
     assert jnp.allclose(gridded.positions, plain.positions, atol=1e-5)
