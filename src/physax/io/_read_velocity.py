@@ -106,11 +106,12 @@ def read_velocity(
 
     NetCDF and zarr files are understood by the CF conventions: what is longitude,
     latitude, height or time is known by `standard_name`, `axis`, `units`, `positive`,
-    or else by name. Packed and missing values are unpacked; falling axes are flipped;
-    longitudes that go around the globe are periodic; dates of any calendar become
-    seconds since the first. Variables may lie in several files, and each may be cut in
-    time. A component that lies on points of its own, on faces of the cells of others,
-    makes a `CGridField`.
+    or else by name. Packed values are unpacked; missing ones are those beyond
+    `valid_min`, `valid_max` or `valid_range`, too, and the default fill of netCDF.
+    Falling axes are flipped; longitudes that go around the globe are periodic; radians
+    become degrees, and dates of any calendar seconds since the first. Variables may lie
+    in several files, and each may be cut in time. A component that lies on points of
+    its own, on faces of the cells of others, makes a `CGridField`.
 
     A node where a component has no data at any instant is land, and the velocity there
     is 0. A node that has data at some instants has gaps: they stay NaN, which ends
