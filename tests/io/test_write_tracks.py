@@ -1,5 +1,7 @@
 import inspect
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -219,6 +221,45 @@ def test_a_variable_with_a_taken_name_is_refused(name, tmp_path):
     assert name in read_tracks(tmp_path / "a.npz").variables
     with pytest.raises(ArgumentError, match=rf"`tracks.variables` .* is '{name}'\."):
         write_tracks(tmp_path / "a.nc", taken)
+
+
+@pytest.mark.parametrize("name", ["a/b", "/a", ""])
+@pytest.mark.parametrize("suffix", ["nc", "zarr"])
+def test_a_name_that_a_file_would_lose_is_refused(name, suffix, tmp_path):
+    odd = replace(tracks(), variables={name: jnp.ones((4, 3))})
+    write_tracks(tmp_path / "a.npz", odd)
+    assert name in read_tracks(tmp_path / "a.npz").variables
+    with pytest.raises(ArgumentError, match=f"names without '/', .* one is '{name}'"):
+        write_tracks(tmp_path / f"a.{suffix}", odd)
+
+
+@pytest.mark.parametrize("lost", ["x", "y", "z", "first_y", "last_z", "velocity_z"])
+@pytest.mark.parametrize("spherical", [False, True])
+def test_a_file_that_lost_a_coordinate_is_refused(lost, spherical, tmp_path):
+    if spherical:
+        lost = re.sub("x$", "lon", re.sub("y$", "lat", lost))
+    write_tracks(tmp_path / "a.nc", tracks(3), spherical=spherical)
+    with xarray.open_dataset(tmp_path / "a.nc", decode_times=False) as data:
+        data.drop_vars(lost).to_netcdf(tmp_path / "b.nc", engine="h5netcdf")
+    with pytest.raises(PhysaxFileError, match=f"lacks .*{lost}"):
+        read_tracks(tmp_path / "b.nc")
+
+
+def test_a_zarr_store_stays_where_its_successor_fails(tmp_path, monkeypatch):
+    pytest.importorskip("zarr")
+    path, rename = tmp_path / "a.zarr", Path.rename
+    write_tracks(path, tracks())
+
+    def failing(self, target):
+        if ".tmp-" in self.name:
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises(OSError, match="No space left"):
+        write_tracks(path, tracks(3))
+    assert_equal(tracks(), read_tracks(path), padded=True)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.zarr"]
 
 
 @pytest.mark.parametrize("spherical", [False, True])

@@ -138,7 +138,12 @@ def _write_zarr(path: Path, data: Any) -> None:
         data.to_zarr(draft, mode="w", consolidated=False)
         if path.exists():
             path.rename(old)
-        draft.rename(path)
+        try:
+            draft.rename(path)
+        except OSError:
+            if old.exists():
+                old.rename(path)
+            raise
     except ImportError as error:
         raise MissingPackageError(
             "Zarr stores need the package zarr: pip install zarr."
