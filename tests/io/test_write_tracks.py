@@ -13,6 +13,7 @@ from physax.io import (
     MissingPackageError,
     PhysaxFileError,
     read_tracks,
+    read_velocity,
     save_npz,
     write_tracks,
 )
@@ -25,6 +26,8 @@ from physax.particles import (
     residence_time,
     track,
 )
+
+from .flows import DEPTH, flow, save
 
 
 xarray = pytest.importorskip("xarray")
@@ -157,6 +160,20 @@ def test_netcdf_follows_the_cf_conventions(tmp_path):
         # The calendar has no 29 February.
         late = tracks().times[3]
         assert str(data.time.values[0, 3]) == f"2020-02-28 12:00:{int(late)}"
+
+
+@pytest.mark.parametrize("positive", ["down", "up"])
+def test_depths_are_written_as_such(positive, tmp_path):
+    data = flow(depth=DEPTH)
+    data.depth.attrs["positive"] = positive
+    field = read_velocity(save(data, tmp_path / "a.nc"))
+    write_tracks(tmp_path / "b.nc", tracks(3), field)
+    with xarray.open_dataset(tmp_path / "b.nc", decode_times=False) as written:
+        down = {"positive": "down"} if positive == "down" else {}
+        label = {"axis": "Z", "units": "m", "long_name": "position z"}
+        assert written.z.attrs.items() >= (label | down).items()
+        assert ("positive" in written.z.attrs) == (positive == "down")
+        assert "positive" not in written.lon.attrs
 
 
 def test_ragged_files_say_how_long_each_track_is(tmp_path):

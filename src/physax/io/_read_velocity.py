@@ -48,6 +48,7 @@ class StoredField(AbstractField):
         units: Of the coordinates: `"degrees"`, `"m"` or `"Pa"`.
         spherical: Whether positions are longitude and latitude in degrees.
         periodic: For each axis whether the field repeats.
+        downward: For each axis whether it increases downward, as depths do.
         cells: For each axis the number of cells between nodes.
         low: The smallest coordinates that have data.
         high: The largest ones.
@@ -69,6 +70,7 @@ class StoredField(AbstractField):
     units: tuple[str, ...] = eqx.field(static=True)
     spherical: bool = eqx.field(static=True)
     periodic: tuple[bool, ...] = eqx.field(static=True)
+    downward: tuple[bool, ...] = eqx.field(static=True)
     cells: tuple[int, ...] = eqx.field(static=True)
     unitless: tuple[str, ...] = eqx.field(static=True)
 
@@ -318,6 +320,7 @@ def _stored(
         units=tuple(axis.unit for axis in lead.axes),
         spherical=lead.spherical,
         periodic=tuple(axis.period is not None for axis in lead.axes),
+        downward=tuple(axis.downward for axis in lead.axes),
         cells=tuple(
             max(axis.positions.size - (axis.period is None), 1) for axis in lead.axes
         ),

@@ -38,12 +38,14 @@ class Labels(NamedTuple):
     Attributes:
         spherical: Whether positions are longitude and latitude.
         units: Of each coordinate.
+        downward: Of each coordinate whether it increases downward.
         epoch: The date of time 0, or `None`.
         attributes: Of variables along the tracks, by name.
     """
 
     spherical: bool
     units: tuple[str, ...]
+    downward: tuple[bool, ...]
     epoch: Epoch | None
     attributes: Mapping[str, Mapping[str, str]]
 
@@ -139,10 +141,9 @@ def _coordinates(labels: Labels, positions: np.ndarray):
             yield name, {**attributes, "long_name": attributes["standard_name"]}
             continue
         name, unit = "xyz"[number], labels.units[number]
-        yield (
-            name,
-            {"axis": name.upper(), "units": unit, "long_name": f"position {name}"},
-        )
+        positive = {"positive": "down"} if labels.downward[number] else {}
+        label = {"axis": name.upper(), "units": unit, "long_name": f"position {name}"}
+        yield name, label | positive
 
 
 def _periodic_range(tracks: Tracks, number: int) -> dict[str, np.ndarray]:

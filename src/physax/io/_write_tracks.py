@@ -100,10 +100,11 @@ def write_tracks(
     if spherical is None:
         spherical = flow is not None and flow.spherical
     units = ("degrees", "degrees", "m")[:ndim] if spherical else ("m",) * ndim
+    downward = (False,) * ndim
     if flow is not None:
         epoch = epoch or flow.epoch
-        units = flow.units
-    labels = Labels(spherical, units, epoch, attributes or {})
+        units, downward = flow.units, flow.downward
+    labels = Labels(spherical, units, downward, epoch, attributes or {})
     data = tracks_dataset(xarray, tracks, labels, ragged=ragged)
     if suffix in ZARR_SUFFIXES:
         _write_zarr(path, data)
