@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._checks import ArgumentError, as_array, kind_of
+from .._whole_file import check_folder
 from ..particles import Tracks
 from ..particles._tracks import check_tracks
 from ._errors import PhysaxFileError
@@ -21,7 +22,6 @@ from ._netcdf_time import Epoch
 from ._npz import load_npz, save_npz
 from ._read_velocity import StoredField
 from ._tracks_dataset import Labels, tracks_dataset, tracks_of
-from ._whole_file import check_folder
 from ._whole_hdf5 import whole_hdf5
 
 
