@@ -1,5 +1,6 @@
 """The fixed-step engine: advances all particles, walls and all, in one traced loop."""
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -16,6 +17,7 @@ from ._several_walls import meet_several
 from ._solvers import AbstractRungeKutta, Trial, runge_kutta_step
 from ._state import Particles, bounded, code, select
 from ._status import ParticleStatus
+from ._variables import begin
 
 
 class Problem(eqx.Module):
@@ -59,7 +61,7 @@ def enter(
     t0 = problem.schedule.times[0].astype(seeds.dtype)
     since = jnp.full(seeds.shape[0], t0) if release is None else release
     since = since.astype(seeds.dtype)
-    entry = jax.vmap(problem.motion.enter)(since, seeds)
+    entry = jax.vmap(partial(begin, problem.motion))(since, seeds, numbers)
     zeros = jnp.zeros(seeds.shape[0], jnp.int32)
     seen = jax.vmap(lambda *of_one: _look(problem, *of_one))(since, *entry)
     status = seen.status.astype(jnp.int32)

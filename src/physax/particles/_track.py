@@ -207,7 +207,7 @@ def prepare(
     if sphere is not None:
         check_motion_on_sphere(motion)
         check_latitudes(seeds)
-    check_variables(variables)
+    check_variables(variables, seeds.shape[0])
     asked = [diffusivity, *(v.rate for v in (variables or {}).values())]
     more = [x.span() for x in asked if isinstance(x, AbstractField)]
     if variables:
