@@ -9,7 +9,12 @@ from ._along import (
     sample_along as sample_along,
 )
 from ._axis import Axis as Axis, make_axis as make_axis
-from ._boundaries import AbstractBoundary as AbstractBoundary, Passage as Passage
+from ._boundaries import (
+    AbstractBoundary as AbstractBoundary,
+    Passage as Passage,
+    Turn as Turn,
+    end as end,
+)
 from ._box import (
     Absorb as Absorb,
     AbstractFace as AbstractFace,
