@@ -15,6 +15,7 @@ from physax.io import (
     read_tracks,
     read_velocity,
     save_npz,
+    to_xarray,
     write_tracks,
 )
 from physax.particles import (
@@ -290,6 +291,14 @@ def test_all_names_of_a_file_are_taken(spherical, tmp_path):
         taken = replace(given, variables={name: given.variables["age"]})
         with pytest.raises(ArgumentError, match=f"one is '{name}'"):
             write_tracks(path, taken)
+
+
+def test_other_writers_name_the_one_of_tracks(tmp_path):
+    with pytest.raises(ArgumentError, match="is a Tracks. .* by `write_tracks`"):
+        to_xarray(tracks())
+    for kept in (tracks(), {"a": [tracks()]}):
+        with pytest.raises(ArgumentError, match="is a Tracks, .*by `write_tracks`, as"):
+            save_npz(tmp_path / "a.npz", kept)
 
 
 def test_without_xarray_the_remedy_is_named(tmp_path, without):

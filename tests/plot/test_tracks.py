@@ -318,7 +318,7 @@ def test_faulty_requests_are_refused(tmp_path):
         ({"frames_per_second": 0.5}, "`frames_per_second` must be an integer of"),
         ({"dpi": 0}, "`dpi` must be positive, but is 0"),
         ({"dpi": "high"}, "`dpi` must be a number, but is 'high'"),
-        ({"land": np.ones((3, 3), bool)}, "`land` must be a `Land`, but is an ndarr"),
+        ({"land": np.ones((3, 3), bool)}, "`land` must be a `Land`, but is a ndarra"),
         ({"tracks": SimpleNamespace()}, "`tracks` must be a `Tracks`, .* pass `res"),
     ],
 )
