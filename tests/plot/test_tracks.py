@@ -335,11 +335,13 @@ def test_faulty_films_are_refused_before_the_old_one_is_touched(
 def test_a_film_takes_the_place_of_another_when_it_is_whole(tmp_path, monkeypatch):
     path = tmp_path / "a.gif"
     path.write_bytes(b"old")
+    draw = LineCollection.set_segments
 
     def failing(lines, segments):
-        assert path.read_bytes() == b"old"
+        # The first frame has no tails.
         if len(segments):
             raise RuntimeError("in the second frame")
+        draw(lines, segments)
 
     with monkeypatch.context() as patch:
         patch.setattr(LineCollection, "set_segments", failing)
