@@ -68,6 +68,7 @@ ONE_PRECISION = {
         "test_benchmarks.py",
         "test_window_benchmark.py",
         "test_status.py",
+        "test_whole_file.py",
         "em/test_explain.py",
         "em/test_materials.py",
         "em/test_medium.py",

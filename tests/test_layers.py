@@ -21,6 +21,7 @@ LAYERS = [
         "_products",
         "_recorded",
         "_status",
+        "_whole_file",
         "_written_for_jax",
     },
     {"grid", "runtime"},

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from physax.io import read_velocity
-from physax.io._netcdf_axes import Role, X, plan_axis
+from physax import ArgumentError
+from physax.io import PhysaxFileError, read_velocity
+from physax.io._netcdf_axes import Role, X, plan_axis, role_of
 
 from .flows import flow, save
 
@@ -95,3 +96,72 @@ def test_values_of_a_region_stay_with_their_columns(tmp_path, stored):
     nodes = field.field.velocity.axes[0].positions()
     assert np.allclose(values, np.cos(np.radians(nodes))[:, None], atol=1e-6)
     assert np.allclose(np.diff([field.low[0], field.high[0]]), 20)
+
+
+def renamed(lon_units, lat_units, names=("lon", "lat"), scale=1.0):
+    """A flow over places with names and units of their own."""
+    lon, lat = np.arange(0.0, 40, 10), np.array([-30.0, 0, 30, 60])
+    data = flow(lon * scale, lat * scale).rename(lon=names[0], lat=names[1])
+    for name, units in zip(names, (lon_units, lat_units), strict=True):
+        data[name].attrs = {"units": units}
+    return data
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("units", ["radian", "radians", "rad"])
+def test_radians_become_degrees(kind, units):
+    stored = np.radians(np.arange(0.0, 360, 2)).astype(kind)
+    axis = plan_axis("lon", stored, {"units": units}, Role(X, True))
+    assert axis.unit == "degrees"
+    assert axis.period == 360
+    assert np.allclose(axis.positions, np.arange(0.0, 360, 2), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("units", "names"),
+    [
+        ("degrees", ("x", "y")),
+        ("degree", ("x", "y")),
+        ("radian", ("x", "y")),
+        ("radian", ("lon", "lat")),
+    ],
+)
+def test_angles_are_longitudes_and_latitudes_by_any_name(tmp_path, units, names):
+    scale = np.radians(1.0) if units == "radian" else 1.0
+    data = renamed(units, units, names, scale)
+    field = read_velocity(save(data, tmp_path / "a.nc"))
+    assert field.spherical
+    assert field.units == ("degrees", "degrees")
+    assert np.allclose(field.low, [0, -30], atol=1e-5)
+    assert np.allclose(field.high, [30, 60], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            renamed("m", "degrees_north"),
+            "unit of the longitudes `lon` must be degrees or radians, but is 'm'. Corr",
+        ),
+        (
+            renamed("degrees_east", "km"),
+            "unit of the latitudes `lat` must be degrees or radians, but is 'km'. Cor",
+        ),
+        (
+            renamed("degrees_east", "degrees_north", scale=2.0),
+            "Latitudes along `lat` must be from -90 to 90 degrees, but one is 120",
+        ),
+    ],
+)
+def test_other_units_of_longitudes_and_latitudes_are_refused(tmp_path, data, message):
+    with pytest.raises(PhysaxFileError, match=message):
+        read_velocity(save(data, tmp_path / "a.nc"))
+
+
+def test_angles_of_a_camera_in_orbit_are_no_longitudes():
+    attributes = {"units": "rad", "standard_name": "projection_x_coordinate"}
+    for more in ({}, {"axis": "X"}):
+        role = role_of("x", attributes | more)
+        assert role == Role(X, False)
+        with pytest.raises(ArgumentError, match="unit of `x` must .*, but is 'rad'"):
+            plan_axis("x", np.arange(3.0), attributes, role)

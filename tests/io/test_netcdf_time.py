@@ -26,6 +26,12 @@ def test_times_that_are_no_dates_are_explained(units, calendar):
     assert "decode_times" not in str(caught.value)
 
 
+@pytest.mark.parametrize("units", ["s", "days since 2001-03-01"])
+def test_a_time_that_is_missing_is_named(units):
+    with pytest.raises(ArgumentError, match="1 of 3 are not; number 1 is nan. Write"):
+        read_stamps(np.array([0.0, np.nan, 2.0]), {"units": units})
+
+
 def test_months_of_thirty_days_are_read():
     attributes = {"units": "months since 2001-03-01", "calendar": "360_day"}
     seconds, epoch = to_seconds(read_stamps(np.arange(3.0), attributes), attributes)

@@ -291,9 +291,10 @@ def test_units_of_speed(tmp_path):
     assert np.allclose(at(metres(read_velocity(path, scale=2.0)), 0.0, 45.0), [90, 2])
     assert read_velocity(path).unitless == ("vo",)
     assert read_velocity(path, scale=2.0).unitless == ()
-    data["uo"].attrs["units"] = "furlong"
-    with pytest.raises(ArgumentError, match="unit of 'uo' must be a unit of speed"):
-        read_velocity(save(data, tmp_path / "b.nc"))
+    for wrong in ("furlong", "Pa/s"):
+        data["uo"].attrs["units"] = wrong
+        with pytest.raises(ArgumentError, match="unit of 'uo' must be a unit of speed"):
+            read_velocity(save(data, tmp_path / "b.nc"))
 
 
 def test_the_largest_speed_is_that_of_all_instants(tmp_path):

@@ -1,5 +1,7 @@
 import inspect
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +13,9 @@ from physax.io import (
     MissingPackageError,
     PhysaxFileError,
     read_tracks,
+    read_velocity,
     save_npz,
+    to_xarray,
     write_tracks,
 )
 from physax.particles import (
@@ -23,6 +27,8 @@ from physax.particles import (
     residence_time,
     track,
 )
+
+from .flows import DEPTH, flow, save
 
 
 xarray = pytest.importorskip("xarray")
@@ -157,6 +163,20 @@ def test_netcdf_follows_the_cf_conventions(tmp_path):
         assert str(data.time.values[0, 3]) == f"2020-02-28 12:00:{int(late)}"
 
 
+@pytest.mark.parametrize("positive", ["down", "up"])
+def test_depths_are_written_as_such(positive, tmp_path):
+    data = flow(depth=DEPTH)
+    data.depth.attrs["positive"] = positive
+    field = read_velocity(save(data, tmp_path / "a.nc"))
+    write_tracks(tmp_path / "b.nc", tracks(3), field)
+    with xarray.open_dataset(tmp_path / "b.nc", decode_times=False) as written:
+        down = {"positive": "down"} if positive == "down" else {}
+        label = {"axis": "Z", "units": "m", "long_name": "position z"}
+        assert written.z.attrs.items() >= (label | down).items()
+        assert ("positive" in written.z.attrs) == (positive == "down")
+        assert "positive" not in written.lon.attrs
+
+
 def test_ragged_files_say_how_long_each_track_is(tmp_path):
     write_tracks(tmp_path / "a.nc", tracks(), ragged=True)
     with xarray.open_dataset(tmp_path / "a.nc", decode_times=False) as data:
@@ -221,6 +241,45 @@ def test_a_variable_with_a_taken_name_is_refused(name, tmp_path):
         write_tracks(tmp_path / "a.nc", taken)
 
 
+@pytest.mark.parametrize("name", ["a/b", "/a", ""])
+@pytest.mark.parametrize("suffix", ["nc", "zarr"])
+def test_a_name_that_a_file_would_lose_is_refused(name, suffix, tmp_path):
+    odd = replace(tracks(), variables={name: jnp.ones((4, 3))})
+    write_tracks(tmp_path / "a.npz", odd)
+    assert name in read_tracks(tmp_path / "a.npz").variables
+    with pytest.raises(ArgumentError, match=f"names without '/', .* one is '{name}'"):
+        write_tracks(tmp_path / f"a.{suffix}", odd)
+
+
+@pytest.mark.parametrize("lost", ["x", "y", "z", "first_y", "last_z", "velocity_z"])
+@pytest.mark.parametrize("spherical", [False, True])
+def test_a_file_that_lost_a_coordinate_is_refused(lost, spherical, tmp_path):
+    if spherical:
+        lost = re.sub("x$", "lon", re.sub("y$", "lat", lost))
+    write_tracks(tmp_path / "a.nc", tracks(3), spherical=spherical)
+    with xarray.open_dataset(tmp_path / "a.nc", decode_times=False) as data:
+        data.drop_vars(lost).to_netcdf(tmp_path / "b.nc", engine="h5netcdf")
+    with pytest.raises(PhysaxFileError, match=f"lacks .*{lost}"):
+        read_tracks(tmp_path / "b.nc")
+
+
+def test_a_zarr_store_stays_where_its_successor_fails(tmp_path, monkeypatch):
+    pytest.importorskip("zarr")
+    path, rename = tmp_path / "a.zarr", Path.rename
+    write_tracks(path, tracks())
+
+    def failing(self, target):
+        if ".tmp-" in self.name:
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises(OSError, match="No space left"):
+        write_tracks(path, tracks(3))
+    assert_equal(tracks(), read_tracks(path), padded=True)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.zarr"]
+
+
 @pytest.mark.parametrize("spherical", [False, True])
 def test_all_names_of_a_file_are_taken(spherical, tmp_path):
     path, given = tmp_path / "a.nc", tracks(3)
@@ -232,6 +291,14 @@ def test_all_names_of_a_file_are_taken(spherical, tmp_path):
         taken = replace(given, variables={name: given.variables["age"]})
         with pytest.raises(ArgumentError, match=f"one is '{name}'"):
             write_tracks(path, taken)
+
+
+def test_other_writers_name_the_one_of_tracks(tmp_path):
+    with pytest.raises(ArgumentError, match="is a Tracks. .* by `write_tracks`"):
+        to_xarray(tracks())
+    for kept in (tracks(), {"a": [tracks()]}):
+        with pytest.raises(ArgumentError, match="is a Tracks, .*by `write_tracks`, as"):
+            save_npz(tmp_path / "a.npz", kept)
 
 
 def test_without_xarray_the_remedy_is_named(tmp_path, without):

@@ -1,5 +1,7 @@
 """At the ends of the data, of a box, and of time, where seeds often lie."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 from physax import ArgumentError
 from physax.particles import (
+    AbstractBoundary,
     Box,
     GriddedField,
     MaxeyRiley,
@@ -14,7 +17,9 @@ from physax.particles import (
     ParticleStatus,
     Periodic,
     Reflect,
+    Turn,
     Variable,
+    end,
     run,
     track,
 )
@@ -121,3 +126,52 @@ def test_whole_numbers_of_any_kind_and_no_walls_are_understood():
     )
     np.testing.assert_allclose(slow.positions[-1], [[1.5]], rtol=1e-6)
     np.testing.assert_allclose(slow.variables["age"][-1], [1], rtol=1e-6)
+
+
+class AgeLimit(AbstractBoundary):
+    """The wall of the guide, that ends particles at an age."""
+
+    seconds: float
+
+    def faces(self):
+        return 1
+
+    def is_random(self):
+        return False
+
+    def turn(self, before, after, passage):
+        left = before.since + self.seconds - passage.t
+        part = jnp.maximum(left / passage.h, 0)
+        start, stop = before.y[:2], after.y[:2]
+        place = start + part * (stop - start)
+        time = passage.t + part * passage.h
+        ended = end(after, place, ParticleStatus.ABSORBED, time, passage.face)
+        return Turn(part <= 1, part, place, ended)
+
+    def meet(self, before, after, passage):
+        turn = self.turn(before, after, passage)
+        return jax.tree.map(partial(jnp.where, turn.found), turn.particle, after)
+
+    def settle(self, particle, passage):
+        return particle
+
+    def check(self, positions):
+        return positions
+
+
+@pytest.mark.parametrize("others", [[], [Box([0, 0], [1, 1], Reflect())]])
+def test_a_wall_of_the_user_ends_particles_at_an_age(others):
+    # Eastward at 1/2 from 0.2 and 0.7. In a box the latter is at 1 after 1 s; the step
+    # from there ends at 0.875, its image, and the next is eastward again.
+    tracks = track(
+        lambda t, x: jnp.array([0.5, 0.0]),
+        [[0.2, 0.5], [0.7, 0.5]],
+        np.linspace(0, 2, 9),
+        release=[0.0, 0.4],
+        boundary=[*others, AgeLimit(0.9)],
+    )
+    assert np.all(tracks.status == ParticleStatus.ABSORBED)
+    assert np.allclose(tracks.ended, [0.9, 1.3], atol=1e-6)
+    assert np.all(tracks.face == 4 * len(others))
+    ends = [0.65, 0.9 if others else 1.15]
+    assert np.allclose(tracks.positions[-1, :, 0], ends, atol=1e-6)

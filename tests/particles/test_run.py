@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from physax import ArgumentError
+from physax.grid import CubicHermite, Linear
 from physax.io import PhysaxFileError, TrackFile
 from physax.particles import Diffrax, GriddedField, Milstein, Windows, run, track
 from physax.runtime import Checkpointing, RunError, Status, latest_step
@@ -169,6 +170,36 @@ def test_what_a_run_cannot_do_is_refused(tmp_path):
         ArgumentError, match="`times` must lie within those of the data"
     ):
         run(windows(), AT, [0, 5.0], progress=False)
+
+
+class Squares:
+    """The speed t^2 at eight instants."""
+
+    times = np.arange(8.0)
+
+    def __call__(self, number):
+        return np.full((5, 1), float(number) ** 2)
+
+
+@pytest.mark.parametrize(("method", "margin"), [(CubicHermite(), 1), (Linear(), 0)])
+def test_windows_need_the_margin_of_their_interpolation(method, margin):
+    # CubicHermite has the speed exactly between the second and the last but one
+    # instant; Linear makes trapezoids of the steps from one to the next.
+    nodes, t = np.linspace(0.0, 400, 5), np.arange(1.0, 7)
+
+    def make(values, times):
+        return GriddedField(values, (nodes,), times, time_method=method)
+
+    def follow(**options):
+        result = run(Windows(Squares(), make, **options), [[0.0]], t, progress=False)
+        return np.asarray(result.tracks.positions)[:, 0, 0]
+
+    exact = (t**3 - 1) / 3 + (0 if margin else (t - 1) / 6)
+    np.testing.assert_allclose(follow(margin=margin), exact, rtol=1e-5)
+    np.testing.assert_allclose(follow(size=8), exact, rtol=1e-5)
+    if margin:
+        with pytest.raises(ArgumentError, match=r"`margin` must be 1 .*, but is 0.* 4"):
+            follow()
 
 
 def test_a_track_file_is_only_gone_on_with_if_it_fits(tmp_path):

@@ -1,4 +1,6 @@
+import inspect
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax.numpy as jnp
 import matplotlib.animation
@@ -304,5 +306,48 @@ def test_faulty_requests_are_refused(tmp_path):
         tracks(eastward(), most=0)
     with pytest.raises(ArgumentError, match=r"must end in '.gif' or '.mp4'"):
         animate_tracks(eastward(), tmp_path / "a.png")
-    with pytest.raises(ArgumentError, match="at least 1 and `tail` at least 0"):
-        animate_tracks(eastward(), tmp_path / "a.gif", tail=-1)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"tail": -1}, "`tail` must be an integer of at least 0, but is -1"),
+        ({"tail": 1.5}, "`tail` must be an integer of at least 0, but is 1.5"),
+        ({"every": 0}, "`every` must be an integer of at least 1, but is 0"),
+        ({"every": 2.5}, "`every` must be an integer of at least 1, but is 2.5"),
+        ({"frames_per_second": 0.5}, "`frames_per_second` must be an integer of"),
+        ({"dpi": 0}, "`dpi` must be positive, but is 0"),
+        ({"dpi": "high"}, "`dpi` must be a number, but is 'high'"),
+        ({"land": np.ones((3, 3), bool)}, "`land` must be a `Land`, but is a ndarra"),
+        ({"tracks": SimpleNamespace()}, "`tracks` must be a `Tracks`, .* pass `res"),
+    ],
+)
+def test_faulty_films_are_refused_before_the_old_one_is_touched(
+    changed, message, tmp_path
+):
+    (tmp_path / "a.gif").write_bytes(b"old")
+    given = {"tracks": eastward(), "path": tmp_path / "a.gif"} | changed
+    with pytest.raises(ArgumentError, match=message):
+        inspect.unwrap(animate_tracks)(**given)
+    assert (tmp_path / "a.gif").read_bytes() == b"old"
+
+
+def test_a_film_takes_the_place_of_another_when_it_is_whole(tmp_path, monkeypatch):
+    path = tmp_path / "a.gif"
+    path.write_bytes(b"old")
+    draw = LineCollection.set_segments
+
+    def failing(lines, segments):
+        # The first frame has no tails.
+        if len(segments):
+            raise RuntimeError("in the second frame")
+        draw(lines, segments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LineCollection, "set_segments", failing)
+        with pytest.raises(RuntimeError, match="in the second frame"):
+            animate_tracks(eastward(), path, dpi=30)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(FileNotFoundError, match="there is no folder .* Make it first"):
+        animate_tracks(eastward(), tmp_path / "none" / "a.gif")

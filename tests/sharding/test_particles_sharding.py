@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from physax import runtime
-from physax.particles import Box, Inlet, Outlet, Reflect, run, track
+from physax.particles import Box, Inlet, Outlet, Reflect, Variable, run, track
 from physax.runtime import Checkpointing
 from tests.particles.flows import gridded_gyre, seeds
 from tests.sharding.processes import together
@@ -26,10 +26,14 @@ TIMES = np.linspace(0, 4, 5)
 @pytest.mark.x64
 def test_any_mesh_gives_the_same_tracks():
     field, at = gridded_gyre(nodes=8), seeds(COUNT)
-    expected = track(field, at, TIMES, **OPTIONS)
+    own = {"own": Variable(lambda t, x, value: 1.0, jnp.arange(COUNT) ** 2)}
+    expected = track(field, at, TIMES, variables=own, **OPTIONS)
     assert jnp.any(expected.entries > 0)
     for count in (2, 4):
-        found = track(field, at, TIMES, mesh=runtime.mesh(count), **OPTIONS)
+        mesh = runtime.mesh(count)
+        found = track(field, at, TIMES, mesh=mesh, variables=own, **OPTIONS)
+        for name, values in found.variables.items():
+            assert jnp.allclose(values, expected.variables[name], atol=1e-12)
         np.testing.assert_allclose(found.positions, expected.positions, atol=1e-12)
         np.testing.assert_array_equal(found.entries, expected.entries)
     batches = track(field, at, TIMES, batch=8, **OPTIONS)

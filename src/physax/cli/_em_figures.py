@@ -9,7 +9,7 @@ from matplotlib.animation import FFMpegWriter
 
 from .. import em, plot
 from .._checks import ArgumentError
-from ..io._whole_file import whole_file
+from .._whole_file import whole_file
 
 
 def check_animation(suffix: str | None) -> None:

@@ -17,10 +17,10 @@ import numpy as np
 from .. import em
 from .._checks import ArgumentError, warn
 from .._status import Status
+from .._whole_file import whole_file
 from ..em._run import check_run
 from ..grid import AXES
 from ..io import check_writable, save_npz
-from ..io._whole_file import whole_file
 from ..io._whole_hdf5 import whole_hdf5
 from ..runtime import Checkpointing, compile_quickly
 from ._em_build import build

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .._checks import ArgumentError
+from .._whole_file import whole_file
 from ..io import check_writable
-from ..io._whole_file import whole_file
 from ._exit import ExitCode
 
 

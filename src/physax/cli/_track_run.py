@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import plot
 from .._checks import ArgumentError
+from .._whole_file import whole_file
 from ..grid import Clamp
 from ..io import (
     PhysaxFileError,
@@ -22,7 +23,6 @@ from ..io import (
 )
 from ..io._netcdf_open import list_files
 from ..io._snapshot_series import UnnamedComponentError
-from ..io._whole_file import whole_file
 from ..particles import (
     RK4,
     AbstractField,

@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
+from .._whole_file import whole_file
 from ..io import YamlNode, check_writable, read_yaml
-from ..io._whole_file import whole_file
 from ..xpcs import MODES
 from ._exit import ExitCode
 from ._homodyne_keys import DROPPED, PARAMETERS, SCALINGS, USED

@@ -7,7 +7,7 @@ import matplotlib as mpl
 import numpy as np
 
 from .. import plot
-from ..io._whole_file import whole_file
+from .._whole_file import whole_file
 from ..xpcs import QualityReport, TwoTime
 from ._xpcs_results import Stored
 

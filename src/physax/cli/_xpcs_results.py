@@ -12,9 +12,9 @@ import numpy as np
 import physax
 
 from .._status import Status
+from .._whole_file import whole_file
 from ..fit import FitResult, identifiability
 from ..io import PhysaxFileError
-from ..io._whole_file import whole_file
 from ..xpcs import TwoTime
 from ._xpcs_job import Outcome, convention_of, curves
 from ._xpcs_names import NAMES, file_name, names_of

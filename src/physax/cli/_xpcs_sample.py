@@ -7,8 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._whole_file import whole_file
 from ..fit import MissingExtraError, Posterior, sample_posterior
-from ..io._whole_file import whole_file
 from ..runtime import Progress
 from ._session import Talk
 from ._xpcs_job import Outcome, convention_of

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from .._whole_file import whole_file
 from ..io import PhysaxFileError, check_writable
-from ..io._whole_file import whole_file
 from ._xpcs_names import NAMES
 from ._xpcs_results import plain
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from .._checks import ArgumentError
+from .._whole_file import whole_file
 from ..em import SParameters
 from ._errors import PhysaxFileError
 from ._s_matrix import s_parameters_of, text_of
-from ._whole_file import whole_file
 
 
 _COLUMNS = ("wavelength_m", "output", "input", "real", "imaginary")

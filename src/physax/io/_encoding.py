@@ -46,6 +46,7 @@ from ..fit import (
     Strategy,
 )
 from ..grid import Field, Grid
+from ..particles import RunResult, Tracks
 from ..xpcs import (
     Diffusion,
     Double,
@@ -190,6 +191,11 @@ def encode(value: Any, arrays: list[np.ndarray], where: str = "results") -> dict
             for f in dataclasses.fields(value)
         ]
         return {"module": [name, fields]}
+    if isinstance(value, Tracks | RunResult):
+        raise ArgumentError(
+            f"`{where}` is a {name}, which is not saved. Write the tracks by "
+            "`write_tracks`, as '.npz' to keep every bit."
+        )
     raise ArgumentError(
         f"`{where}` must be one of {', '.join(MODULES)}, an array, a number, a string, "
         f"or dictionaries, lists and tuples of them, but is a {name}. From a class "

@@ -13,6 +13,9 @@ X, Y, Z, T = "x", "y", "z", "t"
 
 _EAST = re.compile(r"degrees?_?(e|east)", re.IGNORECASE)
 _NORTH = re.compile(r"degrees?_?(n|north)", re.IGNORECASE)
+# "deg", "degree_east", "decimal degrees".
+_DEGREES = re.compile(r"(decimal.)?deg.*|°.*", re.IGNORECASE)
+_RADIANS = re.compile(r"rad(ian)?s?", re.IGNORECASE)
 _PRESSURE = {
     **dict.fromkeys(("pa", "pascal"), 1.0),
     **dict.fromkeys("hpa mb mbar millibar millibars".split(), 100.0),
@@ -42,6 +45,8 @@ _LATITUDE = re.compile(r"(grid_)?(lat(itude)?|nav_lat|xlat)(_.*)?")
 _HOLE = 2.5
 # Degrees: longitudes of 32 bits that are nearer are the same.
 _ONE_COLUMN = 1e-4
+# Degrees that rounding to 32 bits, also of radians, does not exceed.
+_ROUNDING = 1e-4
 
 
 class Role(NamedTuple):
@@ -67,6 +72,9 @@ def role_of(name: str, attributes: Mapping[str, Any]) -> Role:
     standard = str(attributes.get("standard_name", "")).lower()
     letter = str(attributes.get("axis", "")).lower()
     plain = name.lower().rsplit("/", 1)[-1]
+    # Coordinates of a projection may be angles of a camera.
+    projected = standard.startswith("projection_")
+    angles = bool(_DEGREES.fullmatch(units) or _RADIANS.fullmatch(units))
     if standard == "time" or " since " in units or letter == T:
         return Role(T, False)
     if _EAST.fullmatch(units) or _LONGITUDE.fullmatch(standard):
@@ -74,7 +82,7 @@ def role_of(name: str, attributes: Mapping[str, Any]) -> Role:
     if _NORTH.fullmatch(units) or _LATITUDE.fullmatch(standard):
         return Role(Y, True)
     if letter in (X, Y):
-        return Role(letter, units.lower() in ("degree", "degrees"))
+        return Role(letter, angles and not projected)
     if letter == Z or "positive" in attributes or _VERTICAL.fullmatch(standard):
         return Role(Z, False)
     if _LONGITUDE.fullmatch(plain):
@@ -85,7 +93,7 @@ def role_of(name: str, attributes: Mapping[str, Any]) -> Role:
         return Role(Z, False)
     for axis, names in _NAMES.items():
         if plain in names or standard in names:
-            return Role(axis, False)
+            return Role(axis, axis in (X, Y) and angles and not projected)
     return Role("", False)
 
 
@@ -127,8 +135,8 @@ def plan_axis(
     Raises:
         ArgumentError: If the positions are not monotonic.
     """
-    stored = np.asarray(values)
-    places, order = stored.astype(float), np.arange(stored.size)
+    stored, (unit, scale) = np.asarray(values), _unit(name, attributes, role)
+    places, order = stored.astype(float) * scale, np.arange(stored.size)
     if not np.all(np.isfinite(places)):
         raise ArgumentError(
             f"Positions along `{name}` must be finite, but some are not."
@@ -145,12 +153,12 @@ def plan_axis(
             f"Positions along `{name}` must be monotonic, but entries {at} and "
             f"{at + 1} are {places[at]:g} and {places[at + 1]:g}."
         )
-    unit, scale = _unit(name, attributes, role)
+    _check_latitudes(name, places, role)
     # Of 32 bits, 0.1, 0.2, ... are not evenly spaced to 64.
     rounding = (
         8 * float(np.finfo(np.float32).eps) if stored.dtype.itemsize <= 4 else 0.0
     )
-    places = _evened(places, rounding, period) * scale
+    places = _evened(places, rounding, period)
     downward = role.axis == Z and _downward(name, attributes, unit)
     return PlannedAxis(name, places, order, period, unit, downward)
 
@@ -202,17 +210,39 @@ def _evened(places: np.ndarray, rounding: float, period: float | None) -> np.nda
 def _unit(name: str, attributes: Mapping[str, Any], role: Role) -> tuple[str, float]:
     """Returns the unit of positions, and what one of the file's is in it."""
     if role.degrees:
+        units = str(attributes.get("units", "degrees")).strip()
+        if _RADIANS.fullmatch(units):
+            return "degrees", 180 / np.pi
+        if units and not _DEGREES.fullmatch(units):
+            raise ArgumentError(
+                f"The unit of the {'longitudes' if role.axis == X else 'latitudes'} "
+                f"`{name}` must be degrees or radians, but is {units!r}. Correct their "
+                f"attribute `units` in the file; if they are no angles, call them "
+                f"{role.axis!r}, without a `standard_name`."
+            )
         return "degrees", 1.0
     units = str(attributes.get("units", "m")).strip()
     for table, unit in ((_LENGTH, "m"), (_PRESSURE, "Pa")):
         if units.lower() in table:
             return unit, table[units.lower()]
-    if role.axis == Z or units in ("1", "", "degrees", "degree"):
+    if role.axis == Z or units in ("1", ""):
         return units, 1.0
     raise ArgumentError(
         f"The unit of `{name}` must be degrees or one of {', '.join(_LENGTH)}, but is "
         f"{units!r}."
     )
+
+
+def _check_latitudes(name: str, places: np.ndarray, role: Role) -> None:
+    """Raises if latitudes are beyond a pole."""
+    if not (role.degrees and role.axis == Y):
+        return
+    farthest = float(places[np.argmax(np.abs(places))])
+    if abs(farthest) > 90 + _ROUNDING:
+        raise ArgumentError(
+            f"Latitudes along `{name}` must be from -90 to 90 degrees, but one is "
+            f"{farthest:g}. Correct it, or the attributes that make it a latitude."
+        )
 
 
 def _downward(name: str, attributes: Mapping[str, Any], unit: str) -> bool:

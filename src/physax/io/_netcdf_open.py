@@ -22,6 +22,9 @@ ZARR_SUFFIXES = (".zarr",)
 HDF5_SUFFIXES = (".h5", ".hdf5", ".hdf")
 NPZ_SUFFIXES = (".npz",)
 
+# The default of the library netCDF is 9.969e36.
+_FILL = 9.9e36
+
 Paths = str | os.PathLike | Sequence[str | os.PathLike]
 
 
@@ -33,12 +36,14 @@ class StoredArray(NamedTuple):
         shape: Its shape.
         attributes: What the file says of it.
         read: Reads a part, given an index for each dimension.
+        valid: The least and the largest value that is one; others stand for none.
     """
 
     dims: tuple[str, ...]
     shape: tuple[int, ...]
     attributes: Mapping[str, Any]
     read: Callable[[tuple[Any, ...]], np.ndarray]
+    valid: tuple[float, float] = (-np.inf, np.inf)
 
 
 class StoredData(NamedTuple):
@@ -169,14 +174,58 @@ def _open_xarray(path: Path, *, zarr: bool) -> StoredData:
         ) from error
 
     def stored(variable) -> StoredArray:
-        def read(key):
-            return np.asarray(variable[key].values)
+        unwritten = "_FillValue" not in variable.encoding
 
-        dims = tuple(map(str, variable.dims))
-        return StoredArray(dims, variable.shape, dict(variable.attrs), read)
+        def read(key):
+            values = np.asarray(variable[key].values)
+            if unwritten and values.dtype.kind == "f":
+                never = np.abs(values) >= _FILL
+                values = np.where(never, np.nan, values) if never.any() else values
+            return values
+
+        dims, told = tuple(map(str, variable.dims)), dict(variable.attrs)
+        valid = _valid(told, variable.encoding, variable.dtype)
+        return StoredArray(dims, variable.shape, told, read, valid)
 
     arrays = {str(name): stored(v) for name, v in data.variables.items()}
     return StoredData(path, arrays, data.close)
+
+
+def _valid(
+    attributes: Mapping[str, Any], encoding: Mapping[str, Any], dtype: np.dtype
+) -> tuple[float, float]:
+    """Returns the least and the largest valid value, by section 2.5.1 of CF.
+
+    Args:
+        attributes: What the file says: `valid_range`, or `valid_min` and `valid_max`;
+            whole numbers for packed values are packed, too.
+        encoding: How values were packed.
+        dtype: Of the values as unpacked.
+    """
+    scale = float(encoding.get("scale_factor", 1))
+    offset = float(encoding.get("add_offset", 0))
+    stored = np.dtype(encoding.get("dtype", dtype))
+    pair = list(np.ravel(attributes.get("valid_range", ())))
+    if len(pair) != 2:
+        pair = [attributes.get("valid_min"), attributes.get("valid_max")]
+    low, high = map(np.asarray, pair)
+    packed = stored.kind in "iu" and "f" not in (low.dtype.kind, high.dtype.kind)
+    if packed and scale < 0:
+        low, high = high, low
+    ends = []
+    for end, given in ((-np.inf, low), (np.inf, high)):
+        if given.dtype.kind not in "iuf" or given.size != 1:
+            ends.append(end)
+            continue
+        value, margin = float(given.item()), 0.0
+        if packed:
+            if str(encoding.get("_Unsigned")).lower() == "true":
+                value %= 2 ** (8 * stored.itemsize)
+            value, margin = scale * value + offset, 0.5 * abs(scale)
+        # What one is in 64 bits and the other in 32.
+        margin = max(margin, 4 * float(np.finfo(np.float32).eps) * abs(value))
+        ends.append(value + np.copysign(margin, end))
+    return ends[0], ends[1]
 
 
 def _named(

@@ -50,9 +50,17 @@ def read_stamps(values: np.ndarray, attributes: Mapping[str, Any]) -> Stamps:
         attributes: Its attributes: `units`, "days since 1970-01-01", and `calendar`.
 
     Raises:
-        ArgumentError: If the unit is not one of time.
+        ArgumentError: If the unit is not one of time, or one is missing.
         MissingPackageError: If a package for the calendar is not installed.
     """
+    none = np.array([], int)
+    if values.dtype.kind in "fM":
+        none = np.flatnonzero(~np.isfinite(values))
+    if none.size:
+        raise ArgumentError(
+            f"Times must be finite, but {none.size} of {values.size} are not; number "
+            f"{none[0]} is {values[none[0]]}. Write the file without these instants."
+        )
     if values.dtype.kind in "MO":
         return values
     units = str(attributes.get("units", "s")).strip()

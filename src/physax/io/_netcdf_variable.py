@@ -344,6 +344,11 @@ def _read(part: _Part, low: int, high: int, axes: Sequence[PlannedAxis]) -> np.n
     if when is not None:
         key[when] = slice(low, high)
     values = part.array.read(tuple(key))
+    least, most = part.array.valid
+    if np.isfinite(least) or np.isfinite(most):
+        kind = np.float64 if values.dtype.itemsize > 4 else np.float32
+        void = (values < least) | (values > most)
+        values = np.where(void, kind(np.nan), values.astype(kind, copy=False))
     kept = [n for n in range(rank) if n not in part.picks]
     order = [part.number(letter) for letter in (T, X, Y, Z)]
     values = values.transpose([kept.index(n) for n in order if n is not None])

@@ -22,9 +22,9 @@ import equinox as eqx
 import numpy as np
 
 from .._checks import refuse_traced
+from .._whole_file import whole_file
 from ._encoding import EncodingError, decode, encode, stored_dtype
 from ._errors import PhysaxFileError
-from ._whole_file import whole_file
 
 
 _FORMAT = "physax-results"

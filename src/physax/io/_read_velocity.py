@@ -48,6 +48,7 @@ class StoredField(AbstractField):
         units: Of the coordinates: `"degrees"`, `"m"` or `"Pa"`.
         spherical: Whether positions are longitude and latitude in degrees.
         periodic: For each axis whether the field repeats.
+        downward: For each axis whether it increases downward, as depths do.
         cells: For each axis the number of cells between nodes.
         low: The smallest coordinates that have data.
         high: The largest ones.
@@ -69,6 +70,7 @@ class StoredField(AbstractField):
     units: tuple[str, ...] = eqx.field(static=True)
     spherical: bool = eqx.field(static=True)
     periodic: tuple[bool, ...] = eqx.field(static=True)
+    downward: tuple[bool, ...] = eqx.field(static=True)
     cells: tuple[int, ...] = eqx.field(static=True)
     unitless: tuple[str, ...] = eqx.field(static=True)
 
@@ -106,11 +108,12 @@ def read_velocity(
 
     NetCDF and zarr files are understood by the CF conventions: what is longitude,
     latitude, height or time is known by `standard_name`, `axis`, `units`, `positive`,
-    or else by name. Packed and missing values are unpacked; falling axes are flipped;
-    longitudes that go around the globe are periodic; dates of any calendar become
-    seconds since the first. Variables may lie in several files, and each may be cut in
-    time. A component that lies on points of its own, on faces of the cells of others,
-    makes a `CGridField`.
+    or else by name. Packed values are unpacked; missing ones are those beyond
+    `valid_min`, `valid_max` or `valid_range`, too, and the default fill of netCDF.
+    Falling axes are flipped; longitudes that go around the globe are periodic; radians
+    become degrees, and dates of any calendar seconds since the first. Variables may lie
+    in several files, and each may be cut in time. A component that lies on points of
+    its own, on faces of the cells of others, makes a `CGridField`.
 
     A node where a component has no data at any instant is land, and the velocity there
     is 0. A node that has data at some instants has gaps: they stay NaN, which ends
@@ -317,6 +320,7 @@ def _stored(
         units=tuple(axis.unit for axis in lead.axes),
         spherical=lead.spherical,
         periodic=tuple(axis.period is not None for axis in lead.axes),
+        downward=tuple(axis.downward for axis in lead.axes),
         cells=tuple(
             max(axis.positions.size - (axis.period is None), 1) for axis in lead.axes
         ),

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from .._checks import ArgumentError
+from .._whole_file import whole_file
 from ..design import Contours, SolidPart
 from ..units import MICRO, NANO
 from ._errors import PhysaxFileError
 from ._gds import MissingPackageError
 from ._gds_records import GDSError, check_records
-from ._whole_file import whole_file
 
 
 # As many points as one record of the file can hold.

@@ -7,10 +7,10 @@ import numpy as np
 from jaxtyping import Float
 
 from .._checks import ArgumentError
+from .._whole_file import whole_file
 from ..design import Contours, SolidPart
 from ..units import MICRO
 from ._gds import MissingPackageError
-from ._whole_file import whole_file
 
 
 _HEADER_BYTES = 80

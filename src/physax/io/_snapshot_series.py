@@ -47,7 +47,7 @@ _SPEEDS = {
     **dict.fromkeys(
         (
             "m/s ms-1 m.s-1 ms**-1 ms^-1 m*s-1 m/sec meter/second meters/second "
-            "metre/second metersecond-1 meterspersecond pa/s pas-1 pas**-1"
+            "metre/second metersecond-1 meterspersecond"
         ).split(),
         1.0,
     ),
@@ -56,6 +56,7 @@ _SPEEDS = {
     **dict.fromkeys("km/h kmh-1 km.h-1".split(), 1 / 3.6),
     **dict.fromkeys("knot knots kt kts".split(), 1852 / 3600),
 }
+_FALLS = dict.fromkeys("pa/s pas-1 pas**-1".split(), 1.0)
 
 
 class UnnamedComponentError(PhysaxFileError):
@@ -128,12 +129,15 @@ def component_names(
     return names
 
 
-def speed_factor(variable: StoredVariable, scale: float | None) -> float:
+def speed_factor(
+    variable: StoredVariable, scale: float | None, *, vertical: bool = False
+) -> float:
     """Returns what a number of the file is worth in m/s, or in Pa/s.
 
     Args:
         variable: A component of a velocity.
         scale: What the user says, or `None`.
+        vertical: Whether it may be a rate of change of pressure.
 
     Raises:
         ArgumentError: If `scale` is not a number, or the unit in the file not known.
@@ -141,7 +145,8 @@ def speed_factor(variable: StoredVariable, scale: float | None) -> float:
     if scale is not None:
         return float(single(real(scale, "scale"), "scale"))
     units = "m/s" if variable.units is None else variable.units
-    factor = _SPEEDS.get("".join(units.split()).lower())
+    known = _SPEEDS | (_FALLS if vertical else {})
+    factor = known.get("".join(units.split()).lower())
     if factor is None:
         raise ArgumentError(
             f"The unit of {variable.name!r} must be a unit of speed, such as m/s, but "
@@ -306,9 +311,8 @@ def velocity_parts(
     parts = [VelocityPart(x, speed_factor(x, scale)) for x in found]
     if w is not None:
         variable = find_variable(files, w, select)
-        parts.append(
-            VelocityPart(variable, speed_factor(variable, scale) * _upward(variable))
-        )
+        factor = speed_factor(variable, scale, vertical=True)
+        parts.append(VelocityPart(variable, factor * _upward(variable)))
     wanted = [X, Y] if w is None else [X, Y, Z]
     first = found[0]
     if w is None and len(first.axes) > 2:

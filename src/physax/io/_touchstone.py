@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from .._checks import ArgumentError, instance
+from .._whole_file import whole_file
 from ..em import SParameters
 from ..units import GIGA, KILO, MEGA, SPEED_OF_LIGHT
 from ._errors import PhysaxFileError
 from ._s_matrix import s_parameters_of, text_of
-from ._whole_file import whole_file
 
 
 _SUFFIX = re.compile(r"\.s([1-9]\d?)p", re.IGNORECASE)

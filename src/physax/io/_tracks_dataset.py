@@ -38,12 +38,14 @@ class Labels(NamedTuple):
     Attributes:
         spherical: Whether positions are longitude and latitude.
         units: Of each coordinate.
+        downward: Of each coordinate whether it increases downward.
         epoch: The date of time 0, or `None`.
         attributes: Of variables along the tracks, by name.
     """
 
     spherical: bool
     units: tuple[str, ...]
+    downward: tuple[bool, ...]
     epoch: Epoch | None
     attributes: Mapping[str, Mapping[str, str]]
 
@@ -116,8 +118,13 @@ def tracks_dataset(xarray: Any, tracks: Tracks, labels: Labels, *, ragged: bool)
 
 
 def _check_names(tracks: Tracks) -> None:
-    """Raises if a variable of the tracks has a name that means something else."""
+    """Raises if a variable has a name that is none, or that means something else."""
     for name in tracks.variables:
+        if not name or "/" in name:
+            raise ArgumentError(
+                "`tracks.variables` of a CF file must have names without '/', which "
+                f"are not empty, but one is {name!r}. Rename it, or write `.npz`."
+            )
         if name in _OWN:
             raise ArgumentError(
                 "`tracks.variables` of a CF file must not have the names "
@@ -134,10 +141,9 @@ def _coordinates(labels: Labels, positions: np.ndarray):
             yield name, {**attributes, "long_name": attributes["standard_name"]}
             continue
         name, unit = "xyz"[number], labels.units[number]
-        yield (
-            name,
-            {"axis": name.upper(), "units": unit, "long_name": f"position {name}"},
-        )
+        positive = {"positive": "down"} if labels.downward[number] else {}
+        label = {"axis": name.upper(), "units": unit, "long_name": f"position {name}"}
+        yield name, label | positive
 
 
 def _periodic_range(tracks: Tracks, number: int) -> dict[str, np.ndarray]:
@@ -193,9 +199,7 @@ def tracks_of(data: Any) -> Tracks:
         KeyError: If a variable is missing.
     """
     times = np.atleast_1d(np.asarray(data.attrs["recorded_times"], float))
-    spherical = "lon" in data.variables
-    names = ["lon", "lat", "z"] if spherical else ["x", "y", "z"]
-    names = [name for name in names if name in data.variables]
+    names = _names(data)
     start, last = (
         np.stack([data[f"{word}_{name}"].values for name in names], -1)
         for word in ("first", "last")
@@ -232,6 +236,18 @@ def tracks_of(data: Any) -> Tracks:
         entries=_codes(data, "entries"),
         wraps=_wraps(data, names, positions.dtype),
     )
+
+
+def _names(data: Any) -> list[str]:
+    """Returns the names of the coordinates, also of one that got lost."""
+
+    def known(name: str) -> bool:
+        return any(
+            f"{word}{name}" in data.variables for word in ("", "first_", "last_")
+        )
+
+    names = ["lon", "lat", "z"] if known("lon") or known("lat") else ["x", "y", "z"]
+    return names[: max([n for n in range(3) if known(names[n])], default=0) + 1]
 
 
 def _wraps(

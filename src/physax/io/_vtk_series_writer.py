@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from .._checks import ArgumentError
+from .._whole_file import whole_file
 from ..particles import Tracks
 from ._vtk_build import vtk_snapshots, vtk_tracks
 from ._vtk_data import SUFFIXES, VTKData
 from ._vtk_series import read_pvd
-from ._whole_file import whole_file
 from ._write_vtk import write_vtk
 
 

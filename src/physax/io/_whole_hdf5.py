@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ._whole_file import check_folder, whole_file
+from .._whole_file import check_folder, whole_file
 
 
 @contextmanager

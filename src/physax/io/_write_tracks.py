@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._checks import ArgumentError, as_array, kind_of
+from .._whole_file import check_folder
 from ..particles import Tracks
 from ..particles._tracks import check_tracks
 from ._errors import PhysaxFileError
@@ -21,7 +22,6 @@ from ._netcdf_time import Epoch
 from ._npz import load_npz, save_npz
 from ._read_velocity import StoredField
 from ._tracks_dataset import Labels, tracks_dataset, tracks_of
-from ._whole_file import check_folder
 from ._whole_hdf5 import whole_hdf5
 
 
@@ -100,10 +100,11 @@ def write_tracks(
     if spherical is None:
         spherical = flow is not None and flow.spherical
     units = ("degrees", "degrees", "m")[:ndim] if spherical else ("m",) * ndim
+    downward = (False,) * ndim
     if flow is not None:
         epoch = epoch or flow.epoch
-        units = flow.units
-    labels = Labels(spherical, units, epoch, attributes or {})
+        units, downward = flow.units, flow.downward
+    labels = Labels(spherical, units, downward, epoch, attributes or {})
     data = tracks_dataset(xarray, tracks, labels, ragged=ragged)
     if suffix in ZARR_SUFFIXES:
         _write_zarr(path, data)
@@ -138,7 +139,12 @@ def _write_zarr(path: Path, data: Any) -> None:
         data.to_zarr(draft, mode="w", consolidated=False)
         if path.exists():
             path.rename(old)
-        draft.rename(path)
+        try:
+            draft.rename(path)
+        except OSError:
+            if old.exists():
+                old.rename(path)
+            raise
     except ImportError as error:
         raise MissingPackageError(
             "Zarr stores need the package zarr: pip install zarr."

@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 
 from .._checks import ArgumentError
+from .._whole_file import whole_file
 from ..xpcs import TwoTime
 from ._two_time_layouts import (
     AbstractTwoTimeLayout,
@@ -16,7 +17,6 @@ from ._two_time_layouts import (
     NPZLayout,
 )
 from ._two_time_npz import C2, METADATA, PHI, T1, T2, Q, write_npy
-from ._whole_file import whole_file
 from ._whole_hdf5 import whole_hdf5
 
 

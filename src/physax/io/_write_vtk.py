@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from .._checks import ArgumentError
+from .._whole_file import whole_file
 from ._vtk_arrays import XML_TYPES, ZLIB
 from ._vtk_build import as_values
 from ._vtk_cells import SECTIONS, VTKCells, section_of
 from ._vtk_data import SUFFIXES, VTKData
-from ._whole_file import whole_file
 
 
 _NAMES = {dtype: name for name, dtype in XML_TYPES.items()}

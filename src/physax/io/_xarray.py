@@ -20,6 +20,7 @@ from ..em import (
 )
 from ..em._components import staggered
 from ..grid import AXES, Field
+from ..particles import RunResult, Tracks
 from ..units import SPEED_OF_LIGHT
 from ._gds import MissingPackageError
 
@@ -61,9 +62,12 @@ _Parts = tuple[Mapping[str, tuple], Mapping[str, tuple]]
 @singledispatch
 def _labelled(result) -> _Parts:
     """Returns variables and coordinates: dimensions, values and attributes of each."""
+    remedy = "From a `Result`, convert each of `monitors`."
+    if isinstance(result, Tracks | RunResult):
+        remedy = "Tracks are written by `write_tracks`, and xarray opens the file."
     raise ArgumentError(
         "`result` must be the result of a monitor, `SParameters` or a `Field`, but is "
-        f"a {type(result).__name__}. From a `Result`, convert each of `monitors`."
+        f"a {type(result).__name__}. {remedy}"
     )
 
 

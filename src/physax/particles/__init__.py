@@ -9,7 +9,12 @@ from ._along import (
     sample_along as sample_along,
 )
 from ._axis import Axis as Axis, make_axis as make_axis
-from ._boundaries import AbstractBoundary as AbstractBoundary, Passage as Passage
+from ._boundaries import (
+    AbstractBoundary as AbstractBoundary,
+    Passage as Passage,
+    Turn as Turn,
+    end as end,
+)
 from ._box import (
     Absorb as Absorb,
     AbstractFace as AbstractFace,
@@ -111,8 +116,6 @@ from ._motions import (
     MaxeyRiley as MaxeyRiley,
     Newtonian as Newtonian,
     Overdamped as Overdamped,
-    Variable as Variable,
-    WithVariables as WithVariables,
 )
 from ._obstacles import (
     Obstacle as Obstacle,
@@ -189,4 +192,5 @@ from ._stochastic import (
 )
 from ._track import track as track
 from ._tracks import Tracks as Tracks
+from ._variables import Variable as Variable, WithVariables as WithVariables
 from ._windows import Series as Series, Windows as Windows

@@ -16,10 +16,11 @@ from .._loop import divisor_near, iterate
 from ._fields import AbstractField
 from ._gridded import GriddedField
 from ._march import Problem, advance, enter
-from ._motions import AbstractMotion, WithVariables
+from ._motions import AbstractMotion
 from ._schedule import Schedule
 from ._solvers import AbstractRungeKutta
 from ._state import Particles
+from ._variables import WithVariables
 
 
 class AbstractAdjoint(eqx.Module):

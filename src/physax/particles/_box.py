@@ -14,6 +14,7 @@ from ._inlets import AbstractPlacement, Uniform
 from ._numbers import fraction
 from ._state import Particles, bounded, code, select
 from ._status import ParticleStatus
+from ._variables import begin
 
 
 class AbstractFace(eqx.Module):
@@ -356,7 +357,7 @@ class Box(AbstractBoundary):
         place = inlet.placement.place(unit, particle.number, self.low, self.high)
         place = place.astype(particle.y.dtype).at[axis].set(wall)
         t = passage.t + passage.h
-        entry = passage.motion.enter(t, place)
+        entry = begin(passage.motion, t, place, particle.number)
         again = Particles(
             y=entry.y,
             memory=entry.memory,

@@ -5,14 +5,16 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from .._checks import ArgumentError, at_least
 from .._written_for_jax import check_takes
 from ._callables import called_as
-from ._fields import check_components
+from ._fields import AbstractField, check_components
 from ._numbers import check_numbers
 from ._sphere import OnSphere, unfolded
+from ._state import code
+from ._status import ParticleStatus
 
 
 class Diffusivity(eqx.Module):
@@ -131,6 +133,23 @@ class Local(NamedTuple):
     drift: Float[Array, " ndim"]
 
 
+def status_of(
+    diffusivity: Any, t: Float[Array, ""], x: Float[Array, " ndim"]
+) -> Int[Array, ""]:
+    """Returns the status of a particle where the data of a diffusivity end.
+
+    Args:
+        diffusivity: As `as_diffusivity` returns it, or `None`.
+        t: The time, in seconds.
+        x: The place.
+    """
+    if isinstance(diffusivity, DiffusivityOnSphere):
+        diffusivity, x = diffusivity.diffusivity, unfolded(x)[0]
+    if not isinstance(diffusivity, AbstractField):
+        return code(ParticleStatus.ALIVE)
+    return diffusivity.look(t, x, diffusivity.start(x)).status
+
+
 def local(diffusivity: Any, t: Float[Array, ""], x: Float[Array, " ndim"]) -> Local:
     """Looks at a diffusivity at one place.
 
@@ -149,8 +168,12 @@ def local(diffusivity: Any, t: Float[Array, ""], x: Float[Array, " ndim"]) -> Lo
         if isinstance(given, Diffusivity):
             value = given.value.astype(x.dtype)
         else:
-            with called_as("diffusivity", "K(t, x)", x):
-                value = given(t, unfolded(x)[0] if on_sphere else x)
+            place = unfolded(x)[0] if on_sphere else x
+            if isinstance(given, AbstractField):
+                value = given.look(t, place, given.start(place)).value
+            else:
+                with called_as("diffusivity", "K(t, x)", x):
+                    value = given(t, place)
             value = jnp.asarray(value, x.dtype)
             check_components(value, x, "What `diffusivity` returns", scalar=True)
             value = jnp.where(value >= 0, value, jnp.nan)

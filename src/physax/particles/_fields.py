@@ -187,12 +187,12 @@ def _look_at_all(parts, t, x, memory) -> Look:
 
 
 def common_span(
-    parts: Sequence[AbstractField],
+    parts: Sequence[Any],
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Returns the times at which all of several fields have data.
 
     Args:
-        parts: The fields.
+        parts: The fields, or motions.
     """
     spans = [part.span() for part in parts]
     first = jnp.stack([low for low, _ in spans]).max()

@@ -1,5 +1,6 @@
 """The fixed-step engine: advances all particles, walls and all, in one traced loop."""
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -8,12 +9,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from ._boundaries import AbstractBoundary, Passage
+from ._diffusivity import status_of
+from ._fields import Look
 from ._motions import AbstractMotion
 from ._schedule import Schedule
 from ._several_walls import meet_several
 from ._solvers import AbstractRungeKutta, Trial, runge_kutta_step
 from ._state import Particles, bounded, code, select
 from ._status import ParticleStatus
+from ._variables import begin
 
 
 class Problem(eqx.Module):
@@ -57,9 +61,10 @@ def enter(
     t0 = problem.schedule.times[0].astype(seeds.dtype)
     since = jnp.full(seeds.shape[0], t0) if release is None else release
     since = since.astype(seeds.dtype)
-    entry = jax.vmap(problem.motion.enter)(since, seeds)
+    entry = jax.vmap(partial(begin, problem.motion))(since, seeds, numbers)
     zeros = jnp.zeros(seeds.shape[0], jnp.int32)
-    status = jax.vmap(problem.motion.rate)(since, *entry).status.astype(jnp.int32)
+    seen = jax.vmap(lambda *of_one: _look(problem, *of_one))(since, *entry)
+    status = seen.status.astype(jnp.int32)
     # Seeds that under `jit` turned out to be none, which fields take for outside.
     known = jnp.all(jnp.isfinite(seeds), axis=1)
     status = jnp.where(known, status, code(ParticleStatus.NOT_FINITE))
@@ -81,6 +86,13 @@ def enter(
         number=numbers,
         stream=_streams(problem, numbers),
     )
+
+
+def _look(problem: Problem, t, y, memory) -> Look:
+    """Looks at all fields that a particle needs where it is."""
+    seen = problem.motion.rate(t, y, memory)
+    known = status_of(problem.diffusivity, t, y[: problem.ndim])
+    return seen._replace(status=jnp.maximum(seen.status, known))
 
 
 def _streams(problem: Problem, numbers):
@@ -186,8 +198,8 @@ def _failed(
     # Asked once for a step, where it ends, and not at each stage: on CPUs that would
     # cost a quarter of the whole step.
     each = 0 if problem.waits else None
-    rate = jax.vmap(problem.motion.rate, in_axes=(each, 0, 0))
-    seen = rate(t + h, after.y, after.memory)
+    look = jax.vmap(lambda *of_one: _look(problem, *of_one), in_axes=(each, 0, 0))
+    seen = look(t + h, after.y, after.memory)
     going = after.status == code(ParticleStatus.ALIVE)
     lost = jnp.where(going, seen.status, after.status)
     finite = sound & jnp.all(jnp.isfinite(after.y), axis=-1)

@@ -240,72 +240,6 @@ class MaxeyRiley(AbstractMotion):
         return self.velocity.span()
 
 
-class Variable(eqx.Module):
-    """A number that each particle carries and that changes along its track.
-
-    Attributes:
-        rate: Callable `rate(t, x, value)`: its derivative by time.
-        initial: Its value when the particle begins.
-    """
-
-    rate: Any
-    initial: Float[Array, ""] = eqx.field(
-        converter=lambda x: real(x, "initial"), default=0.0
-    )
-
-    def __check_init__(self):
-        if not callable(self.rate) or isinstance(self.rate, type):
-            raise ArgumentError(
-                "`rate` must be a function `rate(t, x, value)`, but is "
-                f"{self.rate!r}. A constant one is `lambda t, x, value: 1.0`."
-            )
-        check_takes(self.rate, "rate", "rate(t, x, value)")
-
-
-class WithVariables(AbstractMotion):
-    """A motion together with variables that are integrated along.
-
-    Attributes:
-        motion: The motion.
-        variables: The variables; they follow position and velocity in their order.
-        second_order: That of the motion.
-    """
-
-    # The motion within is checked on its own.
-    on_sphere: ClassVar[bool] = True
-    motion: AbstractMotion
-    variables: tuple[Variable, ...]
-    second_order: bool = eqx.field(static=True)
-
-    def enter(self, t, x):
-        entry = self.motion.enter(t, x)
-        initial = [v.initial.astype(x.dtype)[None] for v in self.variables]
-        return Entry(jnp.concatenate([entry.y, *initial]), entry.memory)
-
-    def rate(self, t, y, memory):
-        width = y.size - len(self.variables)
-        seen = self.motion.rate(t, y[:width], memory)
-        x = y[: width // 2 if self.second_order else width]
-        pairs = zip(self.variables, y[width:], strict=True)
-        with called_as("rate", "rate(t, x, value)", x):
-            rates = [_one(v.rate(t, x, value), y.dtype) for v, value in pairs]
-        return Look(jnp.concatenate([seen.value, *rates]), seen.memory, seen.status)
-
-    def span(self):
-        return self.motion.span()
-
-
-def _one(rate: Any, dtype: Any) -> Float[Array, "1"]:
-    """Returns the derivative of a variable."""
-    rate = jnp.asarray(rate, dtype)
-    if rate.size != 1:
-        raise ArgumentError(
-            f"`rate` must return one number, but returns an array of shape {rate.shape}"
-            ". Each component may be a `Variable` of its own."
-        )
-    return rate.reshape(1)
-
-
 def as_motion(velocity: Any) -> AbstractMotion:
     """Returns a velocity as a motion.
 
@@ -316,18 +250,6 @@ def as_motion(velocity: Any) -> AbstractMotion:
         ArgumentError: If it is not one of them.
     """
     return velocity if isinstance(velocity, AbstractMotion) else Carried(velocity)
-
-
-def coordinates(motion: AbstractMotion, width: int) -> int:
-    """Returns how many coordinates a position has.
-
-    Args:
-        motion: The motion.
-        width: How many numbers are integrated.
-    """
-    if isinstance(motion, WithVariables):
-        return coordinates(motion.motion, width - len(motion.variables))
-    return width // 2 if motion.second_order else width
 
 
 def check_width(motion: AbstractMotion, t: Array, x: Array) -> None:

@@ -16,8 +16,8 @@ from .._products import matmul
 from .._written_for_jax import check_takes
 from ._boundaries import AbstractBoundary, Passage, Turn, end
 from ._box import Absorb, AbstractFace, Hold, Outlet, Reflect, Stick
-from ._motions import coordinates
 from ._state import Particles, select
+from ._variables import coordinates
 
 
 _RULES = (Reflect, Hold, Absorb, Stick, Outlet)

@@ -34,7 +34,7 @@ def refuse_outside(
             "Leave them out, or make the field with `outside=Clamp()`."
         )
         raise ArgumentError(
-            f"`seeds` must lie within the data of the velocity, but {outside.size} of "
+            f"`seeds` must lie within the data of all fields, but {outside.size} of "
             f"{seeds.shape[0]} do not; number {first} is at "
             f"{np.asarray(seeds[first])}. {remedy}"
         )

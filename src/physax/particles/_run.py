@@ -28,18 +28,14 @@ from ..runtime import (
 )
 from ._fields import AbstractField
 from ._march import Problem, advance, enter
-from ._motions import (
-    Carried,
-    Variable,
-    WithVariables,
-    check_width,
-)
+from ._motions import Carried, check_width
 from ._outside_data import refuse_outside
 from ._recorder import Recorder, RunState, Sink, check_rows
 from ._run_checks import check_kinds, check_mesh, check_run
 from ._schedule import Schedule
 from ._track import longer, prepare, to_tracks, width_of
 from ._tracks import Tracks
+from ._variables import Variable, WithVariables
 from ._windows import Span, Windows
 
 

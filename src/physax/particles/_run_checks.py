@@ -17,11 +17,11 @@ from ._boundaries import AbstractBoundary
 from ._box import AbstractFace
 from ._diffrax import Diffrax
 from ._march import Problem
-from ._motions import Variable
 from ._numbers import check_numbers
 from ._schedule import Schedule
 from ._solvers import RK4, AbstractRungeKutta
 from ._stochastic import AbstractStochastic, Milstein
+from ._variables import Variable
 
 
 def check_mesh(mesh: Any) -> None:
@@ -119,14 +119,16 @@ def as_solver(solver: Any, diffusivity: Any) -> Any:
     return solver
 
 
-def check_variables(variables: Any) -> None:
+def check_variables(variables: Any, count: int) -> None:
     """Raises unless an argument is variables by name.
 
     Args:
         variables: The variables, or `None`.
+        count: Number of particles.
 
     Raises:
-        ArgumentError: If one is not a `Variable`, or does not begin with one number.
+        ArgumentError: If one is not a `Variable`, or does not begin with one number, or
+            one for each particle.
     """
     if variables is None:
         return
@@ -141,10 +143,11 @@ def check_variables(variables: Any) -> None:
                 f"`variables[{name!r}]` must be a `Variable(rate)`, but is "
                 f"{variable!r}."
             )
-        if variable.initial.shape:
+        initial = variable.initial
+        if not callable(initial) and initial.shape not in ((), (count,)):
             raise ArgumentError(
-                f"`variables[{name!r}].initial` must be one number, but has shape "
-                f"{variable.initial.shape}."
+                f"`variables[{name!r}].initial` must be one number, or one for each of "
+                f"{count} seeds, but has shape {initial.shape}."
             )
 
 

@@ -10,9 +10,10 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from ._boundaries import AbstractBoundary, Passage
-from ._motions import AbstractMotion, coordinates
+from ._motions import AbstractMotion
 from ._state import Particles, code, select
 from ._status import ParticleStatus
+from ._variables import coordinates
 
 
 # How many walls a particle may meet in one step.

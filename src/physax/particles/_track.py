@@ -16,8 +16,9 @@ from ._boundaries import AbstractBoundary
 from ._box import Box
 from ._diffrax import Diffrax, check, raise_if_unfinished, solve
 from ._diffusivity import as_diffusivity
+from ._fields import AbstractField
 from ._march import Problem, enter
-from ._motions import Variable, WithVariables, as_motion, check_width
+from ._motions import as_motion, check_width
 from ._outside_data import refuse_outside
 from ._run_checks import (
     as_adjoint,
@@ -36,6 +37,7 @@ from ._state import Particles
 from ._status import ParticleStatus
 from ._stochastic import AbstractStochastic
 from ._tracks import Tracks
+from ._variables import Variable, WithVariables
 
 
 # Particles that are advanced together: enough to fill the vector units, few enough for
@@ -79,8 +81,8 @@ def track(
         boundary: A wall or several. They act on a particle in the order in which it
             meets them on the straight path of a step, at most 8 of several in one step;
             the rest of the path is then lost.
-        diffusivity: A number, one for each axis, or a callable `K(t, x)`, in m^2/s,
-            also where the velocity is `OnSphere`; not negative.
+        diffusivity: A number, one for each axis, a field, or a callable `K(t, x)`, in
+            m^2/s, also where the velocity is `OnSphere`; not negative.
         key: The source of random numbers, needed by diffusion and random inlets. The
             same key gives the same tracks, on any number of devices; a second call that
             continues the first needs another, or repeats its noise.
@@ -205,7 +207,9 @@ def prepare(
     if sphere is not None:
         check_motion_on_sphere(motion)
         check_latitudes(seeds)
-    check_variables(variables)
+    check_variables(variables, seeds.shape[0])
+    asked = [diffusivity, *(v.rate for v in (variables or {}).values())]
+    more = [x.span() for x in asked if isinstance(x, AbstractField)]
     if variables:
         motion = WithVariables(
             motion=motion,
@@ -222,7 +226,8 @@ def prepare(
         raise ArgumentError(
             f"`key` must be given with {what}, as `jax.random.key(0)`, but is None."
         )
-    check_span(motion.span() if span is None else span, schedule)
+    for known in (motion.span() if span is None else span, *more):
+        check_span(known, schedule)
     release = as_release(release, seeds.shape[0], schedule)
     problem = Problem(
         motion,

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 from .._checks import ArgumentError, forgotten, kind_of, whole
 from ._axis import Axis
 from ._fields import AbstractField
+from ._instants import Instants
 from ._numbers import unmasked
 
 
@@ -80,7 +81,8 @@ class Windows:
             `Linear()`, 1 for `CubicHermite()`.
 
     Raises:
-        ArgumentError: If a window is too small, or the series shorter than one.
+        ArgumentError: If a window is too small, or the series shorter than one; in
+            `run` if the field interpolates in time over more than `margin` allows.
     """
 
     def __init__(
@@ -178,7 +180,25 @@ class Windows:
                 "`make` must return a field, as `GriddedField(values, axes, times)`, "
                 f"but returns {field!r}.{forgotten(field)}"
             )
+        if self.size < self.times.size:
+            self._check_margin(field, axis)
         return field
+
+    def _check_margin(self, field: AbstractField, axis: Axis) -> None:
+        """Raises if interpolation in time reaches beyond the window."""
+        known = lambda x: isinstance(x, Instants)  # noqa: E731
+        for part in filter(known, jax.tree.leaves(field, is_leaf=known)):
+            same = part.axis is not None and np.array_equal(
+                part.axis.positions(), axis.positions()
+            )
+            margin = (part.method.nodes - 1) // 2
+            if same and margin > self.margin:
+                raise ArgumentError(
+                    f"`margin` must be {margin} for a field with `time_method="
+                    f"{type(part.method).__name__}()`, but is {self.margin}: between "
+                    "windows it would be another interpolation. Make `Windows(..., "
+                    f"margin={margin})`, with a `size` of at least {2 + 2 * margin}."
+                )
 
     def _stack(self, start: int) -> Float[np.ndarray, "size ..."]:
         """Reads the snapshots of a window that the last one has not."""

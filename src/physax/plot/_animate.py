@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, whole
 from ..em import Simulation, TimeSeries
 from ._canvas import choose
 from ._field import PARTS, field, samples_of
-from ._movie_writer import movie_writer
+from ._movie_writer import movie_writer, whole_movie
 from ._samples import cut
 
 
@@ -27,6 +27,7 @@ def animate(
 ) -> Path:
     """Writes the snapshots of a `TimeMonitor` as a moving picture, GIF or MP4.
 
+    The file is written whole or not at all.
     All frames have the same colours, so that growth and decay are seen.
 
     Args:
@@ -46,14 +47,11 @@ def animate(
     Raises:
         ArgumentError: If the suffix is another, ffmpeg is needed and not found, the
             samples do not lie on an area, or an argument is out of range.
+        FileNotFoundError: If there is no folder for the file.
     """
     path = Path(path)
-    if every < 1 or frames_per_second < 1:
-        raise ArgumentError(
-            "`every` and `frames_per_second` must be at least 1, but are "
-            f"{every} and {frames_per_second}."
-        )
-    writer = movie_writer(path, frames_per_second)
+    every = whole(every, "every")
+    writer = movie_writer(path, frames_per_second, dpi)
     style = PARTS[choose("part", part, tuple(PARTS))]
     first = samples_of(series, component, 0)
     _, left = cut(first.values, first.points, plane, first.axes)
@@ -70,7 +68,7 @@ def animate(
     # The layout of the first frame holds: others must not shift.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    with writer.saving(figure, str(path), dpi):
+    with whole_movie(writer, figure, path, dpi):
         for index in range(0, len(series.values[name]), every):
             samples = samples_of(series, name, index)
             values, _ = cut(

@@ -9,7 +9,7 @@ from matplotlib.collections import QuadMesh
 from matplotlib.colors import ListedColormap
 from matplotlib.ticker import FuncFormatter, MultipleLocator
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, instance
 from ..particles import Land, wrap_globe
 from ._canvas import Unit, is_even, new_axes, readable_unit
 from ._samples import edges_around
@@ -299,7 +299,7 @@ def draw_cells(
     return images
 
 
-def draw_land(axes: Axes, chart: Map, land: Land) -> None:
+def draw_land(axes: Axes, chart: Map, land: Any) -> None:
     """Draws the cells around nodes that are land.
 
     Args:
@@ -308,8 +308,9 @@ def draw_land(axes: Axes, chart: Map, land: Land) -> None:
         land: In three dimensions what is land at every height is drawn.
 
     Raises:
-        ArgumentError: If the land has one dimension.
+        ArgumentError: If it is no `Land`, or has one dimension.
     """
+    instance(land, "land", Land, "Make one by `fill_land` or `Land(mask, axes)`.")
     mask = np.asarray(land.mask)
     nodes = [np.asarray(axis) for axis in land.coordinates()]
     if mask.ndim == 1:

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 from matplotlib.collections import LineCollection
 
-from .._checks import ArgumentError
+from .._checks import whole
 from ..particles import Land, Tracks
+from ..particles._tracks import check_tracks
 from ._map_axes import (
     corners,
     draw_land,
@@ -16,7 +17,7 @@ from ._map_axes import (
     map_axes,
     readable_time,
 )
-from ._movie_writer import movie_writer
+from ._movie_writer import movie_writer, whole_movie
 from ._tracks import STATUS_COLOURS
 
 
@@ -35,7 +36,7 @@ def animate_tracks(
     """Writes particles that move, with a tail of where they were, as GIF or MP4.
 
     What is waiting for its release is not drawn, what has ended takes the colour of its
-    status.
+    status. The file is written whole or not at all.
 
     Args:
         tracks: The tracks; of three dimensions the first two are drawn.
@@ -53,15 +54,13 @@ def animate_tracks(
 
     Raises:
         ArgumentError: If the suffix is another, ffmpeg is needed and not found, or an
-            argument is out of range.
+            argument is of the wrong kind or out of range.
+        FileNotFoundError: If there is no folder for the file.
     """
     path = Path(path)
-    if every < 1 or frames_per_second < 1 or tail < 0:
-        raise ArgumentError(
-            "`every` and `frames_per_second` must be at least 1 and `tail` at least 0, "
-            f"but are {every}, {frames_per_second} and {tail}."
-        )
-    writer = movie_writer(path, frames_per_second)
+    check_tracks(tracks)
+    every, tail = whole(every, "every"), whole(tail, "tail", 0)
+    writer = movie_writer(path, frames_per_second, dpi)
     positions = np.asarray(tracks.positions)
     chart = make_map(
         positions, spherical=spherical, west=float(west), wraps=tracks.wraps
@@ -85,7 +84,7 @@ def animate_tracks(
     # The layout of the first frame holds: others must not shift.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    with writer.saving(figure, str(path), dpi):
+    with whole_movie(writer, figure, path, dpi):
         for row in range(0, len(times), every):
             shown = ~waiting[row]
             begin = max(row - tail, 0)

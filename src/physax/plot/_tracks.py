@@ -5,8 +5,9 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
-from .._checks import ArgumentError, instance
+from .._checks import ArgumentError
 from ..particles import Land, ParticleStatus, Tracks
+from ..particles._tracks import check_tracks
 from ._canvas import add_colour_bar
 from ._map_axes import (
     corners,
@@ -66,7 +67,7 @@ def tracks(
         ArgumentError: If there is no such variable, positions have one coordinate, or
             none is finite.
     """
-    instance(tracks, "tracks", Tracks, "Call `track` to get them.")
+    check_tracks(tracks)
     if most < 1:
         raise ArgumentError(f"`most` must be at least 1, but is {most}.")
     count = tracks.status.size

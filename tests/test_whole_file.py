@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from physax.io._whole_file import whole_file
+from physax._whole_file import whole_file
 
 
 def test_the_file_appears_when_it_is_whole(tmp_path):
