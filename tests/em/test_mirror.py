@@ -78,7 +78,8 @@ def test_a_mirror_is_found_where_float32_puts_it(cells, low):
         steps=1,
         polarisation="Hz",
     )
-    assert sim.place("dipole").weights[0] == (0.5,)
+    (own,) = sim.place("dipole")
+    assert own.weights[0] == (0.5,)
 
 
 def test_the_wall_of_a_cylinder_is_no_mirror():
