@@ -267,8 +267,10 @@ LINES = {
                "is refused: Monitor 'back' must not record energy in a medium with p"),
     "name of a picture": ("film", "simulation", "line 15: .*not be `simulation`, as "
                           "files are named after them"),
-    "name of another picture": ("back: {", "film_Ez: {", "line 14: .*'film_Ez' must "
-                                "have another name: the picture of Ez of monitor 'fil"),
+    "name of another picture": ("back: {", "all: {type: FieldMonitor, components: [Ez],"
+                                " centre_um: [0, 0], size_um: [0.2, 0.2]}\n  all_Ez: {",
+                                "line 15: .*'all_Ez' must have another name: the pict"
+                                "ure of Ez of monitor 'all'"),
     "infinite time": ("time_fs: 10", "time_fs: .inf", "line 17: .*`time` must be finite"
                       ", but is inf s. Leave it out"),
     "hidden results": ("figures: false", "results: .npz", "line 18: .*`results` must"),

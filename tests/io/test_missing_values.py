@@ -6,6 +6,7 @@ import h5netcdf
 import numpy as np
 import pytest
 
+from physax import PhysaxWarning
 from physax.io import read_scalar, read_velocity
 from physax.io._netcdf_open import open_stored
 from physax.io._netcdf_variable import find_variable
@@ -105,3 +106,12 @@ def test_the_default_fill_is_no_value(tmp_path, kind):
     path = stored(tmp_path / "a.nc", values)
     assert np.argwhere(~known(path)).tolist() == [[2, 3]]
     assert read_scalar(path, "t").largest[0] == KELVIN.max()
+
+
+def test_limits_that_void_all_values_are_told(tmp_path):
+    # A range that was never filled in.
+    path = stored(tmp_path / "f.nc", KELVIN, valid_min=1e20, valid_max=-1e20)
+    with pytest.warns(
+        PhysaxWarning, match="All values .* limits, 1e\\+20 to -1e\\+20,"
+    ):
+        known(path)

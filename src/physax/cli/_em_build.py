@@ -129,10 +129,10 @@ def _check_name(name: str) -> None:
 
 def _check_picture(name: str, monitors: dict[str, em.AbstractMonitor]) -> None:
     """Refuses the name of a monitor that the picture of another one has."""
+    if isinstance(monitors[name], em.NearFieldMonitor):
+        return
     for other, one in monitors.items():
-        pictures = isinstance(one, em.FieldMonitor | em.TimeMonitor)
-        parts = one.components if pictures else ()
-        for component in parts:
+        for component in one.components if isinstance(one, em.FieldMonitor) else ():
             if name == f"{other}_{component}":
                 raise ArgumentError(
                     f"Monitor {name!r} must have another name: the picture of "

@@ -14,8 +14,10 @@ X, Y, Z, T = "x", "y", "z", "t"
 _EAST = re.compile(r"degrees?_?(e|east)", re.IGNORECASE)
 _NORTH = re.compile(r"degrees?_?(n|north)", re.IGNORECASE)
 # "deg", "degree_east", "decimal degrees".
-_DEGREES = re.compile(r"(decimal.)?deg.*|°.*", re.IGNORECASE)
-_RADIANS = re.compile(r"rad(ian)?s?", re.IGNORECASE)
+_DEGREES = re.compile(r"((decimal|arc).?)?deg.*|°.*", re.IGNORECASE)
+# What says nothing of longitudes and latitudes.
+_NOTHING = ("", "1", "-", "none", "unknown")
+_RADIANS = re.compile(r"rad(ian)?s?(.(north|east))?", re.IGNORECASE)
 _PRESSURE = {
     **dict.fromkeys(("pa", "pascal"), 1.0),
     **dict.fromkeys("hpa mb mbar millibar millibars".split(), 100.0),
@@ -213,7 +215,7 @@ def _unit(name: str, attributes: Mapping[str, Any], role: Role) -> tuple[str, fl
         units = str(attributes.get("units", "degrees")).strip()
         if _RADIANS.fullmatch(units):
             return "degrees", 180 / np.pi
-        if units and not _DEGREES.fullmatch(units):
+        if units.lower() not in _NOTHING and not _DEGREES.fullmatch(units):
             raise ArgumentError(
                 f"The unit of the {'longitudes' if role.axis == X else 'latitudes'} "
                 f"`{name}` must be degrees or radians, but is {units!r}. Correct their "
@@ -228,8 +230,8 @@ def _unit(name: str, attributes: Mapping[str, Any], role: Role) -> tuple[str, fl
     if role.axis == Z or units in ("1", ""):
         return units, 1.0
     raise ArgumentError(
-        f"The unit of `{name}` must be degrees or one of {', '.join(_LENGTH)}, but is "
-        f"{units!r}."
+        f"The unit of `{name}` must be one of {', '.join(_LENGTH)}, but is {units!r}. "
+        "Angles are longitudes and latitudes, not positions on a map."
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._checks import ArgumentError, refuse_masked
+from .._checks import ArgumentError, refuse_masked, warn
 from ._errors import PhysaxFileError
 from ._netcdf_axes import PlannedAxis, Role, T, X, Y, Z, plan_axis, role_of
 from ._netcdf_open import StoredArray, StoredData
@@ -348,6 +348,13 @@ def _read(part: _Part, low: int, high: int, axes: Sequence[PlannedAxis]) -> np.n
     if np.isfinite(least) or np.isfinite(most):
         kind = np.float64 if values.dtype.itemsize > 4 else np.float32
         void = (values < least) | (values > most)
+        known = np.isfinite(values)
+        if known.any() and void[known].all():
+            warn(
+                f"All values of an array lie beyond its limits, {least:g} to {most:g}, "
+                "and count as missing. If they are sound, delete `valid_min`, "
+                "`valid_max` and `valid_range` from the file."
+            )
         values = np.where(void, kind(np.nan), values.astype(kind, copy=False))
     kept = [n for n in range(rank) if n not in part.picks]
     order = [part.number(letter) for letter in (T, X, Y, Z)]

@@ -30,7 +30,7 @@ def whole_movie(
     with TemporaryDirectory() as folder:
         # The writers know the format by the suffix.
         draft = Path(folder) / f"movie{path.suffix}"
-        with writer.saving(figure, str(draft), dpi):
+        with writer.saving(figure, str(draft), float(dpi)):
             yield
         with whole_file(path) as file:
             file.write(draft.read_bytes())
