@@ -268,3 +268,22 @@ def test_near_fields_without_light_are_warned_of(pulse, light):
         for text in told:
             assert text.startswith("`frequencies` of monitor 'near' should lie where")
             assert f"one is {ratio * CARRIER:.4g} Hz" in text
+
+
+@pytest.mark.filterwarnings("ignore:The fields had not decayed")
+def test_where_a_dipole_lies_in_a_period_of_one_cell_does_not_matter():
+    # The wave along it is all that a Bloch axis of one cell has.
+    def resistance(place):
+        pulse = em.GaussianPulse(3e14, 6e13)
+        dipole = em.Dipole("Ez", (place * 2e-8, 4e-7), pulse)
+        sim = em.Simulation(
+            Grid.uniform((1, 40), 2e-8),
+            boundaries=em.Boundaries(x=em.Bloch(3e6), y=em.CPML(10)),
+            sources={"dipole": dipole},
+            monitors={"seen": em.EmissionMonitor(dipole, [3e14])},
+            polarisation="Ez",
+            steps=2000,
+        )
+        return float(em.simulate(sim).monitors["seen"].resistance[0])
+
+    assert resistance(0.8) == pytest.approx(resistance(0.2), rel=1e-6)

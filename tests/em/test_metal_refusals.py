@@ -82,6 +82,7 @@ def test_monitors_that_need_a_medium_are_refused_in_metal(monitor):
         em.Simulation(grid, medium, monitors={"a": monitor}, polarisation="Ez", steps=1)
 
 
+@pytest.mark.filterwarnings("ignore:Without `sources`")
 def test_a_record_is_not_sent_from_metal():
     grid, pulse = Grid.uniform((8, 8), 1.0), em.GaussianPulse(1e7, 3e6)
     near = em.NearFieldMonitor((4.0, 4.0), (2.0, 4.0), [1e7])

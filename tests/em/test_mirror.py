@@ -91,7 +91,8 @@ def test_the_wall_of_a_cylinder_is_no_mirror():
         cylindrical=em.Cylindrical(0),
         steps=1,
     )
-    assert sim.place("dipole").weights[0] == (1.0,)
+    (own,) = sim.place("dipole")
+    assert own.weights[0] == (1.0,)
 
 
 @pytest.mark.parametrize(("polarisation", "component", "face"), ON_MIRROR)

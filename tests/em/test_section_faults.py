@@ -59,7 +59,7 @@ def test_a_crystal_turned_about_the_guide_is_refused():
         medium = em.Medium(MEDIUM.permittivity, off_diagonals=turned)
         return em.cross_section_modes(GRID, medium, FREQUENCY).effective_index[0]
 
-    told = r"no `off_diagonals`.*averaging='volume'.*must be 0, but is 0\.6"
+    told = r"no `off_diagonals` .*averaging='volume'.*must be 0, but is 0\.6"
     with pytest.raises(ArgumentError, match=told):
         solved(0.05)
     # What is left of a turn by 90 degrees is rounding.
@@ -67,6 +67,17 @@ def test_a_crystal_turned_about_the_guide_is_refused():
     run = jax.jit(solved)
     assert np.isfinite(run(0.0))
     assert np.isnan(run(0.05))
+    # The corners of a box that is averaged with its directions are no crystal.
+    box = em.Structure(em.Box((0, 0), (8.5 * CELL, 6.3 * CELL)), em.Material(4.0))
+    averaged = em.rasterise(
+        [box],
+        GRID,
+        em.Material(1.0),
+        components=("Ex", "Ey", "Ez"),
+        averaging="polarised",
+    )
+    assert averaged.off_diagonals
+    em.cross_section_modes(GRID, averaged, FREQUENCY)
 
 
 def test_several_frequencies_at_once_are_refused():

@@ -142,7 +142,7 @@ def test_a_pixel_that_is_not_finite_is_named_unless_it_is_left_out(correlate, va
 
 
 @pytest.mark.parametrize("correlate", [xpcs.two_time_from_frames, xpcs.multi_tau])
-@pytest.mark.parametrize("kind", [np.int16, np.float32])
+@pytest.mark.parametrize("kind", [np.int16, np.int32])
 def test_a_pixel_of_negative_counts_is_named_unless_it_is_left_out(correlate, kind):
     # Detectors mark dead pixels by -1.
     bad, labels = FRAMES.astype(kind), np.ones_like(LABELS)
@@ -153,3 +153,11 @@ def test_a_pixel_of_negative_counts_is_named_unless_it_is_left_out(correlate, ki
     labels[3, 5] = 0
     found, clean = (jax.tree.leaves(correlate(x, labels)) for x in (bad, FRAMES))
     np.testing.assert_allclose(found[-1], clean[-1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("correlate", [xpcs.two_time_from_frames, xpcs.multi_tau])
+def test_frames_less_a_dark_image_may_be_negative(correlate):
+    dark = FRAMES.astype(np.float32) - 0.1
+    assert dark.min() < 0
+    found = jax.tree.leaves(correlate(dark, LABELS))
+    assert np.all(np.isfinite(found[-1]))

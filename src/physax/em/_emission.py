@@ -139,12 +139,18 @@ def _weights(
                 [-1 if a == axis else 1 for a in range(ndim)]
             )
             continue
-        # One sample, which may stand for that of the next period.
-        turns = jnp.round((x - points[0]) / grid.size(axis))
+        # One sample, which may stand for that of another period.
+        shared = any(other.box[axis] != read.box[axis] for other in reads)
+        if shared:
+            turns = (x > points[0]).astype(int) - int(read.box[axis][0] > 0)
+        elif grid.shape[axis] > 1:
+            turns = jnp.round((x - points[0]) / grid.size(axis))
+        else:
+            continue
         if phase is not None:
             onward = jnp.where(turns < 0, jnp.conj(phase), 1)
             factor = factor * jnp.where(turns > 0, phase, onward)
-        if any(other.box[axis] != read.box[axis] for other in reads):
+        if shared:
             cells = grid.cell_widths(axis)
             half = setup.components.stagger(read.component)[axis]
             gap = (cells[0] + cells[-1]) / 2 if half else cells[-1]

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, check, traced, warn
@@ -59,6 +60,8 @@ def check_medium(medium: Medium, names: tuple[str, ...], shape: tuple[int, ...])
 
 # Off-diagonal entries below this part of the diagonal are rounding.
 _NOISE = 1e-5
+# Relative difference of entries in one crystal.
+_ALIKE = 1e-3
 
 
 def check_section_medium(
@@ -84,20 +87,31 @@ def check_section_medium(
             "the grid with `PEC` faces, or take a `Drude` metal."
         )
     check_medium(medium, ("Ex", "Ey", "Ez", "Hx", "Hy", "Hz"), shape)
+    values = [jnp.max(value) for value in jax.tree.leaves(medium.permittivity)]
     for one in medium.off_diagonals:
-        values = [jnp.max(value) for value in jax.tree.leaves(medium.permittivity)]
-        largest = jnp.max(jnp.abs(one.cut(one.box, whole=True)), initial=0)
-        part = largest * jnp.max(jnp.stack(values))
+        part = _within(one.cut(one.box, whole=True)) * jnp.max(jnp.stack(values))
         part = check(
             part,
             part <= _NOISE,
-            "`medium` of a cross-section must have no `off_diagonals`, which its modes "
-            "lack: rasterise with `averaging='volume'`, and give the permittivity of a "
-            "crystal along x, y and z as three numbers. The largest entry times the "
-            "permittivity must be 0",
+            "`medium` of a cross-section must have no `off_diagonals` but in cells of "
+            "borders: its modes lack them. Give the permittivity of a crystal "
+            "along x, y and z as three numbers, and rasterise it with "
+            "`averaging='volume'`. The largest entry times the permittivity must be 0",
         )
         frequency = frequency + 0 * part
     return frequency
+
+
+def _within(entries: Float[Array, "pairs x y"]) -> Float[Array, ""]:
+    """Returns the largest entry of a cell whose neighbour has the same."""
+    largest = jnp.zeros((), entries.dtype)
+    for axis in (1, 2):
+        one = lax.slice_in_dim(entries, 0, entries.shape[axis] - 1, axis=axis)
+        other = lax.slice_in_dim(entries, 1, entries.shape[axis], axis=axis)
+        alike = jnp.abs(one - other) <= _ALIKE * jnp.abs(one)
+        same = jnp.where(alike, jnp.abs(one), 0)
+        largest = jnp.maximum(largest, jnp.max(same, initial=0))
+    return largest
 
 
 def beyond_scalars(medium: Medium) -> str:

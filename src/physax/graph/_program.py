@@ -202,8 +202,10 @@ def _shapes(array: PyTree[ArrayLike]) -> PyTree[tuple[int, ...]]:
 def _like(name: str, old: Array, new: ArrayLike) -> Array:
     """Returns an array in the dtype and the place of another."""
     array = new if isinstance(new, jax.Array) else np.asarray(new)
-    if all(jnp.issubdtype(x.dtype, jnp.floating) for x in (old, array)):
-        array = array.astype(old.dtype)
+    for kind in (jnp.floating, jnp.complexfloating, jnp.integer):
+        # Of another precision, or integers of NumPy.
+        if all(jnp.issubdtype(x.dtype, kind) for x in (old, array)):
+            array = array.astype(old.dtype)
     if array.dtype != old.dtype:
         raise GraphError(
             f"`{name}` must have the dtype that it has in the program, {old.dtype}, "

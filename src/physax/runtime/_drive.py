@@ -251,7 +251,7 @@ def _check_kept(before, after) -> None:
         )
         for place in one | other:
             was, now = (tree.get(place, "missing") for tree in (one, other))
-            if was != now:
+            if was != now and None not in (was, now):
                 raise ArgumentError(
                     "`advance` must return a state like the one it takes, but "
                     f"`state{place}` has the {what} {was} before and {now} after it."
@@ -259,9 +259,11 @@ def _check_kept(before, after) -> None:
 
 
 def _dtype(x) -> Any:
-    """Returns the dtype that an array or number has in JAX."""
+    """Returns the dtype that an array has in JAX; a number of Python has any."""
     if isinstance(x, jax.Array):
         return x.dtype
+    if isinstance(x, bool | int | float | complex):
+        return None
     found = np.asarray(x).dtype
     return jax.dtypes.canonicalize_dtype(found) if found.kind in "biufc" else None
 

@@ -26,7 +26,7 @@ def two_time_from_frames(
     stay as small as they are stored. Differentiable in `frames`.
 
     Args:
-        frames: Intensities or counts, not negative.
+        frames: Intensities or counts; integers not negative.
         labels: Which map a pixel belongs to: 0 for none, 1, 2, ... for those of each
             wavevector. Not traced.
         chunk: How many pixels to take at once.

@@ -102,7 +102,7 @@ def pixel_chunks(
 
 
 def _check_values(frames: Any, used: Bool[np.ndarray, " pixels"]) -> None:
-    """Raises if a pixel with a label is negative or not finite, where that is known."""
+    """Raises if a pixel with a label is no number of counts, where that is known."""
     if traced(frames) or frames.dtype.kind in "ub":
         return
     bad = ~np.asarray(_all_counts(frames)).ravel() & used
@@ -119,7 +119,9 @@ def _check_values(frames: Any, used: Bool[np.ndarray, " pixels"]) -> None:
 
 
 def _counts(values):
-    return (values >= 0) & (values < np.inf)
+    # Detectors mark pixels by negative integers; less a dark image, counts may be so.
+    marked = values < 0 if jnp.issubdtype(values.dtype, jnp.integer) else False
+    return (abs(values) < np.inf) & ~jnp.asarray(marked)
 
 
 @jax.jit
