@@ -285,7 +285,7 @@ def test_derivative_of_an_efficiency_by_a_medium():
             "near": em.NearFieldMonitor((0, 0), (40 * CELL, 40 * CELL), FREQUENCY)
         },
         polarisation="Ez",
-        steps=400,
+        steps=1500,
     )
 
     def efficiency(value):
