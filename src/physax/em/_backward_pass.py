@@ -178,7 +178,7 @@ def _read_back(
     """Adds the cotangents of samples to those of the fields."""
     fields = dict(carry.fields)
     for name, reads in program.reads.items():
-        for key, component, box in reads:
+        for key, component, box, *_ in reads:
             if key not in samples[name]:
                 continue
             field, block = fields[component], stepper.block

@@ -1,6 +1,7 @@
 """Emission of a dipole: power, local density of states and Purcell factor."""
 
 from collections.abc import Mapping
+from functools import reduce
 
 import equinox as eqx
 import jax
@@ -19,7 +20,6 @@ from ._monitors import (
     AbstractSpectralMonitor,
     Read,
     as_frequencies,
-    sample_coordinates,
 )
 from ._pulses import AbstractPulse, GaussianPulse
 from ._setup import Setup
@@ -90,7 +90,7 @@ class EmissionMonitor(AbstractSpectralMonitor):
         places = self.dipole.locate(frame, what)
         name = self.dipole.component
         return tuple(
-            Read(f"{name} {number}", name, place.box)
+            Read(f"{name} {number}", name, *place)
             for number, place in enumerate(places)
         )
 
@@ -98,10 +98,11 @@ class EmissionMonitor(AbstractSpectralMonitor):
         component = self.dipole.component
         electric = component[0] == "E"
         fields, epsilons, mus = [], [], []
-        for read in reads:
-            weights, phase = _weights(self.dipole, read, reads, setup)
+        for read, share in zip(reads, _shares(reads), strict=True):
             field = total[read.key] if electric else total[read.key] / ETA_0
-            fields.append(phase * jnp.sum(field * weights, axis=range(1, field.ndim)))
+            weights = jnp.asarray(share, jnp.finfo(field.dtype).dtype)
+            own = jnp.sum(field * weights, axis=range(1, field.ndim))
+            fields.append(_onward(read, setup) * own)
             medium = setup.medium.near(read.box, setup.grid.shape, whole=True)
             epsilons.append(_at_samples(medium.permittivity, read, weights))
             mus.append(_at_samples(medium.permeability, read, weights))
@@ -124,39 +125,23 @@ class EmissionMonitor(AbstractSpectralMonitor):
         )
 
 
-def _weights(
-    dipole: Dipole, read: Read, reads: tuple[Read, ...], setup: Setup
-) -> tuple[Float[Array, "..."], Num[ArrayLike, ""]]:
-    """Returns the share of each sample in the dipole, and the phase to it."""
-    grid, ndim = setup.grid, setup.grid.ndim
-    weights, factor = jnp.ones((1,) * ndim), 1.0
-    for axis, points in enumerate(sample_coordinates(read, setup)):
-        x, phase = dipole.position[axis], setup.phases[axis]
-        if len(points) == 2:
-            high = (x - points[0]) / (points[1] - points[0])
-            row = jnp.stack([1 - high, high])
-            weights = weights * row.reshape(
-                [-1 if a == axis else 1 for a in range(ndim)]
-            )
-            continue
-        # One sample, which may stand for that of another period.
-        shared = any(other.box[axis] != read.box[axis] for other in reads)
-        if shared:
-            turns = (x > points[0]).astype(int) - int(read.box[axis][0] > 0)
-        elif grid.shape[axis] > 1:
-            turns = jnp.round((x - points[0]) / grid.size(axis))
-        else:
-            continue
-        if phase is not None:
-            onward = jnp.where(turns < 0, jnp.conj(phase), 1)
-            factor = factor * jnp.where(turns > 0, phase, onward)
-        if shared:
-            cells = grid.cell_widths(axis)
-            half = setup.components.stagger(read.component)[axis]
-            gap = (cells[0] + cells[-1]) / 2 if half else cells[-1]
-            away = jnp.abs(x - points[0] - turns * grid.size(axis))
-            weights = weights * (1 - away / gap)
-    return weights, factor
+def _shares(reads: tuple[Read, ...]) -> list[Float[np.ndarray, "..."]]:
+    """Returns the share of each sample in the dipole, of all together one.
+
+    On a mirror between two samples the image has the other half.
+    """
+    shares = [reduce(np.multiply.outer, read.weights, np.ones(())) for read in reads]
+    whole = sum(np.sum(share) for share in shares)
+    return [share / whole for share in shares]
+
+
+def _onward(read: Read, setup: Setup) -> Num[ArrayLike, ""]:
+    """Returns the phase from samples to the period of the dipole."""
+    factor = 1.0
+    for turns, phase in zip(read.turns, setup.phases, strict=True):
+        if turns and phase is not None:
+            factor = factor * (phase if turns > 0 else jnp.conj(phase))
+    return factor
 
 
 def _at_samples(

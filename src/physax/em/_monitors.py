@@ -18,11 +18,21 @@ from ._setup import Setup
 
 
 class Read(NamedTuple):
-    """Samples of one component under a key."""
+    """Samples of one component under a key.
+
+    Attributes:
+        key: The key.
+        component: The component.
+        box: The samples.
+        weights: Around a dipole for each axis the weight of each sample.
+        turns: Around a dipole for each axis how many periods further on they stand for.
+    """
 
     key: str
     component: str
     box: Box
+    weights: tuple[tuple[float, ...], ...] = ()
+    turns: tuple[int, ...] = ()
 
 
 class Sampling(eqx.Module):
@@ -91,8 +101,8 @@ class AbstractSpectralMonitor(AbstractMonitor):
     def start(self, reads, setup, dtype):
         count = self.frequencies.shape[0]
         return {
-            key: jnp.zeros((count, *(high - low for low, high in box)), dtype)
-            for key, _, box in reads
+            read.key: jnp.zeros((count, *(high - low for low, high in read.box)), dtype)
+            for read in reads
         }
 
     def update(self, total, read, step, sampling):

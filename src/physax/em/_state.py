@@ -282,7 +282,7 @@ def _read(program: Program, name: str, fields: Arrays) -> Arrays:
         key: energy(program, fields)
         if component == "energy"
         else block.read(fields[component], box)
-        for key, component, box in program.reads[name]
+        for key, component, box, *_ in program.reads[name]
     }
 
 

@@ -16,7 +16,7 @@ from ._monitors import Read
 def across(reads: tuple[Read, ...], parts: Components, ndim: int) -> list[Read]:
     """Returns the samples next to each face of the components along its normal."""
     out = []
-    for key, component, box in reads:
+    for key, component, box, *_ in reads:
         face = key.split()[1]
         # Along the normal the other field stands where this one does.
         name = ("H" if component[0] == "E" else "E") + face[1]

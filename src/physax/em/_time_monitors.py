@@ -83,8 +83,8 @@ class TimeMonitor(AbstractMonitor):
     def start(self, reads, setup, dtype):
         count = _records(setup.steps, self.every)
         return {
-            key: jnp.zeros((count, *(high - low for low, high in box)), dtype)
-            for key, _, box in reads
+            read.key: jnp.zeros((count, *(high - low for low, high in read.box)), dtype)
+            for read in reads
         }
 
     def update(self, total, read, step, sampling):
