@@ -118,6 +118,28 @@ def test_what_does_not_go_with_tensors_is_refused():
         small(sources={"dot": dot}, monitors={"p": emission})
 
 
+def test_a_port_in_a_crystal_turned_in_its_plane_is_refused_but_not_on_slanted_walls():
+    grid, middle = Grid.uniform((6, 12, 12), CELL), at(3, 6, 6)
+    port = em.Port(middle, (9 * CELL, 9 * CELL), "+x")
+
+    def sim(entry):
+        box = em.OffDiagonal(((0, 6), (1, 11), (1, 11)), {"yz": entry})
+        medium = em.Medium(2.0, off_diagonals=box)
+        sources = {"mode": em.ModeSource(port, PULSE)}
+        return em.Simulation(grid, medium, steps=2, sources=sources)
+
+    crystal = np.zeros((6, 10, 10))
+    crystal[:, 3:6, 4:6] = 0.1
+    with pytest.raises(ArgumentError, match="The port of 'mode' must lie where"):
+        sim(crystal)
+    assert sim(1e-6 * crystal)
+    wall = np.zeros((6, 10, 10))
+    for i in range(1, 9):
+        wall[:, i, i] = wall[:, i, i + 1] = 0.01 * i
+        wall[:, i, i + 1] /= 2
+    assert sim(wall)
+
+
 @pytest.mark.f32
 def test_near_fields_in_tensors_are_not_projected_and_not_sent():
     def seen(centre, size):

@@ -2,7 +2,6 @@
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, check, traced, warn
@@ -13,6 +12,7 @@ from ._boxes import check_inside, meet
 from ._cpml import CPML
 from ._dispersion import metallic
 from ._medium import PROPERTIES, REGIONAL, Medium, at_component
+from ._off_diagonal import NOISE, largest_of_crystals
 
 
 def check_medium(medium: Medium, names: tuple[str, ...], shape: tuple[int, ...]):
@@ -58,12 +58,6 @@ def check_medium(medium: Medium, names: tuple[str, ...], shape: tuple[int, ...])
                 )
 
 
-# Off-diagonal entries below this part of the diagonal are rounding.
-_NOISE = 1e-5
-# Relative difference of entries in one crystal.
-_ALIKE = 1e-3
-
-
 def check_section_medium(
     medium: Medium, shape: tuple[int, ...], frequency: Float[Array, ""]
 ) -> Float[Array, ""]:
@@ -89,10 +83,10 @@ def check_section_medium(
     check_medium(medium, ("Ex", "Ey", "Ez", "Hx", "Hy", "Hz"), shape)
     values = [jnp.max(value) for value in jax.tree.leaves(medium.permittivity)]
     for one in medium.off_diagonals:
-        part = _within(one.cut(one.box, whole=True)) * jnp.max(jnp.stack(values))
+        part = largest_of_crystals(one.cut(one.box)) * jnp.max(jnp.stack(values))
         part = check(
             part,
-            part <= _NOISE,
+            part <= NOISE,
             "`medium` of a cross-section must have no `off_diagonals` but in cells of "
             "borders: its modes lack them. Give the permittivity of a crystal "
             "along x, y and z as three numbers, and rasterise it with "
@@ -100,18 +94,6 @@ def check_section_medium(
         )
         frequency = frequency + 0 * part
     return frequency
-
-
-def _within(entries: Float[Array, "pairs x y"]) -> Float[Array, ""]:
-    """Returns the largest entry of a cell whose neighbour has the same."""
-    largest = jnp.zeros((), entries.dtype)
-    for axis in (1, 2):
-        one = lax.slice_in_dim(entries, 0, entries.shape[axis] - 1, axis=axis)
-        other = lax.slice_in_dim(entries, 1, entries.shape[axis], axis=axis)
-        alike = jnp.abs(one - other) <= _ALIKE * jnp.abs(one)
-        same = jnp.where(alike, jnp.abs(one), 0)
-        largest = jnp.maximum(largest, jnp.max(same, initial=0))
-    return largest
 
 
 def beyond_scalars(medium: Medium) -> str:

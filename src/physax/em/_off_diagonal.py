@@ -63,24 +63,30 @@ class OffDiagonal(eqx.Module):
     box: Box = eqx.field(static=True, converter=as_box)
     inverse: dict[str, Float[Array, "*box"]] = eqx.field(converter=_entries)
 
-    def cut(self, box: Box, *, whole: bool = False) -> Float[Array, "..."]:
-        """Returns the entries in some cells of the grid.
+    def cut(self, box: Box) -> Float[Array, "pairs ..."]:
+        """Returns the entries in some cells of the grid."""
+        return self._cut(tuple(self.inverse), box)
 
-        Args:
-            box: The cells.
-            whole: For a plane, also those within it, not only those that couple to its
-                normal.
-        """
-        thin = {a for a, (low, high) in zip(AXES, box, strict=False) if high - low == 1}
-        flat = bool(thin) and not whole
-        pairs = [pair for pair in self.inverse if not flat or thin & set(pair)]
+    def _cut(self, pairs: tuple[str, ...], box: Box) -> Float[Array, "pairs ..."]:
         where = cells_of(common(box, self.box), self.box)
         found = [self.inverse[pair][where] for pair in pairs]
         return jnp.stack(found) if found else jnp.zeros(0)
 
     def sound(self, box: Box, *, whole: bool = False) -> Bool[Array, ""]:
-        """Whether all of `cut` is zero."""
-        return jnp.all(self.cut(box, whole=whole) == 0)
+        """Whether the entries in some cells of the grid are zero.
+
+        Args:
+            box: The cells.
+            whole: For a plane, also those within it, not only those that couple to its
+                normal. Else those of borders within it do not count.
+        """
+        thin = {a for a, (low, high) in zip(AXES, box, strict=False) if high - low == 1}
+        if whole or not thin:
+            return jnp.all(self.cut(box) == 0)
+        across = tuple(pair for pair in self.inverse if thin & set(pair))
+        inside = tuple(pair for pair in self.inverse if not thin & set(pair))
+        crystal = largest_of_crystals(self._cut(inside, box)) > NOISE
+        return jnp.all(self._cut(across, box) == 0) & ~crystal
 
     def __check_init__(self):
         for key, entry in self.inverse.items():
@@ -89,3 +95,26 @@ class OffDiagonal(eqx.Module):
                     f"`inverse`[{key!r}] must have the shape {size_of(self.box)} of "
                     f"its box, but has shape {entry.shape}."
                 )
+
+
+NOISE = 1e-5
+"""Off-diagonal entries below this part of the diagonal are rounding."""
+
+# Relative difference of entries in one crystal.
+_ALIKE = 1e-3
+
+
+def largest_of_crystals(entries: Float[Array, "pairs ..."]) -> Float[Array, ""]:
+    """Returns the largest entry of a cell whose neighbour has the same.
+
+    Args:
+        entries: Of cells of the grid. Cells on borders differ from their neighbours.
+    """
+    largest = jnp.zeros((), entries.dtype)
+    for axis in range(1, entries.ndim):
+        along = (slice(None),) * axis
+        one, other = entries[*along, :-1], entries[*along, 1:]
+        alike = jnp.abs(one - other) <= _ALIKE * jnp.abs(one)
+        same = jnp.where(alike, jnp.abs(one), 0)
+        largest = jnp.maximum(largest, jnp.max(same, initial=0))
+    return largest
