@@ -417,6 +417,14 @@ def test_arguments_of_another_kind_are_refused(changed, message):
         inspect.unwrap(drive)(**given, stop=2)
 
 
+@pytest.mark.x64
+@pytest.mark.parametrize(("before", "after"), [("f8", "f4"), ("f4", "f8")])
+def test_a_state_of_other_precision_is_refused(before, after):
+    change = lambda x, *_: x.astype(after)  # noqa: E731
+    with pytest.raises(ArgumentError, match="`state` has the dtype float"):
+        drive(change, jnp.ones(8, before), stop=2, progress=False)
+
+
 def test_numbers_of_the_host_become_those_of_jax():
     state = {"n": 0, "x": 1.5, "old": np.ones(3)}
     more = lambda state, *_: jax.tree.map(lambda x: jnp.asarray(x) + 1, state)  # noqa: E731

@@ -1,3 +1,4 @@
+import cmath
 import enum
 import math
 import subprocess
@@ -25,6 +26,23 @@ class Problem(eqx.Module):
     values: jax.Array
     count: int = eqx.field(static=True, default=3)
     pulse: object = eqx.field(static=True, default=None)
+
+
+@jax.tree_util.register_pytree_node_class
+class Flow:
+    def __init__(self, rate, kind):
+        self.rate, self.kind = rate, kind
+
+    def tree_flatten(self):
+        return (self.rate,), self.kind
+
+    @classmethod
+    def tree_unflatten(cls, kind, children):
+        return cls(children[0], kind)
+
+
+def masked(*mask):
+    return np.ma.array([1, 2], mask=mask)
 
 
 def amplified(gain):
@@ -96,6 +114,16 @@ PROBLEMS = {
     "other backward rule": lambda: with_rules(lambda _, d: (2 * d,)),
     "module": lambda: enclosing(np),
     "other module": lambda: enclosing(math),
+    "registered class": lambda: Flow(1.0, "grow"),
+    "another beside its children": lambda: Flow(1.0, "decay"),
+    "mask": lambda: masked(True, False),
+    "other mask": lambda: masked(False, True),
+    "structured": lambda: np.zeros(2, "i4,f4"),
+    "structured otherwise": lambda: np.zeros(2, "f4,i4"),
+    "method of an array": lambda: enclosing(np.ones(2).dot),
+    "method of another": lambda: enclosing(np.zeros(2).dot),
+    "built-in function": lambda: enclosing(math.sin),
+    "the same name elsewhere": lambda: enclosing(cmath.sin),
     "path": lambda: Path("data/one.h5"),
     "other path": lambda: Path("data/two.h5"),
     "fraction": lambda: Fraction(1, 3),
@@ -153,6 +181,8 @@ def test_object_without_identity_is_refused_by_its_place():
         ArgumentError, match=r"`problem.pulse` must be an array.*object"
     ):
         fingerprint(Problem(jnp.asarray(ONE), pulse=object()))
+    with pytest.raises(ArgumentError, match=r"numbers or text, but has dtype object"):
+        fingerprint(np.array([None, "a"], object))
 
 
 @pytest.mark.slow

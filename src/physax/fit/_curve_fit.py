@@ -82,7 +82,8 @@ def curve_fit(
     """Fits a function to points, as `scipy.optimize.curve_fit` does.
 
     The function is written with `jax.numpy`; its derivatives are exact. Pass the same
-    function object again and nothing is recompiled.
+    function object again and nothing is recompiled: what it reads from outside keeps
+    the value of the first fit.
 
     Args:
         f: Takes `xdata` and the parameters, `f(x, a, b)`, to values like `ydata`, each

@@ -251,7 +251,8 @@ def _check_kept(before, after) -> None:
         )
         for place in one | other:
             was, now = (tree.get(place, "missing") for tree in (one, other))
-            if was != now and None not in (was, now):
+            # By identity: NumPy holds that the dtype float64 equals `None`.
+            if was is not None and now is not None and was != now:
                 raise ArgumentError(
                     "`advance` must return a state like the one it takes, but "
                     f"`state{place}` has the {what} {was} before and {now} after it."

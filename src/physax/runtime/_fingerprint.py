@@ -100,9 +100,13 @@ def _walk(
     if isinstance(x, skip):
         return
     if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
-        yield path, f"key {jax.random.key_impl(x)} {_array(jax.random.key_data(x))}"
+        numbers = _array(jax.random.key_data(x), path)
+        yield path, f"key {jax.random.key_impl(x)} {numbers}"
+    elif isinstance(x, np.ma.MaskedArray):
+        yield f"{path}.mask", _array(np.ma.getmaskarray(x), path)
+        yield path, _array(x.filled(0), path)
     elif isinstance(x, jax.Array | np.ndarray):
-        yield path, _array(x)
+        yield path, _array(x, path)
     elif isinstance(x, enum.Enum):
         yield path, f"{_qualified(type(x))}.{x.name}"
     elif isinstance(x, _PLAIN):
@@ -140,7 +144,11 @@ def _children(x, path: str) -> list[tuple[str, object]]:
     if isinstance(x, types.CodeType):
         names = (x.co_names, x.co_varnames, x.co_freevars)
         return [(".code", x.co_code), (".constants", x.co_consts), (".names", names)]
-    if isinstance(x, types.BuiltinFunctionType | np.ufunc | types.ModuleType):
+    if isinstance(x, types.BuiltinFunctionType):
+        # A method of a built-in type has no module, but an object.
+        owner = x.__self__ if x.__module__ is None else x.__module__
+        return [(".name", x.__name__), (".of", owner)]
+    if isinstance(x, np.ufunc | types.ModuleType):
         return [(".name", x.__name__)]
     if isinstance(x, jax.custom_jvp):
         return [(".wrapped", x.fun), (".jvp", x.jvp), (".nondiff", x.nondiff_argnums)]
@@ -159,7 +167,10 @@ def _children(x, path: str) -> list[tuple[str, object]]:
             f"a container of those, but is {type(x).__name__}: whether two of them are "
             "the same cannot be decided in another process."
         )
-    return [(jax.tree_util.keystr(key), child) for key, child in keyed]
+    parts = [(jax.tree_util.keystr(key), child) for key, child in keyed]
+    # What a registered class keeps beside its children.
+    _, beside = structure.node_data() or (None, None)
+    return [*parts, (".static", beside)]
 
 
 def _function(x: types.FunctionType) -> list[tuple[str, object]]:
@@ -188,11 +199,17 @@ def _content(cell: types.CellType):
         return "empty"  # The enclosing function has not assigned it yet.
 
 
-def _array(x) -> str:
+def _array(x, path: str) -> str:
     values = np.asarray(x)
+    if values.dtype.hasobject:
+        raise ArgumentError(
+            f"`{path}` must be an array of numbers or text, but has dtype "
+            f"{values.dtype}: give it one of those."
+        )
+    name = values.dtype.name if values.dtype.names is None else str(values.dtype.descr)
     little = values.astype(values.dtype.newbyteorder("<"), order="C", copy=False)
     digest = hashlib.sha256(np.ascontiguousarray(little).reshape(-1).view(np.uint8))
-    return f"{values.dtype.name}{list(values.shape)} {digest.hexdigest()}"
+    return f"{name}{list(values.shape)} {digest.hexdigest()}"
 
 
 def _short(text: str) -> str:
