@@ -119,25 +119,26 @@ def test_what_does_not_go_with_tensors_is_refused():
 
 
 def test_a_port_in_a_crystal_turned_in_its_plane_is_refused_but_not_on_slanted_walls():
-    grid, middle = Grid.uniform((6, 12, 12), CELL), at(3, 6, 6)
-    port = em.Port(middle, (9 * CELL, 9 * CELL), "+x")
+    grid = Grid.uniform((6, 12, 12), CELL)
+    port = em.Port(at(3, 6, 6), (9 * CELL, 9 * CELL), "+x")
+    source = {"sources": {"mode": em.ModeSource(port, PULSE)}}
+    monitor = {"monitors": {"mode": em.ModeMonitor(port, FREQUENCIES)}}
 
-    def sim(entry):
+    def sim(entry, **parts):
         box = em.OffDiagonal(((0, 6), (1, 11), (1, 11)), {"yz": entry})
         medium = em.Medium(2.0, off_diagonals=box)
-        sources = {"mode": em.ModeSource(port, PULSE)}
-        return em.Simulation(grid, medium, steps=2, sources=sources)
+        return em.Simulation(grid, medium, steps=2, **parts)
 
     crystal = np.zeros((6, 10, 10))
     crystal[:, 3:6, 4:6] = 0.1
-    with pytest.raises(ArgumentError, match="The port of 'mode' must lie where"):
-        sim(crystal)
-    assert sim(1e-6 * crystal)
     wall = np.zeros((6, 10, 10))
     for i in range(1, 9):
-        wall[:, i, i] = wall[:, i, i + 1] = 0.01 * i
-        wall[:, i, i + 1] /= 2
-    assert sim(wall)
+        wall[:, i, i : i + 2] = 0.01 * i, 0.005 * i
+    for parts in (source, monitor):
+        with pytest.raises(ArgumentError, match="The port of 'mode' must lie where"):
+            sim(crystal, **parts)
+        assert sim(1e-6 * crystal, **parts)
+        assert sim(wall, **parts)
 
 
 @pytest.mark.f32

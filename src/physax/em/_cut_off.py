@@ -86,8 +86,8 @@ def check_modes(
     find = port_plane if frame.ndim == 3 else port_line
     places = {name: (port, find(port, frame, name)) for name, port in ports.items()}
     if may_absorb(sim.medium):
-        for name, (_, place) in places.items():
-            _check_medium(sim, place, frequencies[name], name)
+        for name, (port, place) in places.items():
+            _check_medium(sim, port.axis, place, frequencies[name], name)
     with at_once(known):
         lowest = {name: jnp.min(frequencies[name]) for name in places}
         places = {
@@ -103,11 +103,15 @@ def check_modes(
 
 
 def _check_medium(
-    sim: Simulation, place: PortPlane | Box, frequencies: Array, name: str
+    sim: Simulation,
+    axis: int,
+    place: PortPlane | Box,
+    frequencies: Array,
+    name: str,
 ) -> None:
     """Raises if a port lies in a metal or in much loss."""
     box = place.box if isinstance(place, PortPlane) else place
-    found = port_medium(sim.medium, box, sim.grid.shape, sim.dt)
+    found = port_medium(sim.medium, box, axis, sim.grid.shape, sim.dt)
     check_loss(found, sim.components.electric, frequencies, name)
 
 
@@ -120,7 +124,7 @@ def _check_monitors(sim: Simulation) -> None:
         if isinstance(one, ModeMonitor) and not traced(one):
             what = f"monitor {name!r}"
             place = find(one.port, frame, what, along=one.port.offset)
-            _check_medium(sim, place, one.frequencies, what)
+            _check_medium(sim, one.port.axis, place, one.frequencies, what)
 
 
 def check_ports(sim: Simulation) -> None:

@@ -103,7 +103,7 @@ class EmissionMonitor(AbstractSpectralMonitor):
             weights = jnp.asarray(share, jnp.finfo(field.dtype).dtype)
             own = jnp.sum(field * weights, axis=range(1, field.ndim))
             fields.append(_onward(read, setup) * own)
-            medium = setup.medium.near(read.box, setup.grid.shape, whole=True)
+            medium = setup.medium.near(read.box, setup.grid.shape)
             epsilons.append(_at_samples(medium.permittivity, read, weights))
             mus.append(_at_samples(medium.permeability, read, weights))
         seen, epsilon, mu = (

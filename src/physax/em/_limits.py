@@ -163,16 +163,16 @@ def check_places(
                 "It is a wave of a uniform medium: move the faces.",
             )
         elif isinstance(part, EmissionMonitor | ForceMonitor):
-            if any(not _sound(medium, read.box, whole=True) for read in place):
+            if any(not _sound(medium, read.box) for read in place):
                 faces = not isinstance(part, EmissionMonitor)
                 told = "The faces" if faces else "The dipole"
                 remedy = "Move them." if faces else "Move it."
                 raise ArgumentError(f"{told} of monitor {name!r} {_STRAIGHT} {remedy}")
-        elif getattr(part, "port", None) is not None:
+        elif (port := getattr(part, "port", None)) is not None:
             place = getattr(place, "plane", place)
             box = getattr(place, "box", None)
             boxes = [one.box for one in place] if box is None else [box]
-            if not all(_sound(medium, box) for box in boxes):
+            if not all(_sound(medium, box, port.axis) for box in boxes):
                 raise ArgumentError(
                     f"The port of {name!r} {_STRAIGHT} Move it to a straight piece of "
                     "waveguide along the grid."
@@ -224,9 +224,9 @@ def _edges_at(metal: Metal, component: str, box: Box) -> Array:
     return jnp.concatenate([wide[name].ravel() for name in around])
 
 
-def _sound(medium: Medium, box: Box, *, whole: bool = False) -> bool:
+def _sound(medium: Medium, box: Box, normal: int | None = None) -> bool:
     """Whether no off-diagonal entry is known in some cells."""
-    sound = (one.sound(box, whole=whole) for one in medium.off_diagonals)
+    sound = (one.sound(box, normal) for one in medium.off_diagonals)
     return all(isinstance(one, jax.core.Tracer) or bool(one) for one in sound)
 
 

@@ -206,7 +206,7 @@ class Medium(eqx.Module):
         box: Box,
         shape: tuple[int, ...],
         *,
-        whole: bool = False,
+        normal: int | None = None,
         poles: bool = False,
     ) -> "Medium":
         """Returns the medium in a box, without derivatives by the rest.
@@ -214,7 +214,7 @@ class Medium(eqx.Module):
         Args:
             box: Points; one behind the last cell is like its neighbour.
             shape: Cells of the grid.
-            whole: As for `OffDiagonal.cut`.
+            normal: As for `OffDiagonal.sound`.
             poles: Whether the caller reckons with poles in the box.
 
         Returns:
@@ -244,7 +244,7 @@ class Medium(eqx.Module):
         )
         near = near.merged(shape)
         # What is known `check_places` has refused.
-        sound = [one.sound(inside, whole=whole) for one in self.off_diagonals]
+        sound = [one.sound(inside, normal) for one in self.off_diagonals]
         if self.metal is not None:
             sound.append(self.metal.absent(inside))
         if sound:

@@ -155,7 +155,7 @@ class ModeMonitor(AbstractSpectralMonitor):
 
     def _loss(self, box: Box, setup: Setup) -> Float[Array, " freqs"]:
         return check_loss(
-            port_medium(setup.medium, box, setup.grid.shape, setup.dt),
+            port_medium(setup.medium, box, self.port.axis, setup.grid.shape, setup.dt),
             setup.components.electric,
             self.frequencies,
             "the port of a monitor",

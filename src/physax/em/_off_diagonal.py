@@ -72,20 +72,19 @@ class OffDiagonal(eqx.Module):
         found = [self.inverse[pair][where] for pair in pairs]
         return jnp.stack(found) if found else jnp.zeros(0)
 
-    def sound(self, box: Box, *, whole: bool = False) -> Bool[Array, ""]:
+    def sound(self, box: Box, normal: int | None = None) -> Bool[Array, ""]:
         """Whether the entries in some cells of the grid are zero.
 
         Args:
             box: The cells.
-            whole: For a plane, also those within it, not only those that couple to its
-                normal. Else those of borders within it do not count.
+            normal: The axis of a port. Entries within its plane may be those of
+                borders, not those of a crystal.
         """
-        thin = {a for a, (low, high) in zip(AXES, box, strict=False) if high - low == 1}
-        if whole or not thin:
+        if normal is None:
             return jnp.all(self.cut(box) == 0)
-        across = tuple(pair for pair in self.inverse if thin & set(pair))
-        inside = tuple(pair for pair in self.inverse if not thin & set(pair))
-        crystal = largest_of_crystals(self._cut(inside, box)) > NOISE
+        across = tuple(pair for pair in self.inverse if AXES[normal] in pair)
+        inside = tuple(pair for pair in self.inverse if AXES[normal] not in pair)
+        crystal = largest_of_crystals(self._cut(inside, box), normal) > NOISE
         return jnp.all(self._cut(across, box) == 0) & ~crystal
 
     def __check_init__(self):
@@ -104,14 +103,19 @@ NOISE = 1e-5
 _ALIKE = 1e-3
 
 
-def largest_of_crystals(entries: Float[Array, "pairs ..."]) -> Float[Array, ""]:
+def largest_of_crystals(
+    entries: Float[Array, "pairs ..."], normal: int | None = None
+) -> Float[Array, ""]:
     """Returns the largest entry of a cell whose neighbour has the same.
 
     Args:
         entries: Of cells of the grid. Cells on borders differ from their neighbours.
+        normal: An axis of the grid along which they do not.
     """
     largest = jnp.zeros((), entries.dtype)
     for axis in range(1, entries.ndim):
+        if axis - 1 == normal:
+            continue
         along = (slice(None),) * axis
         one, other = entries[*along, :-1], entries[*along, 1:]
         alike = jnp.abs(one - other) <= _ALIKE * jnp.abs(one)

@@ -75,17 +75,24 @@ class PortMedium(NamedTuple):
 
 
 def port_medium(
-    medium: Medium, box: Box, shape: tuple[int, ...], dt: Float[Array, ""]
+    medium: Medium,
+    box: Box,
+    normal: int,
+    shape: tuple[int, ...],
+    dt: Float[Array, ""],
 ) -> PortMedium:
     """Returns what fills the cells of a port.
 
     Args:
         medium: Of the whole run.
         box: The samples of the port.
+        normal: The axis of the port.
         shape: Cells of the grid.
         dt: Time step in seconds.
     """
-    return PortMedium(medium.near(box, shape, poles=True), box, shape, dt)
+    return PortMedium(
+        medium.near(box, shape, normal=normal, poles=True), box, shape, dt
+    )
 
 
 def _share(

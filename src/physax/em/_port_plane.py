@@ -154,7 +154,9 @@ def _parts(
 ) -> dict[str, Array]:
     """Returns what fills the cells of a plane, as if light went along z."""
     shape = setup.grid.shape
-    medium = port_medium(setup.medium, _cells(plane, shape), shape, setup.dt)
+    medium = port_medium(
+        setup.medium, _cells(plane, shape), plane.axis, shape, setup.dt
+    )
     parts = {}
     for k in range(3):
         axis = AXES[(plane.axis + 1 + k) % 3]

@@ -266,7 +266,7 @@ def port_mode(
     low, high = box[other]
     size = high - low
     grid = setup.grid
-    medium = port_medium(setup.medium, box, grid.shape, setup.dt)
+    medium = port_medium(setup.medium, box, axis, grid.shape, setup.dt)
     own_name = "Ez" if "Ez" in setup.components.names else "Hz"
     electric = own_name == "Ez"
     letter = "H" if electric else "E"

@@ -348,7 +348,7 @@ class ModeSource(AbstractSource):
         scale = jnp.sqrt(self.power / jnp.cos(turn / 2))
         box = place.plane.box if solid else place.box
         scale = scale + 0 * check_loss(
-            port_medium(setup.medium, box, setup.grid.shape, setup.dt),
+            port_medium(setup.medium, box, self.port.axis, setup.grid.shape, setup.dt),
             setup.components.electric,
             frequency,
             "the port of a mode source",

@@ -57,7 +57,7 @@ def surroundings(
     losses = [jnp.where(powers(reads, medium) > 0, jnp.inf, jnp.zeros((), dtype))]
     plain = eqx.tree_at(lambda m: (m.dispersions, m.off_diagonals), medium, ((), ()))
     for read in reads:
-        here = plain.near(read.box, shape, whole=True)
+        here = plain.near(read.box, shape)
         if any(meet(one.box, read.box) for one in medium.dispersions):
             losses.append(jnp.full((), jnp.inf, dtype))
         electric = read.component[0] == "E"
@@ -79,7 +79,7 @@ def surroundings(
         means.append(mean)
         spreads.append((most - least) / mean)
     for one in medium.off_diagonals:
-        sound = jnp.stack([one.sound(read.box, whole=True) for read in reads])
+        sound = jnp.stack([one.sound(read.box) for read in reads])
         spreads.append(jnp.where(jnp.all(sound), jnp.zeros((), dtype), jnp.inf))
     largest = jnp.max(jnp.stack([jnp.max(jnp.abs(v)) for v in losses]))
     return means[0], means[1], jnp.max(jnp.stack(spreads)), largest
