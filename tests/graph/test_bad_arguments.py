@@ -12,6 +12,7 @@ from physax.graph import (
     FourierFeatures,
     GraphError,
     Linear,
+    _program,
     compile,
     layer,
     op,
@@ -26,8 +27,12 @@ SHAPES = {"input": (2, 4)}
 @pytest.fixture(autouse=True)
 def _unchecked(monkeypatch):
     """Users run it without the type checks of the tests, which come first."""
-    unwrapped = inspect.unwrap(FourierFeatures.__init__)
-    monkeypatch.setattr(FourierFeatures, "__init__", unwrapped)
+    for place, name in (
+        (FourierFeatures, "__init__"),
+        (_program.Program, "__call__"),
+        (_program, "_evaluate"),
+    ):
+        monkeypatch.setattr(place, name, inspect.unwrap(getattr(place, name)))
 
 
 def raw(function):
@@ -76,7 +81,58 @@ TABLE = [
         "`params` must be a dict of arrays by name, but is an array",
         lambda: sine().forward(np.ones(3), {}, {"x": np.ones(3)}),
     ),
+    (
+        "`inputs` must hold arrays of numbers, but `x` is 'a'",
+        lambda: sine()(x="a"),
+    ),
+    (
+        "`inputs` must hold arrays of numbers, but `x` is array",
+        lambda: compile(op("sin"), {"x": (3,)}, jit=False)(x=np.array(["a", "b", "c"])),
+    ),
+    (
+        "`inputs` must be a dict of arrays by name, but is a str",
+        lambda: sine().evaluate({}, "x"),
+    ),
+    (
+        "`params` must hold arrays of numbers, but `linear.bias` is 'a'",
+        lambda: compile(Linear(3), SHAPES).evaluate(
+            {"linear.weight": np.ones((3, 4)), "linear.bias": "a"},
+            {"input": np.ones((2, 4))},
+        ),
+    ),
+    (
+        "`output_gradients` must be a dict of arrays by name, but is a str",
+        lambda: sine().evaluate({}, {"x": np.ones(3)}, "sin"),
+    ),
+    (
+        "`output_gradients` must hold arrays of numbers, but `sin` is 'a'",
+        lambda: sine().evaluate({}, {"x": np.ones(3)}, {"sin": "a"}),
+    ),
 ]
+
+
+KEY = r"Give a key in place of a shape: `shapes=\{'key': jax.random.key\(0\)\}`"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, f"`key` is dangling: .* {KEY}"),
+        ({"key": ()}, rf"`key` must be a key of random numbers, but is \[\]. {KEY}"),
+        ({"key": (2,)}, rf"`key` must be a key .*, but is \[2\]. {KEY}"),
+    ],
+)
+def test_a_layer_that_draws_says_how_it_gets_its_key(given, message):
+    with pytest.raises(GraphError, match=message):
+        compile(layer("Dropout", p=0.5), {"input": (2, 4), **given})
+
+
+@pytest.mark.parametrize("key", [3, jax.random.PRNGKey(1)])
+def test_what_is_no_key_is_refused_where_one_was_declared(key):
+    shapes = {"input": (2, 4), "key": jax.random.key(0)}
+    program = compile(layer("Dropout", p=0.5), shapes)
+    with pytest.raises(GraphError, match=r"`key` must have shape \[\] key<fry>, but"):
+        program(input=np.ones((2, 4)), key=key)
 
 
 @pytest.mark.parametrize(("message", "call"), TABLE)

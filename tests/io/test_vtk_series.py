@@ -77,6 +77,41 @@ def test_a_collection_is_sorted_by_time_and_joins_parts(tmp_path):
     assert places(read_vtk_series(path, last=1)) == [(2.0, [2.0])]
 
 
+def numbered(folder, *entries):
+    lines = "".join(
+        f'<DataSet timestep="{time}" file="{file}" {more}/>'
+        for time, file, more in entries
+    )
+    (folder / "parts.pvd").write_text(
+        f'<VTKFile type="Collection"><Collection>{lines}</Collection></VTKFile>'
+    )
+    return folder / "parts.pvd"
+
+
+def test_a_part_that_is_named_twice_at_one_time_is_refused(tmp_path):
+    for number in range(3):
+        put(tmp_path, f"{number}.vtp", float(number))
+    # A run that was started again at 0.50 writes that time a second time.
+    path = numbered(
+        tmp_path,
+        (0, "0.vtp", 'part="0"'),
+        (0.5, "1.vtp", 'part="0"'),
+        ("0.50", "2.vtp", 'part="0"'),
+    )
+    message = "parts.pvd: .* time 0.5 has 1.vtp and 2.vtp for part 0. Leave one out"
+    with pytest.raises(PhysaxFileError, match=message):
+        read_vtk_series(path)
+    path = numbered(tmp_path, (1, "1.vtp", ""), (1, "1.vtp", ""))
+    with pytest.raises(PhysaxFileError, match=r"1.vtp and 1.vtp for 1.vtp. Leave"):
+        read_vtk_series(path)
+    for first, second in (
+        ('part="0"', 'part="1"'),
+        ('group="a" part="0"', 'group="b" part="0"'),
+    ):
+        path = numbered(tmp_path, (1, "1.vtp", first), (1, "2.vtp", second))
+        assert places(read_vtk_series(path)) == [(1.0, [1.0, 2.0])]
+
+
 def test_nothing_is_read_before_it_is_asked_for(tmp_path):
     put(tmp_path, "0.vtp", 0.0)
     (tmp_path / "1.vtp").write_bytes(b"damaged")

@@ -409,6 +409,22 @@ def test_arguments_are_checked(arguments, message):
         ({"watch": 3}, "`watch` must be a function or None, but is an int"),
         ({"on_chunk": 3}, "`on_chunk` must be a function or None, but is an int"),
         ({"progress": "x"}, "`progress` must be True, False, None or a `Progress`"),
+        (
+            {"advance": lambda x: x},
+            r"`advance` must be a function `advance\(state, start, stop\)`.* \(x\)",
+        ),
+        (
+            {"watch": lambda x, step: True},
+            r"`watch` must be a function `watch\(state\)`, .* takes \(x, step\)",
+        ),
+        (
+            {"converged": lambda: True, "check_every": 1},
+            r"`converged` must be a function `converged\(state\)`, .* takes \(\)",
+        ),
+        (
+            {"on_chunk": jax.jit(lambda step: None)},
+            r"`on_chunk` must be a function `on_chunk\(step, state, info\)`, .* \(step",
+        ),
     ],
 )
 def test_arguments_of_another_kind_are_refused(changed, message):

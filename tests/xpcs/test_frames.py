@@ -78,6 +78,52 @@ def test_multi_tau_states_its_error():
     assert abs(pulls.mean()) < 0.3
 
 
+def long_series(kind):
+    """Steady readings of a beam that loses a fifth, with a pixel to leave out."""
+    rng = np.random.default_rng(1)
+    beam = np.linspace(1, 0.8, 16000)[:, None]
+    bright = beam * rng.gamma(50.0, 1.0, size=(16000, 30))
+    frames = rng.poisson(bright) if kind == "u2" else bright
+    labels = np.repeat([1, 2, 0], [11, 18, 1])
+    frames[:, -1] = 65535 if kind == "u2" else np.nan
+    return frames.astype(kind), labels
+
+
+@pytest.mark.parametrize("kind", ["u2", "f4"])
+def test_errors_of_long_series_are_the_scatter_of_pixels_in_float32_too(kind):
+    frames, labels = long_series(kind)
+    found = xpcs.multi_tau(frames, labels, channels=4, chunk=7)
+    for label in (1, 2):
+        panel = frames[:, labels == label].astype(float)
+        exact = []
+        for steps in xpcs.multi_tau_lags(16000, 4):
+            for k in steps:
+                early, late = panel[:-k], panel[k:]
+                means = (early * late).mean(0), early.mean(0), late.mean(0)
+                product, first, last = (x / x.mean() for x in means)
+                g2 = means[0].mean() / (means[1].mean() * means[2].mean())
+                off = g2 * (product - first - last)
+                exact.append((g2, off.std(ddof=1) / np.sqrt(off.size)))
+            pairs = panel[: len(panel) // 2 * 2].reshape(-1, 2, panel.shape[1])
+            panel = pairs.mean(1)
+        # A pixel scatters by 1e-5 or less of its mean, and float32 rounds at 1e-7.
+        g2, sigma = np.transpose(exact)
+        np.testing.assert_allclose(found.g2[label - 1], g2, rtol=3e-7)
+        np.testing.assert_allclose(found.sigma[label - 1], sigma, rtol=1e-2)
+
+
+@pytest.mark.f32
+def test_products_that_are_all_zero_have_no_error():
+    # One photon in a frame now and then, in no pixel twice at this lag.
+    frames = np.zeros((100, 40), np.float32)
+    frames[np.arange(40) * 2, np.arange(40)] = 0.37
+    frames[np.arange(40) * 2 + 7, np.arange(40)] = 0.37
+    found = xpcs.multi_tau(frames, np.ones(40, int), channels=10, levels=1)
+    together = np.asarray(found.lags) == 7
+    assert np.array_equal(found.g2[0] > 0, together)
+    assert np.array_equal(found.sigma[0] == 0, ~together)
+
+
 def test_levels_are_limited_as_asked():
     assert [len(k) for k in xpcs.multi_tau_lags(1000, 8, levels=2)] == [7, 4]
     assert np.concatenate(xpcs.multi_tau_lags(3, 16)).tolist() == [1, 2]

@@ -1,3 +1,5 @@
+import re
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -19,6 +21,18 @@ def test_an_exact_power_is_found_from_numbers_of_the_host():
     expected = 0.01 / np.linalg.norm(spread)
     place = law.result.names.index("exponent")
     assert np.isclose(law.result.standard_errors[place], expected, rtol=1e-4)
+
+
+def test_a_power_law_is_printed_in_numbers():
+    law = power_law(Q, 3e4 * Q**1.5, 300 * Q**1.5)
+    # Rates at the mean wavevector of 1 %, over the square root of three.
+    q0 = np.exp(np.log(Q).mean())
+    scale, spread = 3e4 * q0**1.5, np.log(Q) - np.log(Q).mean()
+    expected = (
+        rf"q0 {q0:.5g}: scale {scale:.3f} ± {0.01 * scale / 3**0.5:.3f}, exponent "
+        rf"1.500 ± {0.01 / np.linalg.norm(spread):.3f}, reduced chi-square \S+"
+    )
+    assert re.fullmatch(expected, str(law)), str(law)
 
 
 def test_power_law_refuses_what_has_no_logarithm():

@@ -25,7 +25,7 @@ from ._evaluation import Source, evaluator
 from ._given_values import constant, first_value
 from ._graph import Graph, Part
 from ._inference import described
-from ._layer import Batched, Keyed
+from ._layer import KEY_AS_SHAPE, Batched, Keyed, Layer
 from ._program import Program
 from ._structs import Sizes, agree, is_symbolic, shape_of, struct_of, struct_text
 from ._summary import table
@@ -240,10 +240,13 @@ def _bound(
     for wire in wiring.inputs:
         if wire not in known:
             reader = next(node for node in wiring.nodes if wire in node.inputs)
+            terminal = reader.block.terminals[reader.inputs.index(wire)]
+            drawn = isinstance(reader.block, Layer) and terminal == "key"
+            remedy = f" {KEY_AS_SHAPE}" if drawn else ""
             raise GraphError(
                 f"`{wire}` is dangling: no node writes it, and `shapes` has no shape "
                 f"for it, but {described(reader, wiring.structs)} reads it. The inputs "
-                f"are {', '.join(wiring.inputs)}."
+                f"are {', '.join(wiring.inputs)}.{remedy}"
             )
     if dtype != default:
         wiring = _retyped_wiring(wiring, default, dtype)

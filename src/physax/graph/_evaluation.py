@@ -104,8 +104,8 @@ def _entry(function: Callable, backend: Backend) -> Callable:
 
 
 def _run(source, params, constants, inputs) -> tuple[dict[str, Any], dict[str, Any]]:
-    _check_mapping("inputs", inputs)
-    _check_mapping("params", params)
+    check_mapping("inputs", inputs)
+    check_mapping("params", params)
     _check_names("inputs", inputs, source.structs)
     arrays = {**params, **jax.lax.stop_gradient(constants)}
     _check_names("params", arrays, (*source.names, *source.given))
@@ -139,7 +139,8 @@ def _run(source, params, constants, inputs) -> tuple[dict[str, Any], dict[str, A
     return dict(zip(built.outputs, outputs, strict=True)), finite
 
 
-def _check_mapping(argument: str, given: Any) -> None:
+def check_mapping(argument: str, given: Any) -> None:
+    """Raises unless an argument is a dict."""
     if not isinstance(given, Mapping):
         what = "an array." if isinstance(given, jax.Array) else kind_of(given)
         raise GraphError(
@@ -167,7 +168,7 @@ def _checked(wire: str, value: Any, struct: Any, sizes: Sizes) -> Any:
 
     def cast(leaf, wanted):
         leaf = jnp.asarray(leaf)
-        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        if any(jnp.issubdtype(x.dtype, jax.dtypes.prng_key) for x in (leaf, wanted)):
             return leaf
         # Integers become real and real numbers complex, in the precision that is
         # declared; nothing loses its part or its range.
@@ -198,6 +199,7 @@ def _checked(wire: str, value: Any, struct: Any, sizes: Sizes) -> Any:
 
 
 def _cotangents(outputs: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    check_mapping("output_gradients", given)
     unknown = [wire for wire in given if wire not in outputs]
     if unknown:
         raise GraphError(

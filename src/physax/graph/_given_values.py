@@ -43,6 +43,18 @@ def constant(wire: str, value: Any, backend: Backend) -> Any:
 
 
 def _array(name: str, wire: str, value: Any, backend: Backend) -> Array:
+    check_numbers(name, wire, value)
+    return backend.array(value)
+
+
+def check_numbers(name: str, wire: str, value: Any) -> None:
+    """Raises if a value is no array of numbers.
+
+    Args:
+        name: The argument that holds it.
+        wire: What it is called there.
+        value: The value.
+    """
     try:
         array = value if isinstance(value, jax.Array) else np.asarray(value)
     except ValueError:  # Rows of several lengths.
@@ -51,4 +63,3 @@ def _array(name: str, wire: str, value: Any, backend: Backend) -> Array:
         raise GraphError(
             f"`{name}` must hold arrays of numbers, but `{wire}` is {value!r}."
         )
-    return backend.array(value)

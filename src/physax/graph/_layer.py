@@ -7,12 +7,13 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jax import export
 from jaxtyping import Array, PyTree
 
 from ._block import AbstractBlock, GraphError
 from ._operation import operation_named
-from ._structs import as_size
+from ._structs import as_size, struct_text
 
 
 # The arguments that say what comes in, and the axis of one item that they count.
@@ -36,6 +37,10 @@ _RANKS = {
     "PReLU": None,
 }
 _FUNCTIONS = ("activation", "final_activation")
+
+
+KEY_AS_SHAPE = "Give a key in place of a shape: `shapes={'key': jax.random.key(0)}`."
+"""How a graph is compiled with a layer that draws numbers."""
 
 
 class Batched(eqx.Module):
@@ -68,8 +73,18 @@ class Keyed(eqx.Module):
     layer: Callable
 
     def __call__(self, *inputs: PyTree[Array]) -> PyTree[Array]:
-        """Applies the layer."""
+        """Applies the layer.
+
+        Raises:
+            GraphError: If the key is none.
+        """
         *values, key = inputs
+        kinds = (jax.dtypes.prng_key, jnp.uint32)
+        if not any(jnp.issubdtype(jnp.result_type(key), kind) for kind in kinds):
+            raise GraphError(
+                f"`key` must be a key of random numbers, but is {struct_text(key)}. "
+                f"{KEY_AS_SHAPE}"
+            )
         return self.layer(*values, key=key)
 
 

@@ -14,6 +14,8 @@ from jaxtyping import Array, ArrayLike, Inexact, Key, PyTree, Shaped
 from ..runtime import propose
 from ._backend import Backend
 from ._block import GraphError
+from ._evaluation import check_mapping
+from ._given_values import check_numbers
 from ._summary import table
 from ._wiring import Wiring
 
@@ -65,7 +67,8 @@ class Program(eqx.Module):
             The value of each output.
 
         Raises:
-            GraphError: If an input is missing, unknown, not named or of another shape.
+            GraphError: If an input is missing, unknown, not named, no array of numbers
+                or of another shape.
         """
         if unnamed:
             names = ", ".join(f"{wire}=..." for wire in self.inputs)
@@ -73,7 +76,9 @@ class Program(eqx.Module):
                 f"Inputs must be given by name, `program({names})`, but {len(unnamed)} "
                 "came by position."
             )
-        return self.forward(self.params, self.constants, inputs)
+        return _evaluate(
+            self.forward, self.pull_back, self.constants, self.params, inputs
+        )
 
     @property
     def evaluate(self) -> Callable[..., Any]:
@@ -89,8 +94,8 @@ class Program(eqx.Module):
 
         It returns a dict with the value of each output; with `output_gradients`, this
         and the gradients, a dict such as `params`. It raises a `GraphError` if a name
-        is missing or unknown or a shape another, and a `NotFiniteError` if the backend
-        is to debug and a node gives NaN or infinity.
+        is missing or unknown, a value is no array of numbers or a shape another, and a
+        `NotFiniteError` if the backend is to debug and a node gives NaN or infinity.
         """
         # A method of an Equinox module is a module that is made at each access, which
         # takes longer than a small program runs.
@@ -222,6 +227,21 @@ def _evaluate(
     inputs: Mapping[str, PyTree[ArrayLike]],
     output_gradients: Mapping[str, PyTree[ArrayLike]] | None = None,
 ) -> Any:
-    if output_gradients is None:
-        return forward(params, constants, inputs)
-    return pull_back(params, constants, inputs, output_gradients)
+    try:
+        if output_gradients is None:
+            return forward(params, constants, inputs)
+        return pull_back(params, constants, inputs, output_gradients)
+    except TypeError:
+        # Not before: what is right should cost nothing.
+        _check_values(params=params, inputs=inputs, output_gradients=output_gradients)
+        raise
+
+
+def _check_values(**arguments: Any) -> None:
+    """Raises if an argument is no dict of arrays of numbers."""
+    for argument, given in arguments.items():
+        if given is not None:
+            check_mapping(argument, given)
+            for name, value in given.items():
+                for leaf in jax.tree.leaves(value):
+                    check_numbers(argument, name, leaf)

@@ -116,7 +116,8 @@ def read_vtk_series(
 ) -> VTKSeries:
     """Finds the files of a series and their times; reads each when it is asked for.
 
-    A `.pvd` file gives both; its files must lie in its folder or below. Those of a
+    A `.pvd` file gives both; its files must lie in its folder or below, and several of
+    one time are parts of one mesh, each of another `part` if they bear one. Those of a
     pattern such as `"run/flow_*.vtu"` are taken in natural order, `flow_2` before
     `flow_10`, and each must bear its time (field data `TimeValue`, or `TIME` in files
     of VisIt), later than the one before; if none does, the times are 0, 1, 2, ...
@@ -131,8 +132,8 @@ def read_vtk_series(
 
     Raises:
         ArgumentError: If `last` is not positive.
-        PhysaxFileError: If no file matches, the `.pvd` file is damaged or names files
-            elsewhere, or the times do not increase.
+        PhysaxFileError: If no file matches, the `.pvd` file is damaged, names files
+            elsewhere or one part of a time twice, or the times do not increase.
         FileNotFoundError: If there is no such `.pvd` file.
     """
     last = None if last is None else whole(last, "last")
@@ -200,7 +201,8 @@ def read_pvd(path: str | os.PathLike) -> list[tuple[float, str]]:
     """Reads a `.pvd` file: times and the names of the files as written there.
 
     Raises:
-        PhysaxFileError: If it is damaged, or names files elsewhere.
+        PhysaxFileError: If it is damaged, or names files elsewhere or one part of a
+            time twice.
         FileNotFoundError: If there is no such file.
     """
     with Path(path).open("rb") as file:
@@ -209,7 +211,7 @@ def read_pvd(path: str | os.PathLike) -> list[tuple[float, str]]:
             collection = root.find("Collection")
             if root.attributes.get("type") != "Collection" or collection is None:
                 raise VTKFaultError("It must hold a <Collection>, but does not.")
-            entries = []
+            entries, seen = [], {}
             for number, element in enumerate(collection.all("DataSet")):
                 source = element.get("file")
                 local_path(path, source)
@@ -218,10 +220,29 @@ def read_pvd(path: str | os.PathLike) -> list[tuple[float, str]]:
                         f"It must name files {', '.join(VTK_SUFFIXES)}, but names "
                         f"{source[:200]!r}."
                     )
-                entries.append((_time(element.attributes, number), source))
+                time = _time(element.attributes, number)
+                _check_part(seen, time, element.attributes, source)
+                entries.append((time, source))
         except VTKFaultError as error:
             raise PhysaxFileError(path, str(error)) from error
     return entries
+
+
+def _check_part(
+    seen: dict[tuple, str], time: float, attributes: dict[str, str], source: str
+) -> None:
+    """Raises if a file is of a part that the time has already; else notes it."""
+    part = attributes.get("part")
+    label = source if part is None else f"part {part.strip()[:40]}"
+    group = attributes.get("group", "").strip()
+    key = time, group, label
+    if key in seen:
+        raise VTKFaultError(
+            f"It must name each part of a time once, but at time {time:g} has "
+            f"{seen[key]} and {source} for {label}. Leave one out, as after a restart, "
+            "or give them different numbers by `part`."
+        )
+    seen[key] = source
 
 
 def _time(attributes: dict[str, str], number: int) -> float:

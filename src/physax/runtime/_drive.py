@@ -14,7 +14,7 @@ from jaxtyping import PyTree
 
 from .._checks import ArgumentError, optional, whole
 from .._status import Status, raise_for
-from .._written_for_jax import check_function
+from .._written_for_jax import check_function, check_takes
 from ._checkpointing import Checkpointing, check_checkpoint, restore, store
 from ._initialize import ProcessesError
 from ._pace import Pace
@@ -194,8 +194,9 @@ def drive(
         The state and how it was reached.
 
     Raises:
-        ArgumentError: If an argument is of the wrong kind or out of range, `converged`
-            has no `check_every`, or the memory of `state` was reused.
+        ArgumentError: If an argument is of the wrong kind or out of range, a function
+            takes other arguments, `converged` has no `check_every`, or the memory of
+            `state` was reused.
         CheckpointError: If checkpoints cannot be written at all, are all damaged, or
             belong to something else.
         ProcessesError: If another of several processes is lost on the way.
@@ -203,9 +204,15 @@ def drive(
             converge.
     """
     check_function(advance, "advance")
-    check_function(watch, "watch", optional=True)
-    check_function(converged, "converged", optional=True)
-    check_function(on_chunk, "on_chunk", optional=True)
+    check_takes(advance, "advance", "advance(state, start, stop)")
+    for rule, name, taken in (
+        (watch, "watch", "state"),
+        (converged, "converged", "state"),
+        (on_chunk, "on_chunk", "step, state, info"),
+    ):
+        check_function(rule, name, optional=True)
+        if rule is not None:
+            check_takes(rule, name, f"{name}({taken})")
     check_checkpoint(checkpoint)
     check_progress(progress)
     plan = _Plan(

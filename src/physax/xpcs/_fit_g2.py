@@ -18,7 +18,7 @@ from .._checks import (
     refuse_traced,
 )
 from ..fit import FitResult, LeastSquares, Separable, least_squares
-from ..fit._fit_result import listed
+from ..fit._fit_result import listed, with_error
 from ._decays import AbstractDecay, Stretched
 from ._one_time import OneTime
 from ._scaling import Limits, bound_pair, linear_bounds
@@ -71,13 +71,18 @@ class G2Fit(eqx.Module):
 
     def __str__(self) -> str:
         """Lists the numbers of each curve with their errors."""
-        lines = []
-        for q, result in zip(self.q, self.results, strict=True):
-            shown = [f"{name} {number}" for name, number in listed(result)]
-            left = f"reduced chi-square {float(result.reduced_chi2):.4g}"
-            ended = "" if result.success else f"; {result.message}"
-            lines.append(f"q {float(q):.5g}: {', '.join(shown)}, {left}{ended}")
-        return "\n".join(lines)
+        return "\n".join(
+            _line(f"q {float(q):.5g}", listed(result), result)
+            for q, result in zip(self.q, self.results, strict=True)
+        )
+
+
+def _line(head: str, numbers: list[tuple[str, str]], result: FitResult) -> str:
+    """Says on one line what was found and how the fit ended."""
+    shown = ", ".join(f"{name} {number}" for name, number in numbers)
+    left = f"reduced chi-square {float(result.reduced_chi2):.4g}"
+    ended = "" if result.success else f"; {result.message}"
+    return f"{head}: {shown}, {left}{ended}"
 
 
 def _time_index(result: FitResult) -> int:
@@ -236,6 +241,17 @@ class PowerLaw(eqx.Module):
     def diffusion(self) -> Float[Array, ""]:
         r"""$\Gamma / q^2$ at the mean wavevector, in angstrom^2/s."""
         return self.scale / self.q0**2
+
+    def __str__(self) -> str:
+        """Lists scale and exponent with their errors."""
+        errors = map(float, self.result.standard_errors)
+        error = dict(zip(self.result.names, errors, strict=True))
+        scale, exponent = float(self.scale), float(self.exponent)
+        numbers = [
+            ("scale", with_error(scale, scale * error["log_scale"])),
+            ("exponent", with_error(exponent, error["exponent"])),
+        ]
+        return _line(f"q0 {float(self.q0):.5g}", numbers, self.result)
 
 
 def _deviation(p, data):

@@ -109,50 +109,70 @@ def _correlate(frames, parts, lags):
     """Returns correlations and their errors, (maps, lags)."""
     dtype = floating(frames)
     flat = frames.reshape(frames.shape[0], -1)
+    size = jnp.asarray(parts.size, dtype)
+    level = _levels(flat, parts, dtype)
 
     @jax.checkpoint  # pyright: ignore[reportPrivateImportUsage]
     def add(carry, part):
-        sums, squares = carry
         pixels, used, label = part
         # Not a product with 0: the pixel that fills up a chunk may be NaN.
         panel = jnp.where(used, flat[:, pixels].astype(dtype), 0)
-        means = _means(panel, lags)
-        # Second moments of products and both means over pixels: the error of the ratio.
-        moments = einsum("alp,blp->lab", means, means)
-        sums = sums.at[label].add(means.sum(-1).T)
-        return (sums, squares.at[label].add(moments)), None
+        found = _moments(_means(panel, level[label], lags), used)
+        merged = _merged(jax.tree.map(lambda x: x[label], carry), found)
+        return jax.tree.map(lambda x, y: x.at[label].set(y), carry, merged), None
 
     count = sum(map(len, lags))
     start = (
+        jnp.zeros(parts.maps, dtype),
         jnp.zeros((parts.maps, count, 3), dtype),
         jnp.zeros((parts.maps, count, 3, 3), dtype),
     )
-    (sums, squares), _ = lax.scan(add, start, (parts.pixels, parts.used, parts.label))
-    size = jnp.asarray(parts.size, dtype)[:, None]
-    return _ratio(sums / size[..., None], squares, size)
+    (_, mean, scatter), _ = lax.scan(
+        add, start, (parts.pixels, parts.used, parts.label)
+    )
+    return _ratio(mean, scatter, level[:, None], size[:, None])
 
 
-def _means(panel, lags):
-    """Returns <I(t) I(t + k)>, <I(t)> and <I(t + k)> over t: (3, lags, pixels)."""
+def _levels(flat, parts, dtype):
+    """Returns what to take from the frames of each label before they are multiplied.
+
+    The scatter of products is then not below the rounding of their mean. Where most
+    readings are 0 that is no concern, and products that are all 0 remain so.
+    """
+    mean = jnp.mean(flat, axis=0, dtype=dtype)
+    power = jnp.mean(flat.astype(dtype) ** 2, axis=0)
+
+    def of_labels(values):
+        sums = jnp.where(parts.used, values[parts.pixels], 0).sum(1)
+        return jnp.zeros(parts.maps, dtype).at[parts.label].add(sums) / parts.size
+
+    mean, power = of_labels(mean), of_labels(power)
+    # Nothing depends on it but rounding.
+    return lax.stop_gradient(jnp.where(power < 1.5 * mean**2, mean, 0))
+
+
+def _means(panel, level, lags):
+    """Returns means over t: (I(t) - l) (I(t + k) - l), I(t), I(t + k) at each lag."""
     found = []
-    for level, steps in enumerate(lags):
-        if level:
+    for number, steps in enumerate(lags):
+        if number:
             pairs = panel[: panel.shape[0] // 2 * 2]
             panel = (pairs[0::2] + pairs[1::2]) / 2
-        found.append(_level(panel, jnp.asarray(steps)))
+        found.append(_of_one_level(panel, level, jnp.asarray(steps)))
     return jnp.concatenate(found, axis=1)
 
 
-def _level(panel, steps):
-    """Does it for one level."""
+def _of_one_level(panel, level, steps):
+    """Does it for the lags of one level."""
     length = panel.shape[0]
     total = jnp.cumsum(panel, axis=0)
+    less = panel - level
     # Beyond the end there are zeros, which add nothing to sums of products.
-    padded = jnp.concatenate([panel, jnp.zeros_like(panel)])
+    padded = jnp.concatenate([less, jnp.zeros_like(less)])
 
     def one(k):
         later = lax.dynamic_slice_in_dim(padded, k, length)
-        products = jnp.sum(panel * later, axis=0)
+        products = jnp.sum(less * later, axis=0)
         early = total[length - 1 - k]
         late = total[-1] - total[k - 1]
         return jnp.stack([products, early, late]) / (length - k)
@@ -160,15 +180,40 @@ def _level(panel, steps):
     return jnp.moveaxis(lax.map(one, steps), 0, 1)
 
 
-def _ratio(mean, squares, size):
+def _moments(values, used):
+    """Returns number, means (lags, 3) and summed squares about them (lags, 3, 3)."""
+    count = used.sum(dtype=values.dtype)
+    mean = jnp.sum(jnp.where(used, values, 0), axis=-1) / count
+    off = jnp.where(used, values - mean[..., None], 0)
+    return count, mean.T, einsum("alp,blp->lab", off, off)
+
+
+def _merged(one, other):
+    """Returns the moments of two sets of pixels together.
+
+    Reference: Chan, Golub and LeVeque, *Algorithms for computing the sample variance*,
+    American Statistician 37, 242 (1983).
+    """
+    (size, mean, scatter), (more, its_mean, its_scatter) = one, other
+    count = size + more
+    step = its_mean - mean
+    between = step[:, :, None] * step[:, None, :] * (size * more / count)
+    return count, mean + step * (more / count), scatter + its_scatter + between
+
+
+def _ratio(mean, scatter, level, size):
     """Returns g2 and its error, by the linear expansion of the ratio of means."""
     bright = jnp.all(mean[..., 1:] > 0, axis=-1)
-    safe = jnp.where(bright[..., None], mean, 1)
-    g2 = safe[..., 0] / (safe[..., 1] * safe[..., 2])
-    # Of r = G / <G> - P / <P> - F / <F> for each pixel, with mean -1.
-    positive = jnp.where(safe > 0, safe, 1)
-    weight = jnp.array([1.0, -1.0, -1.0], mean.dtype) / positive
-    second = einsum("mlab,mla,mlb->ml", squares, weight, weight) / size
-    variance = jnp.maximum(second - 1, 0) / jnp.maximum(size - 1, 1)
+    product, early, late = jnp.moveaxis(jnp.where(bright[..., None], mean, 1), -1, 0)
+    norm = early * late
+    # G - P F of the frames is the same when a level is taken from them.
+    excess = product / norm - (early - level) * (late - level) / norm
+    # Of G / <P> <F> - g2 (P / <P> + F / <F>) for each pixel, by the moments without
+    # the level: G has the level times P + F more, which would cancel the other terms.
+    by_early = (level - late - late * excess) / norm
+    by_late = (level - early - early * excess) / norm
+    weight = jnp.stack([1 / norm, by_early, by_late], axis=-1)
+    total = einsum("mlab,mla,mlb->ml", scatter, weight, weight)
+    variance = jnp.maximum(total / size, 0) / jnp.maximum(size - 1, 1)
     root = jnp.where(variance > 0, jnp.sqrt(jnp.where(variance > 0, variance, 1)), 0)
-    return jnp.where(bright, g2, jnp.nan), jnp.where(bright, g2 * root, jnp.nan)
+    return jnp.where(bright, 1 + excess, jnp.nan), jnp.where(bright, root, jnp.nan)
