@@ -37,8 +37,10 @@ _RETURNS = 2
 class Obstacle(AbstractBoundary):
     r"""A body that particles cannot enter, or a room that they cannot leave.
 
-    Place and time of a hit are found on the straight way of a step, by steps as long as
-    the distance, so that bodies thinner than the way are met too, and then by halving.
+    Place and time of a hit are found on the way of a step, which is straight, or the
+    parabola of an even acceleration for particles that have a velocity of their own:
+    by steps as long as the distance, so that bodies thinner than the way are met too,
+    and then by halving.
     A step of Newton's method through the distance itself makes them differentiable with
     respect to where the particle was and to the parameters of the body:
     $\partial s = -\partial \phi / (\nabla \phi \cdot \Delta x)$.
@@ -55,10 +57,10 @@ class Obstacle(AbstractBoundary):
             surface it must have a gradient that does not vanish. Elsewhere it may have
             none, as `norm(x) - r` at the centre. A Module with parameters, or a
             function; unions are `minimum`, rooms have the sign turned.
-        rule: `Reflect(...)` mirrors what is left of the way at the tangent plane, and
-            turns the normal velocity around. With `Hold()` the rest of the way goes on
-            along the surface, without its normal part. `Absorb()`, `Stick()` and
-            `Outlet()` end the particle where it hits.
+        rule: `Reflect(...)` mirrors what is left of the way at the tangent plane, or
+            turns the normal velocity around where it hits. With `Hold()` the rest of
+            the way goes on along the surface, without its normal part. `Absorb()`,
+            `Stick()` and `Outlet()` end the particle where it hits.
         bounces: How often a particle may hit in one step, at least 1. Each is looked
             for in every step, which takes half as long as a step of `RK4()`.
 
@@ -224,6 +226,7 @@ class _Search(NamedTuple):
         slope: Its derivative by the part of the way.
         low: A part before, at or outside of the surface.
         outside: Whether the way has been outside.
+        entered: Whether it has come into the body.
     """
 
     count: Int[Array, ""]
@@ -232,11 +235,7 @@ class _Search(NamedTuple):
     slope: Float[Array, ""]
     low: Float[Array, ""]
     outside: Bool[Array, ""]
-
-    @property
-    def entered(self) -> Bool[Array, ""]:
-        """Whether the way has come into the body."""
-        return (self.value <= 0) & ((self.slope < 0) | self.outside)
+    entered: Bool[Array, ""]
 
 
 def _longest(move, bend) -> Float[Array, ""]:
@@ -259,13 +258,17 @@ def _search(phi, start, move, bend) -> tuple[Float[Array, ""], Float[Array, ""]]
     # What is added takes a search that came onto the surface into the body.
     eps = jnp.finfo(move.dtype).eps
     least = 8 * eps * (1 + jnp.max(jnp.abs(start)) / safe)
+    # A way along the surface is not in the body, nor outside of it, by rounding.
+    near = least * safe
 
     def along(part):
         return phi(place_at(start, move, bend, part), *constants)
 
     def look(count, part, low, outside):
         value, slope = jax.jvp(along, (part,), (jnp.ones_like(part),))
-        return _Search(count, part, value, slope, low, outside | (value > 0))
+        outside = outside | (value > near)
+        entered = (value <= 0) & ((slope < -near) | outside)
+        return _Search(count, part, value, slope, low, outside, entered)
 
     def going(search):
         return (search.part < 1) & ~search.entered & (search.count < _SEARCHES)
