@@ -249,3 +249,19 @@ def test_derivatives_are_finite_and_right_for_a_particle_at_rest(walls):
         return x[-1, 0] @ jnp.array([1.0, 10.0])
 
     assert np.allclose(jax.grad(outcome)(jnp.array([0.7, G])), [1, 0], atol=1e-12)
+
+
+@pytest.mark.parametrize("room", [True, False])
+def test_an_even_density_of_particles_that_also_diffuse_stays_even(room):
+    def distance(x):
+        return jnp.min(jnp.minimum(x, 1 - x))
+
+    walls = Obstacle(distance, Reflect()) if room else Box([0.0], [1.0], Reflect())
+    seeds = (np.arange(8000) + 0.5)[:, None] / 8000
+    launch = Newtonian([], 1.0, lambda t, x: jnp.sign(jnp.sin(1e4 * x)))
+    options = {"dt": 0.05, "diffusivity": 0.05, "key": jax.random.key(0)}
+    tracks = follow(launch, jnp.asarray(seeds), [0.0, 1.0], boundary=walls, **options)
+    shares = np.histogram(tracks.positions[-1], 10, (0, 1))[0] / 800
+    # Four and a half deviations of a share; velocities that all led off the walls
+    # would take a fifth of those beside them away.
+    assert np.allclose(shares, 1, atol=4.5 / np.sqrt(800))

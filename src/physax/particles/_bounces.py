@@ -198,8 +198,11 @@ def thrown_back(
     else:
         speed = left * (leg.move + (hit.part - 0.5) * bend)
         rest = rest - (1 + restitution) * _inward(speed, normal)
-        velocity = velocity - (1 + restitution) * _inward(velocity - kick, ahead)
-        slides = jnp.sum(rest * normal) < 0
+        # Also one that leads off the wall, which diffusion may bring a particle to:
+        # only so the mirror image of an even density is even.
+        across = _along(velocity - kick, normal) * normal
+        velocity = velocity - (1 + restitution) * across
+        slides = _along(rest, normal) < 0
 
     def along(x, normal):
         return x - jnp.where(slides, _inward(x, normal), 0)
@@ -214,10 +217,13 @@ def thrown_back(
     return further, slides
 
 
+def _along(x: Float[Array, "*ndim"], normal: Float[Array, "*ndim"]) -> Array:
+    return matmul(x, normal) if x.ndim else x * normal
+
+
 def _inward(x: Float[Array, "*ndim"], normal: Float[Array, "*ndim"]) -> Array:
     """Returns the part of a vector that leads into a wall."""
-    along = matmul(x, normal) if x.ndim else x * normal
-    return jnp.minimum(along, 0) * normal
+    return jnp.minimum(_along(x, normal), 0) * normal
 
 
 def between_mirrors(
