@@ -52,7 +52,7 @@ def test_five_bounces_and_several_periods_in_one_step():
 def test_each_bounce_takes_a_part_of_the_normal_velocity():
     box = Box(*UNIT, [Periodic(), (Reflect(0.5), Reflect(0.8))])
     # 0, 1, 2, 3 bounces upward, and as many downward.
-    moves = np.array([0.3, 1.2, 2.2, 3.2, -0.3, -1.2, -2.2, -3.2])
+    moves = np.array([0.3, 1.2, 4.0, 7.0, -0.3, -1.2, -4.0, -7.0])
     seeds = np.stack([np.arange(8) / 10, np.full(8, 0.5)], 1)
     launch = jnp.asarray(np.stack([np.zeros(8), moves], 1))
     motion = Newtonian(

@@ -139,8 +139,8 @@ def test_inertial_particles_lose_normal_velocity_and_keep_the_rest():
         )
         assert tracks.velocities is not None
         assert np.allclose(tracks.velocities[-1], [[1.0, speed]], **CLOSE)
-        # The rest of the way is that of a mirror, or follows the wall.
-        y = 1.0 if isinstance(rule, Hold) else 0.7
+        # It is back for 0.15 s at this speed, or follows the wall.
+        y = 1.0 + 0.15 * speed
         assert np.allclose(tracks.positions[-1], [[0.4, y]], **CLOSE)
         assert np.allclose(tracks.variables["age"][-1], 0.4, **CLOSE)
 

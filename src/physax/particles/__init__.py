@@ -15,17 +15,7 @@ from ._boundaries import (
     Turn as Turn,
     end as end,
 )
-from ._box import (
-    Absorb as Absorb,
-    AbstractFace as AbstractFace,
-    Box as Box,
-    Hold as Hold,
-    Inlet as Inlet,
-    Outlet as Outlet,
-    Periodic as Periodic,
-    Reflect as Reflect,
-    Stick as Stick,
-)
+from ._box import Box as Box
 from ._c_grid import (
     CGridField as CGridField,
 )
@@ -50,6 +40,16 @@ from ._dispersion import (
     neighbour_pairs as neighbour_pairs,
     relative_dispersion as relative_dispersion,
     unwrap_periodic as unwrap_periodic,
+)
+from ._faces import (
+    Absorb as Absorb,
+    AbstractFace as AbstractFace,
+    Hold as Hold,
+    Inlet as Inlet,
+    Outlet as Outlet,
+    Periodic as Periodic,
+    Reflect as Reflect,
+    Stick as Stick,
 )
 from ._fields import (
     AbstractField as AbstractField,

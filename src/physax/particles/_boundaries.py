@@ -29,12 +29,12 @@ class Passage(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """Where a straight way first meets a wall, and what becomes of it.
+    """Where a way first meets a wall, and what becomes of it.
 
     Attributes:
         found: Whether it does.
         part: The part of the way before, from 0 to 1.
-        place: The place from which the particle goes on straight.
+        place: The place from which the particle goes on.
         particle: The particle as it then is at the end of the step, if it meets nothing
             else; or as it ended.
     """
@@ -74,7 +74,7 @@ class AbstractBoundary(eqx.Module):
         """Looks for the first place where a way meets the wall, one of several.
 
         Args:
-            before: The particle where its straight way begins.
+            before: The particle where its way begins.
             after: The particle at the end of it.
             passage: What is left of the step.
         """

@@ -1,122 +1,30 @@
 """A box whose faces keep particles, let them out, or bring them in again."""
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, instance, numeric, real, traced
+from .._checks import ArgumentError, numeric, real, traced
+from ._bounces import (
+    Hit,
+    Leg,
+    along_axis,
+    between_mirrors,
+    image,
+    leg_of,
+    moved_to,
+    part_before,
+    place_at,
+    thrown_back,
+)
 from ._boundaries import AbstractBoundary, Passage, Turn, end
-from ._inlets import AbstractPlacement, Uniform
-from ._numbers import fraction
+from ._faces import AbstractFace, Hold, Inlet, Periodic, Reflect, pairs_of
 from ._state import Particles, bounded, code, select
 from ._status import ParticleStatus
 from ._variables import begin
-
-
-class AbstractFace(eqx.Module):
-    """What a face of a box does with particles.
-
-    Attributes:
-        ends: The status of a particle that crosses it, `None` if it goes on.
-    """
-
-    ends: eqx.AbstractClassVar[ParticleStatus | None]
-
-
-class Periodic(AbstractFace):
-    """A particle that leaves comes in at the opposite face; both must be periodic."""
-
-    ends: ClassVar[ParticleStatus | None] = None
-
-
-class Reflect(AbstractFace):
-    """A mirror; between two, any number of bounces in one step is right.
-
-    Attributes:
-        restitution: Fraction of the normal velocity that particles with a velocity of
-            their own keep at each bounce, in (0, 1]; the path within the step is that
-            of a mirror.
-    """
-
-    ends: ClassVar[ParticleStatus | None] = None
-    restitution: Float[Array, ""] = eqx.field(
-        converter=fraction("restitution"), default=1.0
-    )
-
-
-class Hold(AbstractFace):
-    """A wall along which particles slide: the coordinate is clamped to the face.
-
-    The derivative of the clamped coordinate is zero.
-    """
-
-    ends: ClassVar[ParticleStatus | None] = None
-
-
-class Absorb(AbstractFace):
-    """Particles end here with the status `ABSORBED`."""
-
-    ends: ClassVar[ParticleStatus | None] = ParticleStatus.ABSORBED
-
-
-class Stick(AbstractFace):
-    """Particles end here with the status `STUCK`."""
-
-    ends: ClassVar[ParticleStatus | None] = ParticleStatus.STUCK
-
-
-class Outlet(AbstractFace):
-    """Particles leave here: to an inlet, or for good with the status `EXITED`."""
-
-    ends: ClassVar[ParticleStatus | None] = ParticleStatus.EXITED
-
-
-class Inlet(AbstractFace):
-    """Where particles that left through an outlet, or back through here, come in again.
-
-    They start again: age and variables are reset, and `entries` counts. They wait on
-    the face for the end of the step in which they left; their age counts from there.
-    The derivative of a track with respect to anything before ends here.
-
-    Attributes:
-        placement: Where on the face: `Uniform()`, `FluxWeighted(...)`, `Pattern(...)`.
-    """
-
-    ends: ClassVar[ParticleStatus | None] = ParticleStatus.EXITED
-    placement: AbstractPlacement = eqx.field(
-        converter=lambda x: instance(x, "placement", AbstractPlacement),
-        default=Uniform(),
-    )
-
-
-FACES = (Periodic, Reflect, Hold, Absorb, Stick, Outlet, Inlet)
-
-
-def _pairs(faces: Any) -> tuple[tuple[AbstractFace, AbstractFace], ...] | AbstractFace:
-    """Returns a pair of faces for each axis, or the one face that all are."""
-    if not isinstance(faces, Sequence) or isinstance(faces, str):
-        return _as_face(faces)
-    pairs = []
-    for entry in faces:
-        pair = tuple(entry) if isinstance(entry, Sequence) else (entry, entry)
-        if len(pair) != 2:
-            raise ArgumentError(
-                "`faces` must give one face or a pair for each axis, but has an entry "
-                f"of {len(pair)}."
-            )
-        pairs.append((_as_face(pair[0]), _as_face(pair[1])))
-    return tuple(pairs)
-
-
-def _as_face(face: Any) -> AbstractFace:
-    if not isinstance(face, AbstractFace):
-        names = ", ".join(f"{kind.__name__}()" for kind in FACES)
-        raise ArgumentError(f"`faces` must be made of {names}, but has {face!r}.")
-    return face
 
 
 class Box(AbstractBoundary):
@@ -140,7 +48,7 @@ class Box(AbstractBoundary):
 
     def __init__(self, low: Any, high: Any, faces: Any):
         self.low, self.high = real(low, "low"), real(high, "high")
-        sides = _pairs(faces)
+        sides = pairs_of(faces)
         if isinstance(sides, AbstractFace):
             sides = ((sides, sides),) * self.low.size
         self.sides = sides
@@ -214,9 +122,9 @@ class Box(AbstractBoundary):
         return positions
 
     def meet(self, before, after, passage):
-        start, stop = before.y[: self.low.size], after.y[: self.low.size]
-        ended = self._ended(start, stop, after, passage)
-        going_on = self.settle(after, passage)
+        leg = leg_of(before, after, passage, self.low.size)
+        ended = self._ended(leg, after, passage)
+        going_on = self.settle(self._bounced(leg, after), passage)
         if ended is None:
             return going_on
         crossed, particle = ended
@@ -233,23 +141,26 @@ class Box(AbstractBoundary):
 
     def turn(self, before, after, passage):
         ndim = self.low.size
-        start, stop = before.y[:ndim], after.y[:ndim]
+        leg = leg_of(before, after, passage, ndim)
+        stop = leg.goal
+        own = jnp.zeros_like(stop) if leg.velocity is None else leg.velocity
         best, met = jnp.asarray(jnp.inf, stop.dtype), jnp.asarray(-1, jnp.int32)
         for number in range(self.faces()):
             axis, side = divmod(number, 2)
-            out, part = self._reaches(start, stop, axis, side)
+            out, part = self._reaches(leg, axis, side)
             first = out & (part < best)
             best = jnp.where(first, part, best)
             met = jnp.where(first, number, met)
         found = met >= 0
         part = jnp.where(found, best, 1)
-        place = bounded(start + part * (stop - start), self.low, self.high)
-        goal, flips = stop, jnp.ones_like(stop)
-        status, ends = after.status, jnp.asarray(False)
+        place = bounded(
+            place_at(leg.place, leg.move, leg.bend, part), self.low, self.high
+        )
+        goal, status, ends = stop, after.status, jnp.asarray(False)
         for number, rule in enumerate(rule for pair in self.sides for rule in pair):
             axis, side = divmod(number, 2)
             here, wall = met == number, (self.low, self.high)[side][axis]
-            at, flip = stop[axis], flips[axis]
+            at, speed = stop[axis], own[axis]
             if rule.ends is not None:
                 status = jnp.where(here, code(rule.ends), status)
                 ends = ends | here
@@ -260,46 +171,60 @@ class Box(AbstractBoundary):
                     (-jnp.inf, wall)[side],
                     (wall, jnp.inf)[side],
                 )
+            elif isinstance(rule, Reflect) and leg.velocity is not None:
+                hit = Hit(here, part, wall, jnp.asarray(1 - 2 * side, stop.dtype))
+                back = thrown_back(along_axis(leg, axis), hit, rule.restitution)[0]
+                at, speed = back.goal, jnp.asarray(back.velocity)
             else:
-                at, flip = _one_side(rule, at, here, wall, flip)
+                at, speed = _one_side(rule, at, here, wall, speed)
             place = place.at[axis].set(jnp.where(here, wall, place[axis]))
             goal = goal.at[axis].set(jnp.where(here, at, goal[axis]))
-            flips = flips.at[axis].set(jnp.where(here, flip, flips[axis]))
+            own = own.at[axis].set(jnp.where(here, speed, own[axis]))
         # Corners that were traced may be out of order.
         place = jnp.where(self.high > self.low, place, jnp.nan)
-        y = after.y.at[:ndim].set(goal)
-        if passage.motion.second_order:
-            y = y.at[ndim : 2 * ndim].multiply(flips)
-        particle = eqx.tree_at(lambda p: p.y, after, y)
+        particle = moved_to(after, goal, None if leg.velocity is None else own)
         time, face = passage.t + part * passage.h, passage.face + met
         ended = self._anew(end(after, place, status, time, face), passage)
         particle = select(ends, ended, particle)
         return Turn(found, part, jnp.where(ends, particle.y[:ndim], place), particle)
 
-    def _reaches(self, start, stop, axis: int, side: int):
-        """Whether a straight way leads beyond a face, and the part of it before."""
-        move = stop[axis] - start[axis]
-        # Dividing by 0 would spoil the gradient of particles that do not move.
-        safe = jnp.where(move == 0, 1, move)
+    def _reaches(self, leg: Leg, axis: int, side: int):
+        """Whether a way leads beyond a face, and the part of it before."""
+        leg, sign = along_axis(leg, axis), 1 - 2 * side
         wall = (self.low, self.high)[side][axis]
-        out = stop[axis] > wall if side else stop[axis] < wall
-        return out, bounded((wall - start[axis]) / safe, 0, 1)
+        bend = None if leg.bend is None else leg.bend * sign
+        part = part_before((leg.place - wall) * sign, leg.move * sign, bend)
+        return leg.goal * sign < wall * sign, part
 
-    def _ended(self, start, stop, after: Particles, passage: Passage):
+    def _bounced(self, leg: Leg, after: Particles) -> Particles:
+        """Throws a particle that has a velocity of its own back from mirrors."""
+        sides = [face for pair in self.sides for face in pair]
+        found = np.array([isinstance(face, Reflect) for face in sides])
+        if leg.velocity is None or not found.any():
+            return after
+        given = [x.restitution if isinstance(x, Reflect) else 1.0 for x in sides]
+        kept = jnp.stack([jnp.asarray(x, after.y.dtype) for x in given])
+        walls = jnp.stack([self.low, self.high], 1).astype(after.y.dtype)
+        none = jnp.array([-jnp.inf, jnp.inf], after.y.dtype)
+        walls = jnp.where(found.reshape(walls.shape), walls, none)
+        last = between_mirrors(leg, walls, kept.reshape(walls.shape))
+        return moved_to(after, last.goal, last.velocity)
+
+    def _ended(self, leg: Leg, after: Particles, passage: Passage):
         """Finds the first face on the way at which a particle ends."""
-        best, status, face = jnp.asarray(jnp.inf, stop.dtype), after.status, after.face
+        best = jnp.asarray(jnp.inf, leg.place.dtype)
+        status, face = after.status, after.face
         found = False
         for axis, pair in enumerate(self.sides):
             for side, rule in enumerate(pair):
                 if rule.ends is None:
                     continue
                 found = True
-                reached = [self._reaches(start, stop, axis, side)]
+                reached = [self._reaches(leg, axis, side)]
                 if isinstance(pair[1 - side], Reflect):
                     # The image of the face in the mirror opposite.
                     mirror = (self.high, self.low)[side][axis]
-                    images = 2 * mirror - start, 2 * mirror - stop
-                    reached.append(self._reaches(*images, axis, side))
+                    reached.append(self._reaches(image(leg, mirror), axis, side))
                 for out, part in reached:
                     first = out & (part < best)
                     best = jnp.where(first, part, best)
@@ -310,7 +235,7 @@ class Box(AbstractBoundary):
             return None
         crossed = (best <= 1) & (after.status == ParticleStatus.ALIVE)
         part = jnp.where(crossed, best, 1)
-        at = start + part * (stop - start)
+        at = place_at(leg.place, leg.move, leg.bend, part)
         return crossed, end(after, at, status, passage.t + part * passage.h, face)
 
     def _kept(self, x: Float[Array, " ndim"]):

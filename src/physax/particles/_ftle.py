@@ -11,7 +11,8 @@ from jaxtyping import Array, ArrayLike, Float, Int
 from .._checks import ArgumentError, real
 from .._products import einsum, matmul
 from ._boundaries import AbstractBoundary
-from ._box import Box, Inlet, Periodic
+from ._box import Box
+from ._faces import Inlet, Periodic
 from ._fields import Look
 from ._motions import AbstractMotion, Entry, as_motion
 from ._seed_checks import check_seeds

@@ -12,10 +12,10 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from .._checks import ArgumentError, whole
-from .._products import matmul
 from .._written_for_jax import check_takes
+from ._bounces import Hit, Leg, leg_of, moved_to, place_at, thrown_back
 from ._boundaries import AbstractBoundary, Passage, Turn, end
-from ._box import Absorb, AbstractFace, Hold, Outlet, Reflect, Stick
+from ._faces import Absorb, AbstractFace, Hold, Outlet, Reflect, Stick
 from ._state import Particles, select
 from ._variables import coordinates
 
@@ -34,27 +34,13 @@ _HALVINGS = 64
 _RETURNS = 2
 
 
-class Hit(NamedTuple):
-    """Where a straight way first meets a surface from outside.
-
-    Attributes:
-        found: Whether it does.
-        part: The part of the way before; 1 where nothing is met.
-        position: The place; the end of the way where nothing is met.
-        normal: Unit normal, outward; zero where nothing is met.
-    """
-
-    found: Bool[Array, ""]
-    part: Float[Array, ""]
-    position: Float[Array, " ndim"]
-    normal: Float[Array, " ndim"]
-
-
 class Obstacle(AbstractBoundary):
     r"""A body that particles cannot enter, or a room that they cannot leave.
 
-    Place and time of a hit are found on the straight way of a step, by steps as long as
-    the distance, so that bodies thinner than the way are met too, and then by halving.
+    Place and time of a hit are found on the way of a step, which is straight, or the
+    parabola of an even acceleration for particles that have a velocity of their own:
+    by steps as long as the distance, so that bodies thinner than the way are met too,
+    and then by halving.
     A step of Newton's method through the distance itself makes them differentiable with
     respect to where the particle was and to the parameters of the body:
     $\partial s = -\partial \phi / (\nabla \phi \cdot \Delta x)$.
@@ -71,10 +57,10 @@ class Obstacle(AbstractBoundary):
             surface it must have a gradient that does not vanish. Elsewhere it may have
             none, as `norm(x) - r` at the centre. A Module with parameters, or a
             function; unions are `minimum`, rooms have the sign turned.
-        rule: `Reflect(...)` mirrors what is left of the way at the tangent plane, and
-            turns the normal velocity around. With `Hold()` the rest of the way goes on
-            along the surface, without its normal part. `Absorb()`, `Stick()` and
-            `Outlet()` end the particle where it hits.
+        rule: `Reflect(...)` mirrors what is left of the way at the tangent plane, or
+            turns the normal velocity around where it hits. With `Hold()` the rest of
+            the way goes on along the surface, without its normal part. `Absorb()`,
+            `Stick()` and `Outlet()` end the particle where it hits.
         bounces: How often a particle may hit in one step, at least 1. Each is looked
             for in every step, which takes half as long as a step of `RK4()`.
 
@@ -125,29 +111,23 @@ class Obstacle(AbstractBoundary):
 
     def meet(self, before, after, passage):
         phi = self._distance()
-        ndim = coordinates(passage.motion, after.y.size)
-        start, stop = before.y[:ndim], after.y[:ndim]
+        leg = leg_of(before, after, passage, coordinates(passage.motion, after.y.size))
         if self.rule.ends is not None:
-            hit = first_hit(phi, start, stop - start)
+            hit = first_hit(phi, leg.place, leg.move, leg.bend)
             return select(hit.found, self._end(after, hit, passage), after)
-        place, velocity = self._deflected(phi, start, stop, _own(after, ndim, passage))
-        return _with(after, place, velocity, passage)
+        return _at_end(after, self._deflected(phi, leg))
 
     def turn(self, before, after, passage):
         phi = self._distance()
-        ndim = coordinates(passage.motion, after.y.size)
-        start, stop = before.y[:ndim], after.y[:ndim]
-        hit = first_hit(phi, start, stop - start)
-        velocity = _own(after, ndim, passage)
+        leg = leg_of(before, after, passage, coordinates(passage.motion, after.y.size))
+        hit = first_hit(phi, leg.place, leg.move, leg.bend)
         if self.rule.ends is not None:
             met = self._end(after, hit, passage)
         elif isinstance(self.rule, Hold):
             # Along a hollow surface a particle hits it all the time.
-            goal = self._deflected(phi, start, stop, velocity)
-            met = _with(after, *goal, passage)
+            met = _at_end(after, self._deflected(phi, leg))
         else:
-            rest, velocity = self._thrown_back(hit, stop - start, velocity)
-            met = _with(after, hit.position + rest, velocity, passage)
+            met = _at_end(after, self._thrown_back(phi, hit, leg))
         return Turn(hit.found, hit.part, hit.position, met)
 
     def settle(self, particle, passage):
@@ -168,73 +148,63 @@ class Obstacle(AbstractBoundary):
 
         return phi
 
-    def _deflected(self, phi, start, stop, velocity):
+    def _deflected(self, phi, leg: Leg) -> Leg:
         """Follows the way of a step from one hit to the next."""
 
-        def leg(carry, _):
-            place, move, velocity = carry
-            hit = first_hit(phi, place, move)
-            return (hit.position, *self._thrown_back(hit, move, velocity)), None
+        def once(leg, _):
+            hit = first_hit(phi, leg.place, leg.move, leg.bend)
+            return self._thrown_back(phi, hit, leg), None
 
-        begin = (start, stop - start, velocity)
-        (place, rest, velocity), _ = lax.scan(leg, begin, length=self.bounces)
-        if isinstance(self.rule, Hold):
-            place = place + rest
-        return _lifted(phi, place), velocity
+        leg = lax.scan(once, leg, length=self.bounces)[0]
+        last = leg.goal if isinstance(self.rule, Hold) else leg.place
+        return leg._replace(goal=_lifted(phi, last))
 
-    def _thrown_back(self, hit: Hit, move, velocity):
-        """Returns the way that is left behind a hit, and the velocity there."""
-        slides = isinstance(self.rule, Hold)
-        loss = 1 + self.rule.restitution if isinstance(self.rule, Reflect) else 1
-        rest = (1 - hit.part) * move
-        inward = jnp.minimum(matmul(rest, hit.normal), 0) * hit.normal
-        push = jnp.minimum(matmul(velocity, hit.normal), 0) * hit.normal
-        return rest - (1 if slides else 2) * inward, velocity - loss * push
-
-
-def _own(particle: Particles, ndim: int, passage: Passage) -> Float[Array, " ndim"]:
-    """Returns the velocity that a particle has of its own, 0 if it has none."""
-    if passage.motion.second_order:
-        return particle.y[ndim : 2 * ndim]
-    return jnp.zeros_like(particle.y[:ndim])
+    def _thrown_back(self, phi, hit: Hit, leg: Leg) -> Leg:
+        """Returns the way that is left behind a hit."""
+        if not isinstance(self.rule, Reflect):
+            return thrown_back(leg, hit, None)[0]
+        further, rests = thrown_back(leg, hit, self.rule.restitution)
+        if further.velocity is None:
+            return further
+        # Who rests on a hollow surface follows it.
+        goal = jnp.where(rests, _lifted(phi, further.goal), further.goal)
+        return further._replace(goal=goal)
 
 
-def _with(particle: Particles, place, velocity, passage: Passage) -> Particles:
-    """Returns a particle at another place, with another velocity if it has one."""
-    y = particle.y.at[: place.size].set(place)
-    if passage.motion.second_order:
-        y = y.at[place.size : 2 * place.size].set(velocity)
-    return eqx.tree_at(lambda p: p.y, particle, y)
+def _at_end(particle: Particles, leg: Leg) -> Particles:
+    return moved_to(particle, leg.goal, leg.velocity)
 
 
 def first_hit(
     phi: Callable[[Array], Array],
     start: Float[Array, " ndim"],
     move: Float[Array, " ndim"],
+    bend: Float[Array, " ndim"] | None = None,
 ) -> Hit:
-    """Finds where a straight way first meets the surface of a body from outside.
+    """Finds where a way first meets the surface of a body from outside.
 
     Args:
         phi: The signed distance to the surface.
         start: Where the way begins.
-        move: The way.
+        move: The way from there to its end.
+        bend: Its second derivative by the part of it, `None` where it is straight.
     """
-    near, value = lax.stop_gradient(_search(phi, start, move))
+    near, value = lax.stop_gradient(_search(phi, start, move, bend))
     found = near <= 1
     near = jnp.where(found, near, 0)
     # Who meets nothing may stand where the distance has no slope.
     begin = jnp.where(found, start, start + _beside(start, value))
     value, slope = jax.jvp(
-        lambda s: phi(begin + s * move), (near,), (jnp.ones_like(near),)
+        lambda s: phi(place_at(begin, move, bend, s)), (near,), (jnp.ones_like(near),)
     )
     # Only the value needs to be differentiated: it is zero, but for rounding, which a
     # way along the surface would blow up.
     slope = lax.stop_gradient(slope)
-    size = jnp.sqrt(jnp.sum(lax.stop_gradient(move) ** 2))
+    size = _longest(move, bend)
     steep = slope < -(jnp.finfo(move.dtype).eps ** 0.5) * size
     part = near - jnp.where(steep, value / jnp.where(steep, slope, -1), 0)
     part = jnp.where(found, part, 1)
-    at = begin + jnp.where(found, part, 0) * move
+    at = place_at(begin, move, bend, jnp.where(found, part, 0))
     normal = jax.grad(phi)(at)
     square = jnp.sum(normal**2)
     normal = normal / jnp.sqrt(jnp.where(square > 0, square, 1))
@@ -256,6 +226,7 @@ class _Search(NamedTuple):
         slope: Its derivative by the part of the way.
         low: A part before, at or outside of the surface.
         outside: Whether the way has been outside.
+        entered: Whether it has come into the body.
     """
 
     count: Int[Array, ""]
@@ -264,14 +235,16 @@ class _Search(NamedTuple):
     slope: Float[Array, ""]
     low: Float[Array, ""]
     outside: Bool[Array, ""]
-
-    @property
-    def entered(self) -> Bool[Array, ""]:
-        """Whether the way has come into the body."""
-        return (self.value <= 0) & ((self.slope < 0) | self.outside)
+    entered: Bool[Array, ""]
 
 
-def _search(phi, start, move) -> tuple[Float[Array, ""], Float[Array, ""]]:
+def _longest(move, bend) -> Float[Array, ""]:
+    """Returns how long a way would be at its greatest speed, without a derivative."""
+    ways = jnp.stack([move] if bend is None else [move, bend / 2])
+    return jnp.sum(jnp.sqrt(jnp.sum(lax.stop_gradient(ways) ** 2, axis=1)))
+
+
+def _search(phi, start, move, bend) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Returns at which part of the way it first meets the surface, 2 for nowhere.
 
     And the distance where the way begins.
@@ -279,19 +252,23 @@ def _search(phi, start, move) -> tuple[Float[Array, ""], Float[Array, ""]]:
     # Whatever `phi` depends on: a loop of unknown length has no derivative.
     phi, constants = jax.closure_convert(phi, start)
     constants = [lax.stop_gradient(x) for x in constants]
-    start, move = lax.stop_gradient(start), lax.stop_gradient(move)
-    size = jnp.sqrt(jnp.sum(move**2))
+    start, move, bend = lax.stop_gradient((start, move, bend))
+    size = _longest(move, bend)
     safe = jnp.where(size > 0, size, 1)
     # What is added takes a search that came onto the surface into the body.
     eps = jnp.finfo(move.dtype).eps
     least = 8 * eps * (1 + jnp.max(jnp.abs(start)) / safe)
+    # A way along the surface is not in the body, nor outside of it, by rounding.
+    near = least * safe
 
     def along(part):
-        return phi(start + part * move, *constants)
+        return phi(place_at(start, move, bend, part), *constants)
 
     def look(count, part, low, outside):
         value, slope = jax.jvp(along, (part,), (jnp.ones_like(part),))
-        return _Search(count, part, value, slope, low, outside | (value > 0))
+        outside = outside | (value > near)
+        entered = (value <= 0) & ((slope < -near) | outside)
+        return _Search(count, part, value, slope, low, outside, entered)
 
     def going(search):
         return (search.part < 1) & ~search.entered & (search.count < _SEARCHES)

@@ -14,8 +14,8 @@ from ..runtime._checkpointing import check_checkpoint
 from ..runtime._progress import check_progress
 from ._adjoints import AbstractAdjoint, Checkpointed
 from ._boundaries import AbstractBoundary
-from ._box import AbstractFace
 from ._diffrax import Diffrax
+from ._faces import AbstractFace
 from ._march import Problem
 from ._numbers import check_numbers
 from ._schedule import Schedule

@@ -29,6 +29,8 @@ class _Way(NamedTuple):
         t: The time, in seconds.
         h: How long the rest of the step takes.
         open: Whether walls must be asked.
+        kick: What the forces add to the velocity in what is left of the step, `None`
+            for particles that have none of their own.
     """
 
     place: Float[Array, "*particles ndim"]
@@ -36,6 +38,7 @@ class _Way(NamedTuple):
     t: Float[Array, "*particles"]
     h: Float[Array, "*particles"]
     open: Bool[Array, "*particles"]
+    kick: Float[Array, "*particles ndim"] | None
 
 
 def meet_several(
@@ -65,7 +68,10 @@ def meet_several(
     t, h = (jnp.broadcast_to(x, (count,)).astype(after.y.dtype) for x in (t, h))
 
     def ask(way: _Way) -> _Way:
-        at = eqx.tree_at(lambda p: p.y, way.particle, _moved(way.particle, way.place))
+        y = _moved(way.particle, way.place)
+        if way.kick is not None:
+            y = y.at[ndim : 2 * ndim].add(-way.kick)
+        at = eqx.tree_at(lambda p: p.y, way.particle, y)
         best, found = jnp.asarray(jnp.inf, way.h.dtype), jnp.asarray(False)
         place, particle = way.particle.y[:ndim], way.particle
         for wall, face in zip(walls, firsts, strict=True):
@@ -79,7 +85,8 @@ def meet_several(
         later, rest = way.t + part * way.h, (1 - part) * way.h
         # Who met nothing has come to the end of the way.
         place = jnp.where(way.open, place, way.place)
-        return _Way(place, particle, later, rest, going)
+        kick = None if way.kick is None else (1 - part) * way.kick
+        return _Way(place, particle, later, rest, going, kick)
 
     def on(way, _):
         # Few particles meet a wall, and hardly any a second one, in the same step.
@@ -87,7 +94,10 @@ def meet_several(
         return lax.cond(go, jax.vmap(ask), lambda way: way, way), None
 
     alive = after.status == code(ParticleStatus.ALIVE)
-    begin = _Way(before.y[:, :ndim], after, t, h, alive)
+    kick = None
+    if motion.second_order:
+        kick = (after.y - before.y)[:, ndim : 2 * ndim]
+    begin = _Way(before.y[:, :ndim], after, t, h, alive, kick)
     way = lax.scan(on, begin, length=_TURNS)[0]
 
     def settled(way: _Way, t, h) -> Particles:

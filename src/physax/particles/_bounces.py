@@ -1,0 +1,260 @@
+"""How a particle is thrown back within a step, and how forces bend its way there."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float
+
+from .._products import matmul
+from ._boundaries import Passage
+from ._state import Particles, bounded
+
+
+# How many bounces of a particle with a velocity of its own are followed along each axis
+# of a box in one step.
+_BOUNCES = 4
+
+
+class Hit(NamedTuple):
+    """Where a way first meets a surface from outside.
+
+    Attributes:
+        found: Whether it does.
+        part: The part of the way before; 1 where nothing is met.
+        position: The place; the end of the way where nothing is met.
+        normal: Unit normal, outward; zero where nothing is met.
+    """
+
+    found: Bool[Array, ""]
+    part: Float[Array, ""]
+    position: Float[Array, " ndim"]
+    normal: Float[Array, " ndim"]
+
+
+class Leg(NamedTuple):
+    r"""What is left of a step.
+
+    A particle that has a velocity of its own is taken to be accelerated evenly in a
+    step: its way is the parabola $x + s \Delta x - s (1 - s) h \Delta v / 2$ through
+    the two ends, $0 \le s \le 1$. That of any other is straight.
+
+    Attributes:
+        place: Where it begins.
+        goal: Where it ends.
+        time: How long it takes, in seconds; negative backward in time.
+        velocity: That at the end, `None` for a particle that has none of its own.
+        kick: What the forces add to the velocity on the way, or `None`.
+    """
+
+    place: Float[Array, "*ndim"]
+    goal: Float[Array, "*ndim"]
+    time: Float[Array, "..."]
+    velocity: Float[Array, "*ndim"] | None
+    kick: Float[Array, "*ndim"] | None
+
+    @property
+    def move(self) -> Float[Array, "*ndim"]:
+        """The way from its beginning to its end."""
+        return self.goal - self.place
+
+    @property
+    def bend(self) -> Float[Array, "*ndim"] | None:
+        """The second derivative of the way by the part of it."""
+        return None if self.kick is None else self.time * self.kick
+
+
+def leg_of(before: Particles, after: Particles, passage: Passage, ndim: int) -> Leg:
+    """Returns the way of a step.
+
+    Args:
+        before: The particle before the step.
+        after: The particle after it.
+        passage: The step.
+        ndim: How many coordinates a position has.
+    """
+    velocity = kick = None
+    if passage.motion.second_order:
+        velocity = after.y[ndim : 2 * ndim]
+        kick = velocity - before.y[ndim : 2 * ndim]
+    return Leg(before.y[:ndim], after.y[:ndim], passage.h, velocity, kick)
+
+
+def along_axis(leg: Leg, axis: int) -> Leg:
+    """Returns the way along one axis.
+
+    Args:
+        leg: The way.
+        axis: The axis.
+    """
+    return jax.tree.map(lambda x: x[axis] if jnp.ndim(x) else x, leg)
+
+
+def image(leg: Leg, mirror: Float[Array, ""]) -> Leg:
+    """Returns the way as it is in a mirror, for the axis across that.
+
+    Args:
+        leg: The way.
+        mirror: Where the mirror is.
+    """
+    place, goal = 2 * mirror - leg.place, 2 * mirror - leg.goal
+    kick = None if leg.kick is None else -leg.kick
+    return leg._replace(place=place, goal=goal, kick=kick)
+
+
+def moved_to(
+    particle: Particles,
+    place: Float[Array, " ndim"],
+    velocity: Float[Array, " ndim"] | None,
+) -> Particles:
+    """Returns a particle at another place, with another velocity if it has one.
+
+    Args:
+        particle: The particle.
+        place: The place.
+        velocity: The velocity, `None` for a particle that has none of its own.
+    """
+    ndim = place.size
+    y = particle.y.at[:ndim].set(place)
+    if velocity is not None:
+        y = y.at[ndim : 2 * ndim].set(velocity)
+    return eqx.tree_at(lambda p: p.y, particle, y)
+
+
+def place_at(
+    place: Float[Array, "*ndim"],
+    move: Float[Array, "*ndim"],
+    bend: Float[Array, "*ndim"] | None,
+    part: Float[Array, ""],
+) -> Float[Array, "*ndim"]:
+    """Returns where a way is after a part of it.
+
+    Args:
+        place: Where it begins.
+        move: The way from there to its end.
+        bend: Its second derivative by the part, `None` where it is straight.
+        part: The part.
+    """
+    straight = place + part * move
+    return straight if bend is None else straight - part * (1 - part) / 2 * bend
+
+
+def part_before(
+    height: Float[Array, "..."],
+    move: Float[Array, "..."],
+    bend: Float[Array, "..."] | None,
+) -> Float[Array, "..."]:
+    """Returns the part of a way before it meets a plane, for one that ends behind it.
+
+    Args:
+        height: How far before the plane the way begins, at least 0.
+        move: The change of the height along the way.
+        bend: Its second derivative by the part, `None` where the way is straight.
+    """
+    if bend is None:
+        # Dividing by 0 would spoil the gradient of particles that do not move.
+        return bounded(-height / jnp.where(move == 0, 1, move), 0, 1)
+    slope = move - bend / 2
+    square = slope**2 - 2 * bend * height
+    root = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
+    # Of the two forms of the root the one that is not a difference of equal numbers.
+    rises = slope > 0
+    over = jnp.where(rises, slope + root, 2 * height)
+    under = jnp.where(rises, -bend, root - slope)
+    return bounded(jnp.where(under > 0, over / jnp.where(under > 0, under, 1), 0), 0, 1)
+
+
+def thrown_back(
+    leg: Leg, hit: Hit, restitution: Float[Array, ""] | None
+) -> tuple[Leg, Bool[Array, ""]]:
+    r"""Returns what is left of a step behind a hit, and whether it is along the wall.
+
+    A velocity of its own is reflected as it is at the hit, and the forces of the rest
+    of the step act as they did: the impulse $J = -(1 + r) (v \cdot n) n$ changes the
+    velocity at the end by $J$, and the place by $J$ times the time left. A particle
+    that would be back at the wall within that time rests on it, without normal
+    velocity.
+
+    Args:
+        leg: The way that is hit upon.
+        hit: The hit.
+        restitution: The fraction of the normal velocity that is kept, `None` for a
+            wall along which particles slide.
+    """
+    left, normal = 1 - hit.part, hit.normal
+    if leg.velocity is None or leg.kick is None:
+        rest = left * leg.move
+        loss = 1 if restitution is None else 2
+        rest = rest - loss * _inward(rest, normal)
+        slides = jnp.asarray(restitution is None)
+        return leg._replace(place=hit.position, goal=hit.position + rest), slides
+    bend, kick = leg.time * leg.kick, left * leg.kick
+    rest, velocity = left * (leg.move + hit.part / 2 * bend), leg.velocity
+    ahead = jnp.sign(leg.time) * normal
+    if restitution is None:
+        slides = hit.found
+    else:
+        speed = left * (leg.move + (hit.part - 0.5) * bend)
+        rest = rest - (1 + restitution) * _inward(speed, normal)
+        # Also one that leads off the wall, which diffusion may bring a particle to:
+        # only so the mirror image of an even density is even.
+        across = _along(velocity - kick, normal) * normal
+        velocity = velocity - (1 + restitution) * across
+        slides = _along(rest, normal) < 0
+
+    def along(x, normal):
+        return x - jnp.where(slides, _inward(x, normal), 0)
+
+    further = Leg(
+        hit.position,
+        hit.position + along(rest, normal),
+        left * leg.time,
+        along(velocity, ahead),
+        along(kick, ahead),
+    )
+    return further, slides
+
+
+def _along(x: Float[Array, "*ndim"], normal: Float[Array, "*ndim"]) -> Array:
+    return matmul(x, normal) if x.ndim else x * normal
+
+
+def _inward(x: Float[Array, "*ndim"], normal: Float[Array, "*ndim"]) -> Array:
+    """Returns the part of a vector that leads into a wall."""
+    return jnp.minimum(_along(x, normal), 0) * normal
+
+
+def between_mirrors(
+    leg: Leg, walls: Float[Array, "ndim 2"], restitution: Float[Array, "ndim 2"]
+) -> Leg:
+    """Follows a particle with a velocity of its own between mirrors, axis by axis.
+
+    Args:
+        leg: The way of the step.
+        walls: Where the mirrors of each axis are, infinite where there is none.
+        restitution: The fraction of the normal velocity that each keeps.
+
+    Returns:
+        What is left behind the last bounce that is followed.
+    """
+
+    def one(leg, walls, restitution):
+        low, high = walls
+
+        def bounce(leg, _):
+            below, above = leg.goal < low, leg.goal > high
+            found = below | above
+            wall = jnp.where(below, low, jnp.where(above, high, leg.goal))
+            normal = jnp.where(below, 1, jnp.where(above, -1, 0)).astype(low.dtype)
+            height = (leg.place - wall) * normal
+            part = part_before(height, leg.move * normal, leg.bend * normal)
+            hit = Hit(found, jnp.where(found, part, 1), wall, normal)
+            kept = jnp.where(below, restitution[0], restitution[1])
+            return thrown_back(leg, hit, kept)[0], None
+
+        return lax.scan(bounce, leg, length=_BOUNCES)[0]
+
+    leg = leg._replace(time=jnp.broadcast_to(leg.time, leg.place.shape))
+    return jax.vmap(one)(leg, walls, restitution)
