@@ -214,8 +214,11 @@ def test_tensors_that_cannot_be_stepped_are_refused():
         em.rasterise([], grid, em.Material(skew), HZ)
     with pytest.raises(ArgumentError, match="smallest principal permittivity"):
         em.Material(np.array([[1.0, 2, 0], [2, 1, 0], [0, 0, 1]]))
-    with pytest.raises(ArgumentError, match="finite and symmetric"):
+    with pytest.raises(ArgumentError, match="finite and symmetric") as uneven:
         em.Material(np.array([[1.0, 0.2, 0], [0, 1, 0], [0, 0, 1]]))
+    assert "entries [0, 1] and [1, 0] are 0.2 and 0. Make" in str(uneven.value)
+    with pytest.raises(ArgumentError, match="finite and symmetric, but is nan"):
+        em.Material(np.array([[1.0, 0.2, 0], [0.2, 1, 0], [0, 0, np.nan]]))
     with pytest.raises(ArgumentError, match=r"must be a tensor \(3, 3\), one number"):
         em.Material(np.ones((2, 3)))
 
