@@ -73,10 +73,31 @@ def test_a_known_order_wants_two_resolutions():
     more = em.extrapolate(RESOLUTIONS, sequence(2), order=2)
     assert more.orders.tolist() == [2.0, 2.0]
     assert more.error == pytest.approx(1.25 * abs(values[-1] - 2.0))
-    # Another order than given shows in the bar.
-    first = em.extrapolate(RESOLUTIONS, sequence(0.1), order=2)
-    far = em.extrapolate(RESOLUTIONS[:2], sequence(0.1)[:2], order=2)
-    assert first.error == pytest.approx(abs(first.limit - far.limit))
+
+
+@pytest.mark.parametrize("observed", [0.1, 1.0, 2.0, 3.5])
+@pytest.mark.parametrize("runs", [3, 4])
+@pytest.mark.parametrize("given", [1, 2, 4])
+def test_the_bar_of_a_given_order_holds_the_limit_that_the_runs_show(
+    observed, runs, given
+):
+    r = np.array([10, 15, 22.5, 33])[-runs:]
+    values = sequence(observed, resolutions=r)
+    found = em.extrapolate(r, values, order=given)
+    assert abs(found.limit - 2.0) <= found.error
+    assert found.orders.tolist() == [given] * (runs - 1)
+    # Where the runs show the given order the bar is that of Roache.
+    if observed == given:
+        assert found.error == pytest.approx(1.25 * abs(values[-1] - 2.0))
+
+
+def test_a_given_order_has_no_bar_where_runs_part():
+    # One entry parts as a logarithm does, or faster, and has no limit.
+    r, values = [10, 20, 40], [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [2.1, 2.0, 1.25]]
+    found = em.extrapolate(r, values, order=2)
+    assert found.error[:2].tolist() == [np.inf, np.inf]
+    assert found.limit[2] == pytest.approx(4 / 3)
+    assert found.error[2] == pytest.approx(1.25 / 12)
 
 
 def test_trapezoidal_rule_converges_to_the_integral_with_order_2():

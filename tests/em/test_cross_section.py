@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse.linalg
+from scipy.optimize import brentq
+from scipy.special import jvp, yvp
 
 from physax import em
 from physax._checks import ArgumentError, PhysaxWarning
@@ -93,6 +95,49 @@ def test_the_fields_solve_maxwells_equations(modes):
     rest = inner + 1j * beta * dz[1:-1, 1:-1]
     # Differences of float32 fields.
     assert np.max(np.abs(rest)) < 1e-3 * np.max(np.abs(inner))
+
+
+@pytest.mark.parametrize("polarisation", ["Hy", "Ey"])
+def test_fields_of_a_bend_are_cylinder_functions(polarisation):
+    # Between walls at 1 and 3 um, unit height: a e^(i nu phi), a = A J_nu + B Y_nu of
+    # k r, is what points along the axis, with no slope or no value at the walls. The
+    # laws of Ampere and Faraday around it give the components across and along.
+    inner, outer, cells = 1.0, 3.0, 100
+    k, middle, cell = 2 * np.pi / 1.55, (inner + outer) / 2, 1e-6 * 2 / cells
+    wall = 1 if polarisation == "Hy" else 0
+    grid = Grid.uniform((cells, 1), (cell, 1e-6), (-1e-6, 0.0))
+    face = em.PMC() if polarisation == "Hy" else em.PEC()
+    found = em.cross_section_modes(
+        grid,
+        em.Medium(),
+        FREQUENCY,
+        boundaries=em.Boundaries(x=em.PEC(), y=face),
+        radius=middle * 1e-6,
+    )
+
+    def slopes(nu, r, order):
+        j, y = (k**order * f(nu, k * r, order) for f in (jvp, yvp))
+        a, b = (k**wall * f(nu, k * inner, wall) for f in (yvp, jvp))
+        return a * j - b * y
+
+    guess = float(found.effective_index[0]) * k * middle
+    nu = brentq(lambda nu: slopes(nu, outer, wall), 0.99 * guess, 1.01 * guess)
+    r = np.linspace(inner, outer, 2001)
+    power = np.trapezoid(nu / (k * r) * slopes(nu, r, 0) ** 2, r) / (2 * ETA_0) * 1e-12
+    first = np.sign(slopes(nu, middle, 0)) / np.sqrt(power)
+
+    def compare(name, along, expected):
+        values = np.asarray(found.fields[name][0])[:, 0]
+        values = values.imag if along else values.real
+        r = middle + np.asarray(found.coordinates[name][0]) * 1e6
+        exact = first * expected(r)
+        # (k h)^2 / 8 of a difference, h = 0.02 um, and phase errors of that order.
+        assert np.max(np.abs(values - exact)) < 2e-3 * np.max(np.abs(exact))
+
+    across, along, sign = ("Ex", "Ez", 1) if polarisation == "Hy" else ("Hx", "Hz", -1)
+    compare(polarisation, False, lambda r: slopes(nu, r, 0))
+    compare(across, False, lambda r: sign * nu / (k * r) * slopes(nu, r, 0))
+    compare(along, True, lambda r: sign * slopes(nu, r, 1) / k)
 
 
 def padded():

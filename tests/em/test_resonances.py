@@ -307,6 +307,17 @@ def test_without_a_resonance_the_message_says_what_to_try():
         em.resonances(RECORD, (400 * TERA, 500 * TERA), dt=DT)
 
 
+def test_coinciding_modes_are_told_of():
+    # At an exceptional point the field is t exp(-gamma t), which two modes of opposite
+    # amplitudes approach the better the larger these are.
+    t = DT * np.arange(6_000)
+    record = t / t[-1] * np.exp(pole(200.0, 300.0) * t).real
+    with pytest.raises(RunError, match=r"cancel, .* \(an exceptional point") as caught:
+        em.resonances(record, BAND, dt=DT)
+    assert "best candidate, 200 THz," in str(caught.value)
+    assert "Run longer" not in str(caught.value)
+
+
 def test_a_traced_record_is_refused():
     with pytest.raises(ValueError, match="`signal` must be known .* Call `reson"):
         jax.jit(lambda s: em.resonances(s, BAND, dt=DT).frequency)(RECORD)

@@ -205,6 +205,24 @@ def test_layers_of_crystals_have_the_tensor_of_thin_films():
     np.testing.assert_allclose(whole, 1 / np.linalg.inv(tensor)[0, 0], rtol=1e-12)
 
 
+def test_formulas_of_crystals_are_compiled_once():
+    def lines(count):
+        def paint(angles):
+            structures = []
+            for k, angle in enumerate(angles):
+                axis = jnp.stack([jnp.cos(angle), jnp.sin(angle), jnp.zeros(())])
+                tensor = em.Material(2 * jnp.eye(3) + jnp.outer(axis, axis))
+                box = em.Box((4 * CELL, 4 * CELL), ((2 + 0.1 * k) * CELL, 2 * CELL))
+                structures.append(em.Structure(box, tensor))
+            grid = Grid.uniform((8, 8), CELL)
+            return em.rasterise(structures, grid, components=HZ).permittivity
+
+        return str(jax.make_jaxpr(paint)(jnp.linspace(0.1, 1.0, count))).count("\n")
+
+    # Without a loop each adds some 320 lines, with it 140: shape, material and area.
+    assert lines(7) - lines(3) < 4 * 200
+
+
 def test_tensors_that_cannot_be_stepped_are_refused():
     skew = np.eye(3) * 2
     skew[0, 2] = skew[2, 0] = 0.3
@@ -214,8 +232,11 @@ def test_tensors_that_cannot_be_stepped_are_refused():
         em.rasterise([], grid, em.Material(skew), HZ)
     with pytest.raises(ArgumentError, match="smallest principal permittivity"):
         em.Material(np.array([[1.0, 2, 0], [2, 1, 0], [0, 0, 1]]))
-    with pytest.raises(ArgumentError, match="finite and symmetric"):
+    with pytest.raises(ArgumentError, match="finite and symmetric") as uneven:
         em.Material(np.array([[1.0, 0.2, 0], [0, 1, 0], [0, 0, 1]]))
+    assert "entries [0, 1] and [1, 0] are 0.2 and 0. Make" in str(uneven.value)
+    with pytest.raises(ArgumentError, match="finite and symmetric, but is nan"):
+        em.Material(np.array([[1.0, 0.2, 0], [0.2, 1, 0], [0, 0, np.nan]]))
     with pytest.raises(ArgumentError, match=r"must be a tensor \(3, 3\), one number"):
         em.Material(np.ones((2, 3)))
 

@@ -33,6 +33,8 @@ class Convergence(eqx.Module):
         limit: $f_\infty$, from the finest three, or two with a given order.
         error: Error bar of `limit`: Roache's index of the finest values, or how far the
             limit has moved from that of the previous resolutions, if that is more.
+            Infinite where an order is given and the finest three do not come closer to
+            each other.
     """
 
     resolutions: Float[np.ndarray, " runs"]
@@ -72,9 +74,11 @@ def extrapolate(
     The order is the $p$ with which $f(r) = f_\infty + C r^{-p}$ goes through three
     values. The error bar is the grid convergence index
     $s \lvert f_3 - f_2 \rvert / ((r_3 / r_2)^q - 1)$, where $q$ is the smaller one of
-    $p$ and `formal_order`, so that a lucky order does not make the bar small. Entries
-    of arrays are extrapolated independently, and complex ones as one number each, whose
-    steps may turn by up to 45 degrees.
+    $p$ and `formal_order`, so that a lucky order does not make the bar small. With
+    `order` and three values or more $q$ is at most the order that the finest three
+    show, too, so that the bar holds the limits of both. Entries of arrays are
+    extrapolated independently, and complex ones as one number each, whose steps may
+    turn by up to 45 degrees.
 
     Reference: Roache, Journal of Fluids Engineering 116, 405 (1994).
 
@@ -82,7 +86,7 @@ def extrapolate(
         resolutions: At least three different ones, or two with an `order`: cells per
             length, or cells of an absorbing layer.
         values: What was computed with each.
-        order: $p$, where it is known and not to be observed: 2 where a
+        order: $p$ of the limit, where it is known and not to be observed: 2 where a
             compensated grid (`compensate_dispersion`) meets interfaces that are
             averaged well.
         formal_order: The order of the method: 2 for these equations on uniform grids,
@@ -124,13 +128,24 @@ def extrapolate(
     # Each ends with the finest value of a group of three, or of two.
     for k in range(1 if order is not None else 2, len(r)):
         if order is None:
-            p = _order(r[k - 2 : k + 1], f[k - 2 : k + 1], steps[k - 2 : k])
+            p = _order(r[k - 2 : k + 1], steps[k - 2 : k])
+            _refuse(
+                ~((p > 0) & (p < _STEEPEST)),
+                r[k - 2 : k + 1],
+                f[k - 2 : k + 1],
+                "must come closer to each other with finer cells, at an order between "
+                f"0 and {_STEEPEST:g}",
+                "Use finer cells, or longer runs if the fields still ring.",
+            )
         else:
             p = np.full(f.shape[1:], float(order))
         orders.append(p)
         limits.append(f[k] + steps[k - 1] / ((r[k] / r[k - 1]) ** p - 1))
     q = np.minimum(orders[-1], formal_order)
-    error = safety * np.abs(steps[-1]) / ((r[-1] / r[-2]) ** q - 1)
+    if len(r) > 2:
+        q = np.minimum(q, _order(r[-3:], steps[-2:]))
+    with np.errstate(divide="ignore"):
+        error = safety * np.abs(steps[-1]) / ((r[-1] / r[-2]) ** q - 1)
     if len(limits) > 1:
         error = np.maximum(error, np.abs(limits[-1] - limits[-2]))
     orders, limit = np.stack(orders), np.asarray(limits[-1])
@@ -181,26 +196,21 @@ def _steps(r: np.ndarray, f: np.ndarray) -> np.ndarray:
     return steps
 
 
-def _order(r: np.ndarray, f: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Solves for the order with which three values approach their limit."""
+def _order(r: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Solves for the order with which three values approach their limit.
+
+    At least 0, where they approach none, and at most the steepest.
+    """
     ratio = np.asarray(np.abs(steps[0]) / np.abs(steps[1]))
     # (r2^p / r1^p - 1) / (1 - r2^p / r3^p) increases with p, from this at p = 0.
     coarse, fine = np.log(r[1] / r[0]), np.log(r[2] / r[1])
     quotient = lambda p: np.expm1(p * coarse) / -np.expm1(-p * fine)  # noqa: E731
-    _refuse(
-        ~((ratio > coarse / fine) & (ratio < quotient(_STEEPEST))),
-        r,
-        f,
-        "must come closer to each other with finer cells, at an order between 0 and "
-        f"{_STEEPEST:g}",
-        "Use finer cells, or longer runs if the fields still ring.",
-    )
     low, high = np.zeros(ratio.shape), np.full(ratio.shape, _STEEPEST)
     for _ in range(60):
         middle = (low + high) / 2
         below = quotient(middle) < ratio
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.asarray((low + high) / 2)
+    return np.where(ratio > coarse / fine, (low + high) / 2, 0.0)
 
 
 def _refuse(

@@ -13,6 +13,7 @@ from ..units import ETA_0, SPEED_OF_LIGHT
 from ._boundaries import Boundaries, check_boundaries, layer_cells
 from ._components import stagger
 from ._cross_section_layers import (
+    bent_fields,
     bent_parts,
     build_section,
     check_radius,
@@ -221,6 +222,9 @@ def _solved(grid, medium, frequency, boundaries, numbers, count):
         beta = jnp.where(turns < 1, beta, jnp.nan)
     index = beta * SPEED_OF_LIGHT / (2 * jnp.pi * frequency)
     modes = _finished(section, found, index, grid, k0, frequency, boundaries)
+    if "radius" in numbers:
+        fields = bent_fields(modes.fields, modes.coordinates, numbers["radius"])
+        modes = eqx.tree_at(lambda modes: modes.fields, modes, fields)
     return modes, found.squares, least, turns
 
 

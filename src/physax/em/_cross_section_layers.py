@@ -149,6 +149,28 @@ def bent_parts(
     return out
 
 
+def bent_fields(
+    fields: dict[str, Array],
+    coordinates: dict[str, tuple[Array, Array]],
+    radius: Float[Array, ""],
+) -> dict[str, Array]:
+    """Rolls up the fields of the straight guide: along z a metre is longer outside.
+
+    Args:
+        fields: By component, modes along the first axis.
+        coordinates: By component, of the samples along x and y, in metres.
+        radius: Of the bend, in metres.
+
+    Returns:
+        Those of the bend.
+    """
+    out = dict(fields)
+    for name in ("Ez", "Hz"):
+        stretch = 1 + coordinates[name][0] / radius
+        out[name] = fields[name] / stretch[:, None]
+    return out
+
+
 def build_section(
     parts: dict[str, Array],
     widths: tuple[Float[Array, " nu"], Float[Array, " nv"]],

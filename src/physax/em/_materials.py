@@ -15,6 +15,7 @@ from .._checks import (
     at_once,
     check,
     positive,
+    traced,
     warn,
 )
 from ..units import EPSILON_0, MICRO, SPEED_OF_LIGHT
@@ -70,10 +71,16 @@ def _dielectric(x: ArrayLike | Sequence) -> Array:
     if x.ndim < 2:
         return _positive("permittivity")(x)
     with jax.ensure_compile_time_eval():
-        good = jnp.all(jnp.isfinite(x)) & jnp.all(
-            jnp.abs(x - x.T) <= 1e-6 * jnp.abs(x[0, 0])
-        )
-        x = check(x, good, "`permittivity` must be finite and symmetric")
+        even = jnp.abs(x - x.T) <= 1e-6 * jnp.abs(x[0, 0])
+        what = "`permittivity` must be finite and symmetric"
+        x = check(x, jnp.isfinite(x), what)
+        if not traced(x) and not jnp.all(even):
+            i, j = np.argwhere(~np.asarray(even))[0]
+            raise ArgumentError(
+                f"{what}, but its entries [{i}, {j}] and [{j}, {i}] are {x[i, j]:g} "
+                f"and {x[j, i]:g}. Make them equal."
+            )
+        x = check(x, jnp.all(even), what)
         least = jnp.linalg.eigvalsh(x)[0]
         factor = check(
             least, least > 0, "The smallest principal permittivity must be positive"

@@ -156,9 +156,10 @@ def resonances(
     _check_samples(record, low, high)
     peak = np.max(np.abs(record.values))
     found = modes_in_band(record.values / peak, low * record.dt, high * record.dt)
-    good = _genuine(found, len(record.values), tolerance)
+    criteria = _criteria(found, len(record.values), tolerance)
+    good = np.all(criteria, axis=0)
     if not np.any(good):
-        raise _none_found(record, low, high, found)
+        raise _none_found(record, low, high, found, criteria)
     modes = Modes(*(one[good] for one in found))
     first = float(np.min(record.first))
     # Magnetic samples are taken half a step before electric ones.
@@ -176,12 +177,12 @@ def resonances(
     )
 
 
-def _genuine(modes: Modes, count: int, tolerance: float) -> np.ndarray:
-    """Returns which modes are none of the noise, the filter or a pulse."""
+def _criteria(modes: Modes, count: int, tolerance: float) -> tuple[np.ndarray, ...]:
+    """Returns which modes are none of the noise, of the filter, and of a pulse."""
     width = np.maximum(1 / count, np.abs(np.imag(modes.rate)) / np.pi)
     exact = modes.error / (2 * np.pi) <= tolerance * width
     sizes = np.max(np.abs(modes.amplitude), axis=1, initial=0.0)
-    return exact & (modes.seen > 10 * STOP) & (sizes < _CANCELLING)
+    return exact, modes.seen > 10 * STOP, sizes < _CANCELLING
 
 
 def _record(signal, dt) -> _Record:
@@ -322,7 +323,13 @@ def _check_samples(record: _Record, low: float, high: float) -> None:
         )
 
 
-def _none_found(record: _Record, low: float, high: float, found: Modes) -> RunError:
+def _none_found(
+    record: _Record,
+    low: float,
+    high: float,
+    found: Modes,
+    criteria: tuple[np.ndarray, ...],
+) -> RunError:
     """Says that there is no resonance, and what may be done about it."""
     count = len(record.values)
     message = (
@@ -336,6 +343,22 @@ def _none_found(record: _Record, low: float, high: float, found: Modes) -> RunEr
             f"; the best candidate, {np.real(found.rate[best]) / scale:.6g} THz, has "
             f"an error of {found.error[best] / scale:.2g} THz"
         )
+        exact, seen, alone = (bool(one[best]) for one in criteria)
+        if exact and not alone:
+            size = np.max(np.abs(found.amplitude[best]))
+            message += (
+                f", but its amplitude is {size:.2g} times that of the record, where "
+                f"at most {_CANCELLING} is allowed: it and others cancel, as in the "
+                "fit of a pulse, or where two modes coincide (an exceptional point), "
+                "whose field t exp(-gamma t) is no sum of oscillations. Begin after "
+                "the pulse (`start`), or change the structure so that the modes part."
+            )
+            return RunError(message, Status.UNDETERMINED)
+        if exact and not seen:
+            message += (
+                f", but its amplitude is {found.seen[best]:.1g} of that of the record, "
+                f"where {10 * STOP:.0g} may be left of what is outside the band"
+            )
     message += (
         ". Run longer, begin after the pulse (`start`), move source or probe off the "
         "nodes of the mode, or give another band. For a short-lived mode, the record "

@@ -103,6 +103,29 @@ def _of_layers(
     ]
 
 
+def _of_crystals(
+    parts: Sequence[Array], tensors: Sequence[Array], normal: list[Array]
+) -> Tensor:
+    """Returns the inverse permittivity of any media by their parts of a cell.
+
+    A loop over the media: the formulas are long to compile.
+    """
+    frame = _frame_of(normal)
+
+    @jax.checkpoint
+    def add_one(tau: Tensor, medium):
+        part, tensor = medium
+        joint = _joint(_turned(frame, [list(row) for row in tensor]))
+        return jax.tree.map(lambda x, y: x + part * y, tau, joint), None
+
+    media = jnp.stack(parts), jnp.stack(tensors)
+    shape = jnp.broadcast_shapes(media[0].shape[1:], normal[0].shape)
+    none = jnp.zeros(shape, jnp.result_type(*media, *normal))
+    tau, _ = lax.scan(add_one, [[none] * 3] * 3, media)
+    across = [list(column) for column in zip(*frame, strict=True)]
+    return _turned(across, _inverse_of_joint(tau))
+
+
 @eqx.filter_jit
 def _inverses(
     shapes: Sequence[AbstractShape],
@@ -117,7 +140,7 @@ def _inverses(
     """
     values = sets[0]
     tensors = [_as_tensor(value) for value in values]
-    traces = [jnp.stack([own[k][k] for k in range(3)]).mean() for own in tensors]
+    traces = [jnp.diagonal(tensor).mean() for tensor in tensors]
 
     def one(cells) -> list[Tensor]:
         def mean(offsets: Array):
@@ -150,26 +173,15 @@ def _inverses(
         normal[0] = jnp.where(sharp, normal[0], 1)
         if all(value.ndim == 0 for value in values):
             return [_of_layers(parts, own, normal, sharp) for own in sets]
-        frame = _frame_of(normal)
-        joints = [_joint(_turned(frame, tensor)) for tensor in tensors]
-        tau = [
-            [mean_of(parts, [own[i][j] for own in joints]) for j in range(3)]
-            for i in range(3)
-        ]
-        across = [list(column) for column in zip(*frame, strict=True)]
-        return [_turned(across, _inverse_of_joint(tau))]
+        return [_of_crystals(parts, tensors, normal)]
 
     stacked = jax.tree.map(lambda *x: jnp.stack(x), *samples)
     found = lax.map(one, stacked)
     return [jax.tree.map(itemgetter(i), found) for i in range(len(samples))]
 
 
-def _as_tensor(value: Array) -> Tensor:
-    if value.ndim == 2:
-        return [list(row) for row in value]
-    diagonal = jnp.broadcast_to(value, (3,))
-    none = jnp.zeros((), value.dtype)
-    return [[diagonal[i] if i == j else none for j in range(3)] for i in range(3)]
+def _as_tensor(value: Array) -> Array:
+    return value if value.ndim == 2 else jnp.where(jnp.eye(3, dtype=bool), value, 0)
 
 
 def polarised(
