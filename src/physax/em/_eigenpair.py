@@ -28,9 +28,9 @@ class Factors(NamedTuple):
             diagonal of the first, beside it, and on that of the last.
     """
 
-    turns: Float[Array, "rows 4"]
-    upper: Float[Array, "rows 5"]
-    end: Float[Array, " 5"]
+    turns: tuple[Float[Array, " rows"], ...]
+    upper: tuple[Float[Array, " rows"], ...]
+    end: tuple[Float[Array, ""], ...]
 
 
 def _rotation(
@@ -40,7 +40,14 @@ def _rotation(
     length = jnp.sqrt(keep**2 + drop**2)
     zero = length == 0
     safe = jnp.where(zero, 1, length)
-    return jnp.where(zero, 1, keep / safe), jnp.where(zero, 0, drop / safe)
+    return jnp.where(zero, 1, keep / safe), drop / safe
+
+
+def _turn(turn, row, other):
+    """Mixes two rows, or two numbers, by a rotation."""
+    cos, sin = turn
+    mixed = jax.tree.map(lambda x, y: cos * x + sin * y, row, other)
+    return mixed, jax.tree.map(lambda x, y: cos * y - sin * x, row, other)
 
 
 def _factor(
@@ -54,46 +61,40 @@ def _factor(
     """
     size = diagonal.shape[0]
     rest = diagonal - shift
-    inner, end, corner = coupling[: size - 2], coupling[size - 2], coupling[size - 1]
+    inner, end, corner = jnp.split(coupling, (size - 2, size - 1))
     zero = jnp.zeros_like(rest[0])
-
-    def advance(row):
-        return jnp.stack([row[1], row[2], zero, row[3], row[4]])
 
     def eliminate(carry, below):
         row, last = carry
-        cos, sin = _rotation(row[0], below[0])
-        row, below = cos * row + sin * below, cos * below - sin * row
-        cos_last, sin_last = _rotation(row[0], last[0])
-        row, last = cos_last * row + sin_last * last, cos_last * last - sin_last * row
-        turns = jnp.stack([cos, sin, cos_last, sin_last])
-        return (advance(below), advance(last)), (turns, row)
+        turn = _rotation(row[0], below[0])
+        row, below = _turn(turn, row, below)
+        turn_last = _rotation(row[0], last[0])
+        row, last = _turn(turn_last, row, last)
+        following = [(x[1], x[2], zero, x[3], x[4]) for x in (below, last)]
+        return tuple(following), ((*turn, *turn_last), row)
 
     # Each row as in `Factors.upper`, from the column where the one before begins.
-    none = jnp.zeros_like(rest[: size - 2])
-    belows = jnp.stack(
-        [
-            inner + none,
-            none.at[: size - 3].set(rest[1 : size - 2]),
-            none.at[: size - 4].set(inner[1 : size - 3]),
-            none.at[size - 4 :].set(jnp.stack([inner[-1] + zero, rest[size - 2]])),
-            none.at[size - 3].set(end),
-        ],
-        -1,
+    none = jnp.zeros_like(rest)
+    belows = (
+        inner,
+        jnp.concatenate([rest[1 : size - 2], none[:1]]),
+        jnp.concatenate([inner[1 : size - 3], none[:2]]),
+        jnp.concatenate([none[4:], inner[size - 3 :], rest[size - 2 : size - 1]]),
+        jnp.concatenate([none[3:], end]),
     )
-    first = jnp.stack([rest[0], inner[0] + zero, zero, zero, corner + zero])
-    last = jnp.stack([corner + zero, zero, zero, end + zero, rest[size - 1]])
+    first = rest[0], inner[0] + zero, zero, zero, corner[0] + zero
+    last = corner[0] + zero, zero, zero, end[0] + zero, rest[size - 1]
     (row, last), (turns, upper) = lax.scan(eliminate, (first, last), belows)
-    cos, sin = _rotation(row[3], last[3])
+    turn = _rotation(row[3], last[3])
+    (pivot, beside), (_, last_pivot) = _turn(turn, row[3:], last[3:])
     scale = jnp.max(jnp.abs(diagonal) + 2 * jnp.abs(coupling))
     least = jnp.finfo(diagonal.dtype).eps * scale
 
     def safe(pivot):
         return jnp.where(jnp.abs(pivot) < least, least, pivot)
 
-    pivots = safe(cos * row[3] + sin * last[3]), safe(cos * last[4] - sin * row[4])
-    end = jnp.stack([cos, sin, pivots[0], cos * row[4] + sin * last[4], pivots[1]])
-    return Factors(turns, upper.at[:, 0].set(safe(upper[:, 0])), end)
+    end = *turn, safe(pivot), beside, safe(last_pivot)
+    return Factors(turns, (safe(upper[0]), *upper[1:]), end)
 
 
 def _solve(factors: Factors, right: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -101,16 +102,16 @@ def _solve(factors: Factors, right: Float[Array, " n"]) -> Float[Array, " n"]:
 
     def down(carry, inputs):
         (value, last), (below, turns) = carry, inputs
-        cos, sin, cos_last, sin_last = turns
-        value, below = cos * value + sin * below, cos * below - sin * value
-        carry = below, cos_last * last - sin_last * value
-        return carry, cos_last * value + sin_last * last
+        value, below = _turn(turns[:2], value, below)
+        value, last = _turn(turns[2:], value, last)
+        return (below, last), value
 
     start = right[0], right[-1]
     (value, last), y = lax.scan(down, start, (right[1:-1], factors.turns))
-    cos, sin, pivot, beside, last_pivot = factors.end
-    end = (cos * last - sin * value) / last_pivot
-    before = (cos * value + sin * last - beside * end) / pivot
+    *turn, pivot, beside, last_pivot = factors.end
+    value, last = _turn(turn, value, last)
+    end = last / last_pivot
+    before = (value - beside * end) / pivot
 
     def up(carry, inputs):
         (one, two), (value, row) = carry, inputs
