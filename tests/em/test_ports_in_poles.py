@@ -1,5 +1,6 @@
 """Ports, mode sources and mode monitors in dispersive guides."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +12,7 @@ from physax.em._boxes import cells_of
 from physax.em._medium import at_component
 from physax.em._poles import susceptibility
 from physax.grid import Grid
-from physax.units import SPEED_OF_LIGHT
+from physax.units import MU_0, SPEED_OF_LIGHT
 
 
 # The guides go on into the layers, and the metal is thinner than its skin.
@@ -147,6 +148,36 @@ def test_ports_in_metals_and_in_much_loss_are_refused():
         # What is traced is not known: the amplitudes are NaN.
         inside = jax.jit(lambda s: em.simulate(s).monitors["p"].incoming)(sim)
         assert bool(jnp.all(jnp.isnan(inside)))
+
+
+@pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
+def test_ports_in_much_magnetic_loss_are_refused(polarisation):
+    frequency = SPEED_OF_LIGHT / WAVES[1]
+    ports = {"a": em.Port((-8 * CELL, 0.0), np.inf, "+x", offset=4 * CELL)}
+
+    def sim(tangent):
+        sigma = tangent * 2 * np.pi * frequency * 1.5 * MU_0
+        core = em.Material(9.0, 1.5, magnetic_conductivity=sigma)
+        grid, medium, _ = guide(core, polarisation=polarisation)
+        medium = em.Medium(
+            at_component(medium.permittivity, "E" + "zx"[polarisation == "Hz"]),
+            medium.permeability,
+            magnetic_conductivity=medium.magnetic_conductivity,
+        )
+        return run(medium, grid, polarisation, {"p": port(0)}, 1, frequency[None])
+
+    def bare(tangent):
+        return eqx.tree_at(lambda s: (s.sources, s.monitors), sim(tangent), ({}, {}))
+
+    # Of a source at the frequency of its pulse.
+    message = "loss tangent .* at most 0.1 in {}.*, but is 0.(3|29)"
+    with pytest.raises(ArgumentError, match=message.format("source 'in'")):
+        em.simulate(sim(0.3))
+    with pytest.raises(ArgumentError, match=message.format("port 'a'")):
+        em.s_parameters(bare(0.3), ports, WAVES[1:2])
+    inside = jax.jit(lambda s: em.simulate(s).monitors["p"].incoming)
+    assert bool(jnp.all(jnp.isnan(inside(sim(0.3)))))
+    assert bool(jnp.all(jnp.isfinite(inside(sim(0.05)))))
 
 
 @pytest.mark.x64

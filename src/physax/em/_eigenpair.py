@@ -17,62 +17,111 @@ from .._products import vdot
 
 
 class Factors(NamedTuple):
-    """The matrix as `L D L^T`, its last row and column kept as a border."""
+    """A matrix as `Q R`: the rotations that make `Q`, and what is not zero in `R`.
 
-    pivots: Float[Array, " rows"]
-    lower: Float[Array, " rows"]
-    border: Float[Array, " rows"]
-    last: Float[Array, ""]
+    Attributes:
+        turns: Cosine and sine that mix each row but the last two with the next one,
+            and those that then mix it with the last one.
+        upper: `R` in these rows: on the diagonal, one and two columns on, and in the
+            last two columns.
+        end: Cosine and sine that mix the last two rows, and `R` in them: on the
+            diagonal of the first, beside it, and on that of the last.
+    """
+
+    turns: tuple[Float[Array, " rows"], ...]
+    upper: tuple[Float[Array, " rows"], ...]
+    end: tuple[Float[Array, ""], ...]
+
+
+def _rotation(
+    keep: Float[Array, ""], drop: Float[Array, ""]
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Returns the cosine and sine that turn a pair of numbers onto the first axis."""
+    length = jnp.sqrt(keep**2 + drop**2)
+    zero = length == 0
+    safe = jnp.where(zero, 1, length)
+    return jnp.where(zero, 1, keep / safe), drop / safe
+
+
+def _turn(turn, row, other):
+    """Mixes two rows, or two numbers, by a rotation."""
+    cos, sin = turn
+    mixed = jax.tree.map(lambda x, y: cos * x + sin * y, row, other)
+    return mixed, jax.tree.map(lambda x, y: cos * y - sin * x, row, other)
 
 
 def _factor(
     diagonal: Float[Array, " n"], coupling: Float[Array, " n"], shift: Float[Array, ""]
 ) -> Factors:
-    """Factors the matrix less a multiple of the identity; linear in its size."""
+    """Factors the matrix less a multiple of the identity; linear in its size.
+
+    By rotations, which need no pivots. `L D L^T` fails: where a mode vanishes at a row,
+    the block of the rows before it is singular too, and the halves of the mode on both
+    sides of the row come out as if nothing coupled them.
+    """
     size = diagonal.shape[0]
-    tiny = jnp.finfo(diagonal.dtype).tiny ** 0.5
+    rest = diagonal - shift
+    inner, end, corner = jnp.split(coupling, (size - 2, size - 1))
+    zero = jnp.zeros_like(rest[0])
 
-    def row(carry, inputs):
-        pivot_correction, border = carry
-        value, off, extra = inputs
-        border = border + extra
-        pivot = value - shift - pivot_correction
-        pivot = jnp.where(jnp.abs(pivot) < tiny, -tiny, pivot)
-        carry = off**2 / pivot, -border * off / pivot
-        return carry, (pivot, off / pivot, border)
+    def eliminate(carry, below):
+        row, last = carry
+        turn = _rotation(row[0], below[0])
+        row, below = _turn(turn, row, below)
+        turn_last = _rotation(row[0], last[0])
+        row, last = _turn(turn_last, row, last)
+        following = [(x[1], x[2], zero, x[3], x[4]) for x in (below, last)]
+        return tuple(following), ((*turn, *turn_last), row)
 
-    # The last of the eliminated rows couples to the border alone, and the first one
-    # through the corner.
-    off = coupling[: size - 1].at[size - 2].set(0)
-    extra = jnp.zeros_like(off).at[0].set(coupling[size - 1])
-    extra = extra.at[size - 2].add(coupling[size - 2])
-    zero = jnp.zeros_like(shift + diagonal[0])
-    inputs = diagonal[: size - 1], off, extra
-    _, (pivots, lower, border) = lax.scan(row, (zero, zero), inputs)
-    last = diagonal[size - 1] - shift - jnp.sum(border**2 / pivots)
-    return Factors(pivots, lower, border, jnp.where(last == 0, -tiny, last))
+    # Each row as in `Factors.upper`, from the column where the one before begins.
+    none = jnp.zeros_like(rest)
+    belows = (
+        inner,
+        jnp.concatenate([rest[1 : size - 2], none[:1]]),
+        jnp.concatenate([inner[1 : size - 3], none[:2]]),
+        jnp.concatenate([none[4:], inner[size - 3 :], rest[size - 2 : size - 1]]),
+        jnp.concatenate([none[3:], end]),
+    )
+    first = rest[0], inner[0] + zero, zero, zero, corner[0] + zero
+    last = corner[0] + zero, zero, zero, end[0] + zero, rest[size - 1]
+    (row, last), (turns, upper) = lax.scan(eliminate, (first, last), belows)
+    turn = _rotation(row[3], last[3])
+    (pivot, beside), (_, last_pivot) = _turn(turn, row[3:], last[3:])
+    scale = jnp.max(jnp.abs(diagonal) + 2 * jnp.abs(coupling))
+    least = jnp.finfo(diagonal.dtype).eps * scale
+
+    def safe(pivot):
+        return jnp.where(jnp.abs(pivot) < least, least, pivot)
+
+    end = *turn, safe(pivot), beside, safe(last_pivot)
+    return Factors(turns, (safe(upper[0]), *upper[1:]), end)
 
 
 def _solve(factors: Factors, right: Float[Array, " n"]) -> Float[Array, " n"]:
     """Solves with the factored matrix."""
-    pivots, lower, border, last = factors
 
-    def down(previous, inputs):
-        value, factor = inputs
-        value = value - previous
-        return factor * value, value
+    def down(carry, inputs):
+        (value, last), (below, turns) = carry, inputs
+        value, below = _turn(turns[:2], value, below)
+        value, last = _turn(turns[2:], value, last)
+        return (below, last), value
 
-    zero = jnp.zeros_like(right[0] * last)
-    _, y = lax.scan(down, zero, (right[:-1], lower))
-    end = (right[-1] - jnp.sum(border / pivots * y)) / last
+    start = right[0], right[-1]
+    (value, last), y = lax.scan(down, start, (right[1:-1], factors.turns))
+    *turn, pivot, beside, last_pivot = factors.end
+    value, last = _turn(turn, value, last)
+    end = last / last_pivot
+    before = (value - beside * end) / pivot
 
-    def up(following, inputs):
-        value, factor = inputs
-        value = value - factor * following
-        return value, value
+    def up(carry, inputs):
+        (one, two), (value, row) = carry, inputs
+        rest = row[1] * one + row[2] * two + row[3] * before + row[4] * end
+        value = (value - rest) / row[0]
+        return (value, one), value
 
-    _, x = lax.scan(up, zero, ((y - border * end) / pivots, lower), reverse=True)
-    return jnp.concatenate([x, end[None]])
+    zero = jnp.zeros_like(end)
+    _, x = lax.scan(up, (zero, zero), (y, factors.upper), reverse=True)
+    return jnp.concatenate([x, jnp.stack([before, end])])
 
 
 def _apply(diagonal, coupling, vector):
@@ -82,10 +131,33 @@ def _apply(diagonal, coupling, vector):
     return diagonal * vector + after + before
 
 
-def _count_above(diagonal, coupling, shift) -> Int[Array, ""]:
+def _count_above(
+    diagonal: Float[Array, " n"], coupling: Float[Array, " n"], shift: Float[Array, ""]
+) -> Int[Array, ""]:
     """Counts the eigenvalues above a shift, by Sylvester's law of inertia."""
-    factors = _factor(diagonal, coupling, shift)
-    return jnp.sum(factors.pivots > 0) + (factors.last > 0)
+    size = diagonal.shape[0]
+    tiny = jnp.finfo(diagonal.dtype).tiny ** 0.5
+
+    def row(carry, inputs):
+        correction, border, count, last = carry
+        value, off, extra = inputs
+        border = border + extra
+        pivot = value - shift - correction
+        pivot = jnp.where(jnp.abs(pivot) < tiny, -tiny, pivot)
+        last = last - border**2 / pivot
+        carry = off**2 / pivot, -border * off / pivot, count + (pivot > 0), last
+        return carry, None
+
+    # The last of the eliminated rows couples to the border alone, and the first one
+    # through the corner.
+    off = coupling[: size - 1].at[size - 2].set(0)
+    extra = jnp.zeros_like(off).at[0].set(coupling[size - 1])
+    extra = extra.at[size - 2].add(coupling[size - 2])
+    last = diagonal[size - 1] - shift
+    zero = jnp.zeros_like(last)
+    start = zero, zero, jnp.zeros_like(last, int), last
+    (_, _, count, last), _ = lax.scan(row, start, (diagonal[: size - 1], off, extra))
+    return count + (last > 0)
 
 
 # Shifts tried at once in each pass: a pass makes the interval so many times smaller.
@@ -135,10 +207,13 @@ def eigenpair(
     # Not symmetric, so that no mode of a symmetric slab is orthogonal to it.
     index = jnp.arange(diagonal.shape[0], dtype=diagonal.dtype)
     vector = jnp.sin(1 + 2.399963 * index) + 0.5
-    for _ in range(3):
+
+    def iterate(_, vector):
         vector = _solve(factors, vector)
         vector = vector / jnp.max(jnp.abs(vector))
-        vector = vector / jnp.linalg.norm(vector)
+        return vector / jnp.linalg.norm(vector)
+
+    vector = lax.fori_loop(0, 3, iterate, vector)
     return vdot(vector, _apply(diagonal, coupling, vector)), vector
 
 
@@ -152,14 +227,24 @@ def _(order, primals, tangents):
     def project(x):
         return x - vector * vdot(vector, x)
 
-    # (A - value) x = -change on the complement of the vector, where it is regular. The
-    # factors are of a matrix shifted a little further; two corrections make up for it.
-    scale = jnp.max(jnp.abs(diagonal) + 2 * jnp.abs(coupling))
-    offset = 64 * jnp.finfo(diagonal.dtype).eps * scale
-    factors = _factor(diagonal, coupling, lax.stop_gradient(value + offset))
-    right = project(-change)
-    x = jnp.zeros_like(right)
-    for _ in range(3):
-        rest = right - (_apply(diagonal, coupling, x) - value * x)
-        x = project(x + _solve(factors, project(rest)))
+    # (A - value) x = -change on the complement of the vector, where it is regular; the
+    # vector itself is mapped to itself.
+    factors = _factor(*map(lax.stop_gradient, (diagonal, coupling, value)))
+
+    def matrix(x):
+        along = vector * vdot(vector, x)
+        x = x - along
+        return project(_apply(diagonal, coupling, x) - value * x) + along
+
+    def solve(_, right):
+        along = vector * vdot(vector, right)
+        right = right - along
+
+        def correct(_, x):
+            rest = right - (_apply(diagonal, coupling, x) - value * x)
+            return project(x + _solve(factors, project(rest)))
+
+        return lax.fori_loop(0, 2, correct, jnp.zeros_like(right)) + along
+
+    x = lax.custom_linear_solve(matrix, project(-change), solve, symmetric=True)
     return (value, vector), (slope, x)

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Num
 
 from .._checks import check
 from ..grid import Box
-from ..units import EPSILON_0
+from ..units import EPSILON_0, MU_0
 from ._boxes import meet
 from ._dispersion import Dispersion
 from ._medium import Medium, Property, at_component
@@ -115,8 +115,8 @@ def _share(
 def may_absorb(medium: Medium) -> bool:
     """Whether anything in a medium may absorb: a conductivity, or poles."""
     regions = (one.conductivity for one in medium.regions)
-    conducts = any(one is not None for one in (medium.conductivity, *regions))
-    return conducts or bool(medium.dispersions)
+    losses = medium.conductivity, medium.magnetic_conductivity, *regions
+    return any(one is not None for one in losses) or bool(medium.dispersions)
 
 
 # The mode of a port leaves loss out: an error in the index of some percent of it.
@@ -138,8 +138,9 @@ def check_loss(
         what: How messages name the port.
 
     Returns:
-        The largest loss tangent $|\mathrm{Im}\,\epsilon| / \mathrm{Re}\,\epsilon$ of
-        the samples; NaN, under `jit`, above the limit and in metals.
+        The largest loss tangent $|\mathrm{Im}\,\epsilon| / \mathrm{Re}\,\epsilon$, or
+        that of the permeability, of the samples; NaN, under `jit`, above the limit and
+        in metals.
 
     Raises:
         ArgumentError: If it is above the limit, or the real part of the permittivity
@@ -147,6 +148,8 @@ def check_loss(
     """
     if not may_absorb(found.medium):
         return jnp.zeros_like(frequency)
+    # In 2-D the magnetic field has the axes that the electric one lacks.
+    axes = [axis for axis in "xyz" if "E" + axis not in names] or list("xyz")
 
     def of(f: Float[Array, ""]) -> tuple[Array, Array]:
         least, losses = [], []
@@ -158,6 +161,11 @@ def check_loss(
                 loss = loss + jnp.abs(sigma) / (2 * jnp.pi * f * EPSILON_0)
             least.append(jnp.min(jnp.real(epsilon)))
             losses.append(jnp.max(loss / jnp.abs(jnp.real(epsilon))))
+        for name in ["H" + axis for axis in axes]:
+            if found.medium.magnetic_conductivity is not None:
+                sigma = property_in(found.medium.magnetic_conductivity, name, found.box)
+                mu = 2 * jnp.pi * f * MU_0 * found.permeability(name)
+                losses.append(jnp.max(jnp.abs(sigma) / mu))
         return jnp.min(jnp.stack(least)), jnp.max(jnp.stack(losses))
 
     least, loss = (jax.vmap(of) if frequency.ndim else of)(frequency)
