@@ -18,6 +18,7 @@ from physax.cli import ExitCode, _em, _em_run, main
 from physax.cli._em_settings import DIMENSIONS, REGISTRY, Settings
 from physax.cli._session import double_precision
 from physax.io._construct import _is_array, _parameters
+from physax.runtime import CheckpointWarning
 
 
 TEXT = """\
@@ -368,13 +369,14 @@ def test_warnings_are_sentences(monkeypatch):
     seen = []
 
     def warned(options):
-        for kind in (PhysaxWarning, UserWarning):
+        for kind in (PhysaxWarning, CheckpointWarning, UserWarning):
             seen.append(warnings.formatwarning("Beware.", kind, "a.py", 1))
         return ExitCode.DONE
 
     monkeypatch.setattr(_em, "_config", warned)
     assert main(["em", "config"]) == ExitCode.DONE
-    assert seen == ["physax: warning: Beware.\n", "a.py:1: UserWarning: Beware.\n"]
+    sentence = "physax: warning: Beware.\n"
+    assert seen == [sentence, sentence, "a.py:1: UserWarning: Beware.\n"]
     assert warnings.formatwarning is shown
 
 

@@ -60,10 +60,10 @@ def write_or_check(
 
 
 def check_new(path: Path) -> None:
-    """Refuses to write settings over a file.
+    """Refuses to write what `--output` names over a file.
 
     Args:
-        path: Where they are to be written.
+        path: Where it is to be written.
 
     Raises:
         ArgumentError: If there is such a file.
