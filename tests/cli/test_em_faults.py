@@ -262,6 +262,10 @@ LINES = {
     "monitor outside": ("[0.6, 0]", "[60, 0]", "line 14: `monitors.back` is refused: "
                         "monitor 'back' must lie in the grid"),
     "axis": ("axis: x", "axis: z", "line 14: `monitors.back` is refused: `axis` of"),
+    "force": ("back: {type: FluxMonitor, axis: x, centre_um: [0.6, 0], size_um: "
+              "[0, 0.4]}", "back: {type: ForceMonitor, centre_um: [0.2, 0], size_um: "
+              "[0.2, 0.2]}", "line 14: `monitors.back` is refused: The material on "
+              "the faces of monitor 'back' must be lossless"),
     "every": ("every: 4", "every: 0", "line 16: `monitors.film` is refused: `every`"),
     "energy": ("back: {type: FluxMonitor, axis: x, centre_um: [0.6, 0], size_um: "
                "[0, 0.4]}", "back: {type: EnergyMonitor}", "line 14: `monitors.back` "
