@@ -35,6 +35,7 @@ def test_winds_alone_give_tracks_a_map_and_a_table(tmp_path, capsys):
     assert summary["counts"]["alive"] == 612
     assert summary["epoch"] == "1970-01-01T00:00:00"
     assert 50 < summary["speed"]["most"] < 80
+    assert summary["pictures"] == ["tracks.png"]
     with Image.open(out / "tracks.png") as image:
         assert image.size[0] > 500
     with xarray.open_dataset(out / "tracks.nc", decode_times=False) as data:
