@@ -276,6 +276,13 @@ LINES = {
                                 " centre_um: [0, 0], size_um: [0.2, 0.2]}\n  all_Ez: {",
                                 "line 15: .*'all_Ez' must have another name: the pict"
                                 "ure of Ez of monitor 'all'"),
+    "name in another case": ("back: {", "Film: {type: EnergyMonitor}\n  back: {",
+                             "line 14: `monitors.Film` is refused: Monitor 'Film' must "
+                             "have a name that differs from 'film' in more than case"),
+    "picture in another case": ("back: {", "all: {type: FieldMonitor, components: [Ez],"
+                                " centre_um: [0, 0], size_um: [0.2, 0.2]}\n  ALL_EZ: {",
+                                "line 15: .*'ALL_EZ' must have another name: the pict"
+                                "ure of Ez of monitor 'all'"),
     "infinite time": ("time_fs: 10", "time_fs: .inf", "line 17: .*`time` must be finite"
                       ", but is inf s. Leave it out"),
     "hidden results": ("figures: false", "results: .npz", "line 18: .*`results` must"),
