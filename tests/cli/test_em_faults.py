@@ -18,6 +18,7 @@ from physax.cli import ExitCode, _em, _em_run, main
 from physax.cli._em_settings import DIMENSIONS, REGISTRY, Settings
 from physax.cli._session import double_precision
 from physax.io._construct import _is_array, _parameters
+from physax.runtime import CheckpointWarning
 
 
 TEXT = """\
@@ -261,6 +262,10 @@ LINES = {
     "monitor outside": ("[0.6, 0]", "[60, 0]", "line 14: `monitors.back` is refused: "
                         "monitor 'back' must lie in the grid"),
     "axis": ("axis: x", "axis: z", "line 14: `monitors.back` is refused: `axis` of"),
+    "force": ("back: {type: FluxMonitor, axis: x, centre_um: [0.6, 0], size_um: "
+              "[0, 0.4]}", "back: {type: ForceMonitor, centre_um: [0.2, 0], size_um: "
+              "[0.2, 0.2]}", "line 14: `monitors.back` is refused: The material on "
+              "the faces of monitor 'back' must be lossless"),
     "every": ("every: 4", "every: 0", "line 16: `monitors.film` is refused: `every`"),
     "energy": ("back: {type: FluxMonitor, axis: x, centre_um: [0.6, 0], size_um: "
                "[0, 0.4]}", "back: {type: EnergyMonitor}", "line 14: `monitors.back` "
@@ -270,6 +275,13 @@ LINES = {
     "name of another picture": ("back: {", "all: {type: FieldMonitor, components: [Ez],"
                                 " centre_um: [0, 0], size_um: [0.2, 0.2]}\n  all_Ez: {",
                                 "line 15: .*'all_Ez' must have another name: the pict"
+                                "ure of Ez of monitor 'all'"),
+    "name in another case": ("back: {", "Film: {type: EnergyMonitor}\n  back: {",
+                             "line 14: `monitors.Film` is refused: Monitor 'Film' must "
+                             "have a name that differs from 'film' in more than case"),
+    "picture in another case": ("back: {", "all: {type: FieldMonitor, components: [Ez],"
+                                " centre_um: [0, 0], size_um: [0.2, 0.2]}\n  ALL_EZ: {",
+                                "line 15: .*'ALL_EZ' must have another name: the pict"
                                 "ure of Ez of monitor 'all'"),
     "infinite time": ("time_fs: 10", "time_fs: .inf", "line 17: .*`time` must be finite"
                       ", but is inf s. Leave it out"),
@@ -368,13 +380,14 @@ def test_warnings_are_sentences(monkeypatch):
     seen = []
 
     def warned(options):
-        for kind in (PhysaxWarning, UserWarning):
+        for kind in (PhysaxWarning, CheckpointWarning, UserWarning):
             seen.append(warnings.formatwarning("Beware.", kind, "a.py", 1))
         return ExitCode.DONE
 
     monkeypatch.setattr(_em, "_config", warned)
     assert main(["em", "config"]) == ExitCode.DONE
-    assert seen == ["physax: warning: Beware.\n", "a.py:1: UserWarning: Beware.\n"]
+    sentence = "physax: warning: Beware.\n"
+    assert seen == [sentence, sentence, "a.py:1: UserWarning: Beware.\n"]
     assert warnings.formatwarning is shown
 
 

@@ -41,6 +41,19 @@ def scene():
 @pytest.mark.filterwarnings("ignore:The fields had not decayed")
 def test_a_file_gives_what_the_same_scene_gives(tmp_path, capsys):
     out = tmp_path / "out"
+    out.mkdir()
+    # An earlier run was of other monitors; what it does not list is of others.
+    earlier = [
+        "back.png",
+        "gone.png",
+        "gone_Ez.gif",
+        "../kept.png",
+        "kept.h5",
+        "not.png",
+    ]
+    (out / "summary.json").write_text(json.dumps({"pictures": earlier}))
+    for name in (*earlier[:-1], "kept.png"):
+        (out / name).write_bytes(b"old")
     line = ["em", "run", settings(tmp_path), "--output-dir", str(out), "-v"]
     assert main(line) == ExitCode.DONE
     said = capsys.readouterr().out
@@ -68,7 +81,14 @@ def test_a_file_gives_what_the_same_scene_gives(tmp_path, capsys):
     assert summary["steps"] == sim.steps
     assert summary["cells"] == list(sim.grid.shape)
     assert summary["status"] == "successful"
-    pictures = {path.name for path in out.glob("*.png")}
+    assert {path for path in tmp_path.rglob("*") if path.name.startswith("kept")} == {
+        out / "kept.png",
+        out / "kept.h5",
+        tmp_path / "kept.png",
+    }
+    assert not list(out.glob("gone*"))
+    pictures = {path.name for path in out.glob("*.png")} - {"kept.png"}
+    assert sorted(summary["pictures"]) == sorted(pictures)
     assert pictures == {
         "simulation.png",
         "back.png",

@@ -35,6 +35,7 @@ def test_winds_alone_give_tracks_a_map_and_a_table(tmp_path, capsys):
     assert summary["counts"]["alive"] == 612
     assert summary["epoch"] == "1970-01-01T00:00:00"
     assert 50 < summary["speed"]["most"] < 80
+    assert summary["pictures"] == ["tracks.png"]
     with Image.open(out / "tracks.png") as image:
         assert image.size[0] > 500
     with xarray.open_dataset(out / "tracks.nc", decode_times=False) as data:
@@ -118,7 +119,19 @@ def test_the_template_is_valid_and_names_every_key(tmp_path, capsys):
         ("a.npz}", "a.csv}", "must be the name of a file that ends in .nc"),
         ("axes: [x, y]", "axes: [x, z]", "array 'z', but has u, v, x, y"),
         ("flow.npz", "none.npz", "There is no file"),
-        ("[1, 1], [2, 2.5]", "[1, 1, 1], [2, 2.5]", "as many coordinates each"),
+        ("[1, 1], [2, 2.5]", "[1, 1, 1], [2, 2.5]", "line 3: .*the same number of "
+         "coordinates each, as .*, but have 2 and 3"),
+        ("[[1, 1], [2, 2.5], [9, 2]]", "[]", "line 3: .*one place or more .*is empty"),
+        ("type: Points, points: [[1, 1], [2, 2.5], [9, 2]]",
+         "type: Grid, low: [1, 1], high: [2, 2], shape: [3]", "line 3: .*`shape` must"),
+        ("type: Points, points: [[1, 1], [2, 2.5], [9, 2]]",
+         "type: Line, start: [1, 1], stop: [2, 2], count: 0", "line 3: .*`count` must"),
+        ("type: Points, points: [[1, 1], [2, 2.5], [9, 2]]",
+         "type: Random, low: [1, 3], high: [2, 2], count: 3", "line 3: .*`low` must"),
+        ("axes: [x, y]", "axes: [x, y], u: u, v: u", "`u`, `v` and `w` must name "
+         "different variables, but are 'u', 'u'"),
+        ("step_seconds: 0.1", "step_seconds: 1.0e-9", "`step` and `record_"
+         "every` must make at most 1073741823 steps, but make [0-9]{11}"),
         ("duration_minutes", "duration_weeks", "unknown key `duration_weeks`.*With a "
          "unit it is `duration_seconds` or .*_minutes` or .*_hours` or .*_days`"),
         ("axes: [x, y]", "axes: [x, y], u: u, v: none", "variable 'none', but there"),

@@ -115,6 +115,16 @@ def test_the_words_are_known_without_loading_what_they_do():
     )
 
 
+@pytest.mark.parametrize("name", ["a.hdf", "a.npz"])
+def test_simulated_maps_do_not_take_the_place_of_a_file(name, tmp_path, capsys):
+    measured = tmp_path / name
+    measured.write_bytes(b"measured")
+    assert main(["xpcs", "simulate", "-o", str(measured)]) == ExitCode.REFUSED
+    assert f"must be a new file, but {measured} exists" in capsys.readouterr().err
+    assert measured.read_bytes() == b"measured"
+    assert list(tmp_path.iterdir()) == [measured]
+
+
 def test_modes_are_those_of_the_library():
     assert _xpcs.MODES == MODES
 

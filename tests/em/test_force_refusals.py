@@ -25,12 +25,12 @@ from tests.em.force_scenes import (
 @pytest.mark.slow
 def test_box_in_a_body_is_refused():
     with pytest.raises(
-        ArgumentError, match="within three cells of all faces of a force"
+        ArgumentError, match="within three cells of all faces of monitor 'force'"
     ):
         scene("Ez", {"force": box(1, 3)})
     sigma = jnp.zeros((56, 52)).at[:, :14].set(1.0)
     with pytest.raises(
-        ArgumentError, match="faces of a force monitor must be lossless"
+        ArgumentError, match="faces of monitor 'force' must be lossless"
     ):
         scene("Ez", {"force": box(3, 9)}, em.Medium(conductivity=sigma))
 
@@ -43,7 +43,7 @@ def test_faces_where_powers_of_the_field_act_are_refused():
     # A box of cells may be larger than the body that it is for.
     inside = jnp.zeros((56, 52)).at[32:38, 22:30].set(1e-18)
     build(inside)
-    message = "monitor must be lossless and linear.*nonlinear susc.*but is inf"
+    message = "monitor 'force' must be lossless and linear.*nonlinear susc.*but is inf"
     with pytest.raises(ArgumentError, match=message):
         build(inside.at[35, 33].set(1e-18))
     with pytest.raises(ArgumentError, match=message):

@@ -111,5 +111,6 @@ def test_curves_that_are_not_asked_for_may_be_missing(apsu):
     bad[:, 0] = np.nan
     change(apsu, "xpcs/multitau/normalized_g2", bad)
     assert read_g2(apsu, q=0.02).curves == 2
-    with pytest.raises(PhysaxFileError, match="but has 0.01, 0.02. Choose one"):
+    said = "within 10 % of `q` = 0.03 1/angstrom, but has 0.01, 0.02. Choose one"
+    with pytest.raises(PhysaxFileError, match=said):
         read_g2(apsu, q=0.03)

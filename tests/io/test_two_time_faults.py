@@ -159,7 +159,7 @@ def test_a_wrong_value_of_the_newer_layout_is_named(path, name):
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"q": 0.02}, r"within 0.1 of `q` = 0.02 1/angstrom, but has 0.005, 0.01"),
+        ({"q": 0.02}, r"within 10 % of `q` = 0.02 1/angstrom, but has 0.005, 0.01"),
         ({"phi_ranges": [(1.0, 2.0)]},
          r"\(57.2958 to 114.592 degrees\), but has 0, 45 degrees"),
         ({"q": 0.01, "phi_ranges": [(-0.1, 0.1)]}, "but has 45 degrees"),

@@ -103,6 +103,12 @@ def test_spectra_of_fields_are_the_largest_in_the_region():
     result = SpectralFields(FREQUENCIES, values, {"Hx": (jnp.zeros(2),)})
     axes = spectrum(result)
     assert np.allclose(axes.lines[0].get_ydata(), [4, 5, 2])
+    assert labels(axes) == ["max |η₀Hx|"]
+    point = SpectralFields(
+        FREQUENCIES, {"Hx": values["Hx"][:, :1]}, {"Hx": (jnp.zeros(1),)}
+    )
+    axes = spectrum(point)
+    assert np.allclose(axes.lines[0].get_ydata(), [3, 5, 1])
     assert labels(axes) == ["|η₀Hx|"]
 
 

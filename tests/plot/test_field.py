@@ -1,3 +1,4 @@
+import itertools
 import sys
 
 import jax.numpy as jnp
@@ -11,6 +12,9 @@ from physax.em import (
     PEC,
     Box,
     Cylindrical,
+    Dipole,
+    Drude,
+    GaussianPulse,
     Material,
     Medium,
     Simulation,
@@ -110,6 +114,41 @@ def test_outline_follows_the_material():
     vertices = axes.collections[0].get_paths()[0].vertices
     # Half way between the middles of cells 10 and 11.
     assert np.allclose(vertices[:, 0], 220, atol=1)
+
+
+@pytest.mark.parametrize(
+    "inner", [Material(12.1), Material(1.0, poles=[Drude(2e15, 1e13)])]
+)
+def test_outline_shows_each_material_once(inner):
+    slab = Box.from_corners((0.21 * MICRO,), (0.61 * MICRO,))
+    bar = Box((0.41 * MICRO, 0.3 * MICRO), (0.2 * MICRO, 0.21 * MICRO))
+    stub = Box((0.09 * MICRO, 0.3 * MICRO), (0.1 * MICRO, 0.21 * MICRO))
+    glass = Structure(slab, Material(2.1))
+    parts = [glass, Structure(bar, inner), Structure(stub, inner)]
+    # Faces cut cells, which are averages.
+    medium = rasterise(parts, GRID, components=("Ez", "Hx", "Hy"))
+    source = {"dot": Dipole("Ez", (1e-7, 1e-7), GaussianPulse(2e14, 2e13))}
+    sim = Simulation(GRID, medium, polarisation="Ez", steps=1, sources=source)
+    (contours,) = field(wave(), outline=sim).collections
+    lines = contours.get_paths()[0].to_polygons(closed_only=False)
+    # A line where each face is, in nanometres: in air or glass, dense or metal.
+    for at, faces in ((100, [210, 610]), (300, [40, 140, 210, 310, 510, 610])):
+        met = [
+            x0 + (at - y0) / (y1 - y0) * (x1 - x0)
+            for line in lines
+            for (x0, y0), (x1, y1) in itertools.pairwise(line)
+            if min(y0, y1) <= at < max(y0, y1)
+        ]
+        assert sorted(met) == pytest.approx(faces, abs=10)
+
+
+def test_outline_of_a_gradient_is_half_way():
+    values = 1 + jnp.arange(40.0)[:, None] * jnp.ones(30)
+    sim = Simulation(GRID, Medium(values), polarisation="Ez", steps=1)
+    (contours,) = field(wave(), outline=sim).collections
+    vertices = contours.get_paths()[0].vertices
+    # The middle of 40 cells of 20 nm.
+    assert np.allclose(vertices[:, 0], 400, atol=1)
 
 
 def test_outline_follows_metal():

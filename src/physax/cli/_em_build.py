@@ -120,7 +120,7 @@ def _counted(steps: int | None) -> int | None:
 
 def _check_name(name: str) -> None:
     """Refuses names that cannot be those of files, or are taken."""
-    if not name.replace("-", "_").isidentifier() or name == "simulation":
+    if not name.replace("-", "_").isidentifier() or name.lower() == "simulation":
         raise ArgumentError(
             "Names must be of letters, digits, - and _, and not be `simulation`, as "
             f"files are named after them, but one is {name!r}."
@@ -128,12 +128,22 @@ def _check_name(name: str) -> None:
 
 
 def _check_picture(name: str, monitors: dict[str, em.AbstractMonitor]) -> None:
-    """Refuses the name of a monitor that the picture of another one has."""
+    """Refuses the name of a monitor that the picture of another one has.
+
+    Some disks take names that differ in case only for one.
+    """
     if isinstance(monitors[name], em.NearFieldMonitor):
         return
     for other, one in monitors.items():
+        drawn = not isinstance(one, em.NearFieldMonitor)
+        if drawn and name != other and name.lower() == other.lower():
+            raise ArgumentError(
+                f"Monitor {name!r} must have a name that differs from {other!r} in "
+                "more than case, as some disks take their pictures for one. Rename "
+                "either."
+            )
         for component in one.components if isinstance(one, em.FieldMonitor) else ():
-            if name == f"{other}_{component}":
+            if name.lower() == f"{other}_{component}".lower():
                 raise ArgumentError(
                     f"Monitor {name!r} must have another name: the picture of "
                     f"{component} of monitor {other!r} has this one. Rename either."

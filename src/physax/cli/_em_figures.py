@@ -12,6 +12,10 @@ from .._checks import ArgumentError
 from .._whole_file import whole_file
 
 
+SCENE = "simulation.png"
+"""The picture of the simulation, before it runs."""
+
+
 def check_animation(suffix: str | None) -> None:
     """Refuses moving pictures that this machine cannot write."""
     if suffix == "mp4" and not FFMpegWriter.isAvailable():
@@ -23,7 +27,7 @@ def check_animation(suffix: str | None) -> None:
 
 def draw_simulation(folder: Path, sim: em.Simulation) -> Path:
     """Draws permittivity, sources, monitors and faces."""
-    return _save(plot.simulation(sim), folder / "simulation.png")
+    return _save(plot.simulation(sim), folder / SCENE)
 
 
 def draw_results(

@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,17 +16,17 @@ import numpy as np
 from .. import em
 from .._checks import ArgumentError, warn
 from .._status import Status
-from .._whole_file import whole_file
 from ..em._run import check_run
 from ..grid import AXES
 from ..io import check_writable, save_npz
 from ..io._whole_hdf5 import whole_hdf5
 from ..runtime import Checkpointing, compile_quickly
 from ._em_build import build
-from ._em_figures import check_animation, draw_results, draw_simulation
+from ._em_figures import SCENE, check_animation, draw_results, draw_simulation
 from ._em_lines import at
 from ._em_settings import Settings, read_settings
 from ._exit import ExitCode
+from ._output import write_summary
 from ._session import Talk, double_precision, limit_threads, tell_machine
 
 
@@ -139,12 +138,11 @@ def _run(
         save_npz(path, monitors)
     else:
         write_hdf5(path, monitors)
-    written = [path, output / "summary.json"]
-    summary = _summary(sim, done)
-    with whole_file(written[-1]) as file:
-        file.write(json.dumps(summary, indent=2, allow_nan=False).encode())
+    drawn, scene = [], []
     if figures:
-        written += draw_results(output, sim, monitors, settings.output.animation)
+        drawn = draw_results(output, sim, monitors, settings.output.animation)
+        scene = [output / SCENE]
+    written = [path, write_summary(output, _summary(sim, done), scene + drawn), *drawn]
     # The run is complete: another one in this folder begins anew.
     shutil.rmtree(checkpoints)
     first = done.drive.first_step

@@ -1,14 +1,20 @@
 """Where the commands write: folders of results, and files of settings."""
 
 import argparse
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from .._checks import ArgumentError
 from .._whole_file import whole_file
 from ..io import check_writable
 from ._exit import ExitCode
+
+
+# Endings of pictures.
+_DRAWN = (".png", ".gif", ".mp4")
 
 
 def check_place(folder: str | os.PathLike) -> Path:
@@ -60,10 +66,10 @@ def write_or_check(
 
 
 def check_new(path: Path) -> None:
-    """Refuses to write settings over a file.
+    """Refuses to write what `--output` names over a file.
 
     Args:
-        path: Where they are to be written.
+        path: Where it is to be written.
 
     Raises:
         ArgumentError: If there is such a file.
@@ -73,3 +79,43 @@ def check_new(path: Path) -> None:
             f"`--output` must be a new file, but {path} exists. Remove it, or choose "
             "another name."
         )
+
+
+def write_summary(folder: Path, summary: dict[str, Any], pictures: list[Path]) -> Path:
+    """Writes a summary, and removes pictures of an earlier run that are not of this.
+
+    These are the ones that its summary lists: no other file is removed.
+
+    Args:
+        folder: Where results are.
+        summary: What is told of the run.
+        pictures: What it has drawn into the folder.
+
+    Returns:
+        The file.
+    """
+    path = folder / "summary.json"
+    names = [picture.name for picture in pictures]
+    # Some disks take names that differ in case for one.
+    kept = {name.casefold() for name in names}
+    for name in _listed(path):
+        if name.casefold() not in kept:
+            (folder / name).unlink(missing_ok=True)
+    content = {**summary, "pictures": names}
+    with whole_file(path) as file:
+        file.write(json.dumps(content, indent=2, allow_nan=False).encode())
+    return path
+
+
+def _listed(path: Path) -> list[str]:
+    """Returns the pictures that a summary lists, none if it is not one of ours."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return []
+    names = content.get("pictures") if isinstance(content, dict) else None
+    if not isinstance(names, list):
+        return []
+    texts = [name for name in names if isinstance(name, str)]
+    # A name leads into no other folder.
+    return [n for n in texts if Path(n).name == n and Path(n).suffix in _DRAWN]

@@ -3,7 +3,6 @@
 import argparse
 import dataclasses
 import importlib.util
-import json
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ from ..particles import (
 )
 from ..runtime import compile_quickly
 from ._exit import ExitCode
-from ._output import check_place
+from ._output import check_place, write_summary
 from ._session import Talk, double_precision, limit_threads, tell_machine
 from ._track_seeds import place_seeds
 from ._track_settings import Settings, read_settings
@@ -224,23 +223,21 @@ def _write(
     summary: dict[str, Any],
 ) -> list[Path]:
     given = settings.output
-    written = [output / (given.tracks or _best_file())]
-    write_tracks(written[0], found, flow, ragged=given.ragged)
-    written.append(output / "summary.json")
-    with whole_file(written[-1]) as file:
-        file.write(json.dumps(summary, indent=2, allow_nan=False).encode())
+    path = output / (given.tracks or _best_file())
+    write_tracks(path, found, flow, ragged=given.ragged)
     west = _west(flow) if given.west is None else given.west
     look: dict[str, Any] = {"spherical": flow.spherical, "west": west}
     land = flow.land
+    drawn = []
     if given.figures:
         axes = plot.tracks(found, land=land, **look)
-        written.append(output / "tracks.png")
-        with whole_file(written[-1]) as file:
+        drawn.append(output / "tracks.png")
+        with whole_file(drawn[-1]) as file:
             axes.get_figure(root=True).savefig(file, format="png")  # pyright: ignore
     if given.animation is not None:
-        path = output / f"tracks.{given.animation}"
-        written.append(plot.animate_tracks(found, path, land=land, **look))
-    return written
+        moving = output / f"tracks.{given.animation}"
+        drawn.append(plot.animate_tracks(found, moving, land=land, **look))
+    return [path, write_summary(output, summary, drawn), *drawn]
 
 
 def _west(flow: StoredField) -> float:

@@ -73,6 +73,12 @@ class Flow:
     hold: bool = False
 
     def __post_init__(self):
+        names = [name for name in (self.u, self.v, self.w) if name is not None]
+        if len(set(names)) < len(names):
+            raise ArgumentError(
+                "`u`, `v` and `w` must name different variables, but are "
+                f"{', '.join(map(repr, names))}."
+            )
         if self.slip is not None and not 0 <= self.slip <= 1:
             raise ArgumentError(f"`slip` must lie in [0, 1], but is {self.slip:g}.")
         for name in ("scale", "period"):
@@ -85,6 +91,10 @@ class Flow:
 
 class AbstractSeeds(eqx.Module):
     """Where particles begin."""
+
+    def __check_init__(self):
+        # What is refused is so where the line of the file is known.
+        self.place()
 
     @abstractmethod
     def place(self) -> Float[Array, "particles ndim"]:
@@ -155,11 +165,12 @@ class Points(AbstractSeeds):
     points: list[Numbers]
 
     def place(self):
-        sizes = {len(point) for point in self.points}
+        sizes = sorted({len(point) for point in self.points})
         if len(sizes) != 1:
+            came = f"have {' and '.join(map(str, sizes))}" if sizes else "is empty"
             raise ArgumentError(
-                "`points` must be a list of places with as many coordinates each, but "
-                f"have {sorted(sizes)}."
+                "`points` must be one place or more with the same number of "
+                f"coordinates each, as [[10, 50], [12, 50]], but {came}."
             )
         return jax.numpy.asarray(self.points, float)
 

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from .._checks import ArgumentError
+from ..em._simulation import MOST_STEPS
 from ..io import StoredField
 from ..particles import GriddedField
 from ._track_settings import Timing
@@ -65,7 +66,8 @@ def plan_times(timing: Timing, flow: StoredField, period: float | None = None) -
 
     Raises:
         ArgumentError: If the times reach beyond those of the data, if steps would be
-            too many, or if `record_every` is longer than the duration that was found.
+            too many to find or to count, or if `record_every` is longer than the
+            duration that was found.
     """
     instants = np.zeros(1) if flow.times is None else np.asarray(flow.times, float)
     begin = instants[-1] if timing.backward else instants[0]
@@ -75,12 +77,19 @@ def plan_times(timing: Timing, flow: StoredField, period: float | None = None) -
     rows = round(duration / (timing.record_every or duration / _ROWS))
     every = duration / rows
     step, reason = _step(timing, flow, _interval(instants, period), speed, every)
-    stride = max(math.ceil(every / step * (1 - 1e-9)), 1)
+    # No number of steps is infinite.
+    stride = max(math.ceil(min(every / step, 1e18) * (1 - 1e-9)), 1)
     if timing.step is None and stride * rows > _MOST_STEPS:
         raise ArgumentError(
             f"`step` must be given for more than {_MOST_STEPS} steps, but there are "
             f"{stride * rows} of {step:.3g} s, {reason}. If that speed is not "
             "real, mark missing data in the files by their `_FillValue` or NaN."
+        )
+    if stride * rows > MOST_STEPS:
+        raise ArgumentError(
+            f"`step` and `record_every` must make at most {MOST_STEPS} steps, but make "
+            f"{stride * rows}. Without a unit they are in seconds: write "
+            "`step_minutes`."
         )
     sign = -1.0 if timing.backward else 1.0
     times = begin + sign * every * np.arange(rows + 1)

@@ -20,7 +20,7 @@ from ..xpcs import (
     simulate_two_time,
 )
 from ._exit import ExitCode
-from ._output import check_place
+from ._output import check_new, check_place
 from ._session import Talk, double_precision, limit_threads, tell_machine
 from ._xpcs_names import NAMES, names_of, with_values
 from ._xpcs_settings import (
@@ -63,6 +63,7 @@ def run_simulate(options: argparse.Namespace) -> ExitCode:
             "`--layout` must be npz for an `--output` that ends in .npz, and else not, "
             f"but is {options.layout} for {options.output}."
         )
+    check_new(path)
     with double_precision():
         tell_machine(talk)
         settings = _settings(options)

@@ -94,7 +94,8 @@ class ForceMonitor(AbstractSpectralMonitor):
         return tuple(_thick(read, double, frame, what) for read in reads)
 
     def finish(self, total, reads, setup):
-        sound = _one_medium(reads, setup.medium, setup.grid, setup.components)
+        what = "a force monitor"
+        sound = _one_medium(reads, setup.medium, setup.grid, setup.components, what)
         omega = 2 * jnp.sin(jnp.pi * self.frequencies * setup.dt) / setup.dt
         double = _double(reads)
         thin = {r.key: r._replace(box=_thin(r.box, double)) for r in reads}
@@ -229,7 +230,7 @@ _SAME = 1e-5
 
 
 def _one_medium(
-    reads: tuple[Read, ...], medium: Medium, grid: Grid, parts: Components
+    reads: tuple[Read, ...], medium: Medium, grid: Grid, parts: Components, what: str
 ) -> Array:
     """Returns 1 if all faces lie in one plain material, else raises, or NaN."""
     reads = (*reads, *across(reads, parts, grid.ndim))
@@ -237,16 +238,16 @@ def _one_medium(
     spread = check(
         spread,
         spread <= _SAME,
-        "The material within three cells of all faces of a force monitor must be the "
-        "same: make the box larger or smaller. The relative spread of permittivity and "
+        f"The material within three cells of all faces of {what} must be the same: "
+        "make the box larger or smaller. The relative spread of permittivity and "
         "permeability must be 0",
     )
     loss = check(
         loss,
         loss == 0,
-        "The material on the faces of a force monitor must be lossless and linear: "
-        "put the box in a medium without conductivity, poles and nonlinear "
-        "susceptibilities, which count as infinite. The largest loss must be 0",
+        f"The material on the faces of {what} must be lossless and linear: put the box "
+        "in a medium without conductivity, poles and nonlinear susceptibilities, which "
+        "count as infinite. The largest loss must be 0",
     )
     return 1 + 0 * (spread + loss)
 
@@ -293,7 +294,7 @@ def check_forces(
                         + (", and within its box" if wave else "")
                         + ", but do not. Make the box smaller or larger."
                     )
-        _one_medium(found[name], medium, grid, parts)
+        _one_medium(found[name], medium, grid, parts, f"monitor {name!r}")
 
 
 Span = Sequence[tuple[float, float]]

@@ -187,14 +187,16 @@ def warn_of(sim: Simulation, result: Result) -> None:
         told.append(
             "The fields had not decayed when the run ended: "
             f"{np.nanmax(residual):.1e} of the largest energy was left, so the "
-            f"spectra of {spectral} are truncated. Take more `steps`."
+            f"spectra of {spectral} are truncated. Let it run longer: take more "
+            "`steps`."
         )
     if (alive or np.all(residual <= _ALIVE)) and (late := _late_pulse(sim)):
         name, band, end = late
         told.append(
             f"The run ends after {end:.3g} s, before the middle of the pulse of source "
             f"{name!r} with a bandwidth of {band:.3g} Hz, so the spectra of {spectral} "
-            "lack the rest. Take more `steps`, or a larger `bandwidth`."
+            "lack the rest. Let it run longer: take more `steps`, or a larger "
+            "`bandwidth`."
         )
     if told:
         warn(" ".join(told))

@@ -103,8 +103,8 @@ def read_g2(
         if not abs(nearest - q) <= q_tolerance * abs(q):
             raise PhysaxFileError(
                 path,
-                f"It must have a wavevector within {q_tolerance:.3g} of `q` = {q:g} "
-                f"1/angstrom, but has {describe(curves.q)}. Choose one of these.",
+                f"It must have a wavevector within {100 * q_tolerance:.3g} % of `q` = "
+                f"{q:g} 1/angstrom, but has {describe(curves.q)}. Choose one of these.",
             )
         keep = np.abs(curves.q - nearest) <= 1e-10 * nearest
     g2 = curves.g2[keep]

@@ -117,9 +117,8 @@ def chosen_maps(
         if not abs(nearest - q) <= q_tolerance * q:
             raise PhysaxFileError(
                 path,
-                f"It must have a wavevector within {q_tolerance:.3g} of `q` = {q:g} "
-                f"1/angstrom, but has {describe(index.q)}. Choose one of these, or "
-                "raise `q_tolerance`.",
+                f"It must have a wavevector within {100 * q_tolerance:.3g} % of `q` = "
+                f"{q:g} 1/angstrom, but has {describe(index.q)}. Choose one of these.",
             )
         keep = np.abs(index.q - nearest) <= spread * nearest
     if phi_ranges is not None:

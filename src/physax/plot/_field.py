@@ -1,10 +1,12 @@
 """Pictures of field components."""
 
+from collections.abc import Callable
 from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from numpy.lib.stride_tricks import sliding_window_view
 
 from .._checks import ArgumentError, kind_of
 from ..em import Simulation, SpectralFields, TimeSeries
@@ -91,7 +93,8 @@ def field(
         part: `"abs"`, `"real"`, `"imag"` or `"phase"`.
         plane: Where the samples fill a volume, the cut: an axis and the position on it
             in metres. The middle along z if `None`.
-        outline: A simulation whose materials are outlined, in 2-D.
+        outline: A simulation whose materials are outlined, in 2-D, half way between
+            the permittivities on both sides of a border.
         largest: Modulus at the end of the colours, in the unit of the field; the
             largest that there is if `None`. Not used for a phase.
         axes: Where to draw; a new figure if `None`.
@@ -137,7 +140,7 @@ def field(
 
 
 def _draw_outline(axes: Axes, sim: Simulation, names, *, bright: bool) -> None:
-    """Draws the contour half way between the ends of the permittivity, and of metal."""
+    """Draws the borders of materials, and of metal."""
     if sim.grid.ndim != 2 or names != sim.components.axes:
         raise ArgumentError("`outline` must be a 2-D simulation of the same plane.")
     picture = permittivity_picture(sim, None)
@@ -148,11 +151,42 @@ def _draw_outline(axes: Axes, sim: Simulation, names, *, bright: bool) -> None:
     colour = "white" if bright else "black"
     style = {"colors": colour, "linewidths": 0.7, "alpha": 0.8}
     for image in images:
-        low, high = float(np.min(image)), float(np.max(image))
-        if high > low:
-            axes.contour(x, y, image.T, [(low + high) / 2], **style)
+        above = _above_middle(np.asarray(image, float))
+        if not np.all(above.mask):
+            axes.contour(x, y, above.T, [0.0], **style)
     axes.set_xlim(*limits[0])
     axes.set_ylim(*limits[1])
+
+
+# Permittivities that are this close are one, but for rounding.
+_SAME = 1e-4
+# Where cells average a border, a step over it is half of the jump or more.
+_STEEP = 0.4
+
+
+def _above_middle(image: np.ndarray) -> np.ma.MaskedArray:
+    """Returns by how much cells at a border exceed the middle of both sides.
+
+    Where values change little by little it is that of all values. Cells away from
+    borders are masked.
+    """
+    low, high = (_extreme(image, of, 1) for of in (np.min, np.max))
+    plain = high - low <= _SAME * np.maximum(np.abs(low), np.abs(high))
+    # Five cells hold a border with its cell of averages, or four steps of a gradient.
+    change = _extreme(image, np.max, 2) - _extreme(image, np.min, 2)
+    steps = [np.diff(image, axis=k, append=image.take([-1], k)) for k in (0, 1)]
+    steepest = _extreme(np.max(np.abs(steps), axis=0), np.max, 2)
+    border = steepest >= _STEEP * change
+    middle = np.where(border, low + high, image.min() + image.max()) / 2
+    return np.ma.masked_array(image - middle, plain)
+
+
+def _extreme(image: np.ndarray, of: Callable[..., np.ndarray], reach: int):
+    """Returns the extreme around each cell."""
+    padded = np.pad(image, reach, mode="edge")
+    for axis in (0, 1):
+        padded = of(sliding_window_view(padded, 2 * reach + 1, axis), axis=-1)
+    return padded
 
 
 def _field_name(component: str) -> str:

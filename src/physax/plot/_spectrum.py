@@ -121,5 +121,6 @@ def _(result: SpectralFields):
     for name, values in result.values.items():
         modulus = np.abs(np.asarray(values)).reshape(len(values), -1)
         text = name if name[0] == "E" else f"η₀{name}"
-        curves[f"|{text}|"] = modulus.max(axis=1)
+        label = f"|{text}|" if modulus.shape[1] == 1 else f"max |{text}|"
+        curves[label] = modulus.max(axis=1)
     return curves, "spectrum (V s/m)"

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._checks import ArgumentError, instance, optional, warn, whole
+from .._checks import ArgumentError, PhysaxWarning, instance, optional, warn, whole
 from ._checkpoint_file import (
     Checkpoint,
     CheckpointError,
@@ -45,7 +45,7 @@ _counter = itertools.count()
 _MOST_SHOWN = 5
 
 
-class CheckpointWarning(UserWarning):
+class CheckpointWarning(PhysaxWarning):
     """A checkpoint could not be written or read; the run continues without it."""
 
 
