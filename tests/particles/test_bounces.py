@@ -50,6 +50,51 @@ def energy(x, v):
     return G * x[..., 1] + jnp.sum(v**2, -1) / 2
 
 
+def groove(x):
+    """Returns the distance to two planes at right angles."""
+    return jnp.minimum(x[1] - x[0], x[1] + x[0]) / np.sqrt(2)
+
+
+@pytest.mark.parametrize("kept", [0.9, 0.5])
+def test_balls_in_a_groove_gain_nothing_and_come_to_rest(kept):
+    random = np.random.default_rng(1)
+    seeds = np.stack([random.uniform(-0.5, 0.5, 30), random.uniform(0.9, 1.8, 30)], 1)
+    times = np.linspace(0, 8, 41)
+    x, v = track(
+        falling(), seeds, times, dt=0.02, boundary=Obstacle(groove, Reflect(kept))
+    )
+    height = energy(x, v)
+    assert np.all(np.diff(height, axis=0) < 1e-12)
+    if kept == 0.5:
+        assert np.abs(x[-1]).max() < 1e-3
+        assert np.abs(v[-1]).max() < 1e-9
+
+
+@pytest.mark.parametrize("start", [0.0, 0.03])
+def test_a_particle_slides_into_the_corner_of_a_room_and_back(start):
+    room = Obstacle(lambda x: jnp.minimum(x[1], 1 - x[0]), Reflect())
+    motion = falling(lambda t, x: jnp.array([1.0, 0.0]))
+    x, v = track(motion, [[start, 0.0]], [0.0, 2.0], dt=0.1, boundary=room)
+    assert np.allclose(x[-1, 0], [-start, 0], atol=1e-13)
+    assert np.allclose(v[-1, 0], [-1, 0], atol=1e-13)
+
+
+def lid(kept):
+    return Obstacle(lambda x: 30 - x[1], Reflect(kept))
+
+
+@pytest.mark.parametrize("walls", [box, lid])
+def test_a_ceiling_is_met_by_who_falls_back_within_the_step(walls):
+    speed, gap, h = 0.49, 0.01, 0.1
+    motion = falling(lambda t, x: jnp.array([0.0, speed]))
+    seed = [[0.0, 30 - gap]]
+    x, v = track(motion, seed, [0.0, h], dt=h, boundary=walls(1.0))
+    hit = (speed - np.sqrt(speed**2 - 2 * G * gap)) / G
+    left, back = h - hit, speed - G * hit
+    assert np.allclose(x[-1, 0, 1], 30 - back * left - G / 2 * left**2, rtol=1e-13)
+    assert np.allclose(v[-1, 0, 1], -back - G * left, rtol=1e-12)
+
+
 def slope(angle):
     return np.array([-np.sin(angle), np.cos(angle)])
 

@@ -152,6 +152,17 @@ def test_host_and_device_arrays_of_any_layout_are_the_same():
     assert fingerprint(ONE.reshape(2, 3).astype(">f4")) == wanted
 
 
+def test_bytes_between_fields_and_their_order_do_not_count():
+    packed = np.array([(1, 2.0)], [("a", "i1"), ("b", "<f4")])
+    aligned = np.full(8, 7, "u1").view(np.dtype("i1, <f4", align=True))
+    aligned.dtype.names = "a", "b"
+    aligned["a"], aligned["b"] = packed["a"], packed["b"]
+    assert fingerprint(aligned) == fingerprint(packed)
+    assert fingerprint(packed.astype([("a", "i1"), ("b", ">f4")])) == fingerprint(
+        packed
+    )
+
+
 def test_order_of_a_mapping_does_not_count():
     assert fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
 

@@ -120,7 +120,7 @@ def _counted(steps: int | None) -> int | None:
 
 def _check_name(name: str) -> None:
     """Refuses names that cannot be those of files, or are taken."""
-    if not name.replace("-", "_").isidentifier() or name.lower() == "simulation":
+    if not name.replace("-", "_").isidentifier() or name.casefold() == "simulation":
         raise ArgumentError(
             "Names must be of letters, digits, - and _, and not be `simulation`, as "
             f"files are named after them, but one is {name!r}."
@@ -136,14 +136,14 @@ def _check_picture(name: str, monitors: dict[str, em.AbstractMonitor]) -> None:
         return
     for other, one in monitors.items():
         drawn = not isinstance(one, em.NearFieldMonitor)
-        if drawn and name != other and name.lower() == other.lower():
+        if drawn and name != other and name.casefold() == other.casefold():
             raise ArgumentError(
                 f"Monitor {name!r} must have a name that differs from {other!r} in "
                 "more than case, as some disks take their pictures for one. Rename "
                 "either."
             )
         for component in one.components if isinstance(one, em.FieldMonitor) else ():
-            if name.lower() == f"{other}_{component}".lower():
+            if name.casefold() == f"{other}_{component}".casefold():
                 raise ArgumentError(
                     f"Monitor {name!r} must have another name: the picture of "
                     f"{component} of monitor {other!r} has this one. Rename either."

@@ -142,7 +142,11 @@ def _run(
     if figures:
         drawn = draw_results(output, sim, monitors, settings.output.animation)
         scene = [output / SCENE]
-    written = [path, write_summary(output, _summary(sim, done), scene + drawn), *drawn]
+    written = [
+        path,
+        write_summary(output, "em run", _summary(sim, done), scene + drawn),
+        *drawn,
+    ]
     # The run is complete: another one in this folder begins anew.
     shutil.rmtree(checkpoints)
     first = done.drive.first_step

@@ -81,13 +81,17 @@ def check_new(path: Path) -> None:
         )
 
 
-def write_summary(folder: Path, summary: dict[str, Any], pictures: list[Path]) -> Path:
+def write_summary(
+    folder: Path, command: str, summary: dict[str, Any], pictures: list[Path]
+) -> Path:
     """Writes a summary, and removes pictures of an earlier run that are not of this.
 
-    These are the ones that its summary lists: no other file is removed.
+    These are the ones that a summary of the same command lists: no other file is
+    removed.
 
     Args:
         folder: Where results are.
+        command: Which one has run.
         summary: What is told of the run.
         pictures: What it has drawn into the folder.
 
@@ -95,25 +99,26 @@ def write_summary(folder: Path, summary: dict[str, Any], pictures: list[Path]) -
         The file.
     """
     path = folder / "summary.json"
+    for old in (folder / name for name in _listed(path, command)):
+        # Some disks take names that differ in case for one.
+        if old.is_file() and not any(old.samefile(new) for new in pictures):
+            old.unlink()
     names = [picture.name for picture in pictures]
-    # Some disks take names that differ in case for one.
-    kept = {name.casefold() for name in names}
-    for name in _listed(path):
-        if name.casefold() not in kept:
-            (folder / name).unlink(missing_ok=True)
-    content = {**summary, "pictures": names}
+    content = {"command": command, **summary, "pictures": names}
     with whole_file(path) as file:
         file.write(json.dumps(content, indent=2, allow_nan=False).encode())
     return path
 
 
-def _listed(path: Path) -> list[str]:
-    """Returns the pictures that a summary lists, none if it is not one of ours."""
+def _listed(path: Path, command: str) -> list[str]:
+    """Returns the pictures that a summary of a command lists, none if it is another."""
     try:
         content = json.loads(path.read_bytes())
     except (FileNotFoundError, ValueError):
         return []
-    names = content.get("pictures") if isinstance(content, dict) else None
+    if not isinstance(content, dict) or content.get("command") != command:
+        return []
+    names = content.get("pictures")
     if not isinstance(names, list):
         return []
     texts = [name for name in names if isinstance(name, str)]

@@ -237,7 +237,7 @@ def _write(
     if given.animation is not None:
         moving = output / f"tracks.{given.animation}"
         drawn.append(plot.animate_tracks(found, moving, land=land, **look))
-    return [path, write_summary(output, summary, drawn), *drawn]
+    return [path, write_summary(output, "track", summary, drawn), *drawn]
 
 
 def _west(flow: StoredField) -> float:

@@ -134,7 +134,10 @@ def _apply(diagonal, coupling, vector):
 def _count_above(
     diagonal: Float[Array, " n"], coupling: Float[Array, " n"], shift: Float[Array, ""]
 ) -> Int[Array, ""]:
-    """Counts the eigenvalues above a shift, by Sylvester's law of inertia."""
+    """Counts the eigenvalues above a shift, by Sylvester's law of inertia.
+
+    Small pivots, which spoil vectors, hardly do so to the signs of all pivots.
+    """
     size = diagonal.shape[0]
     tiny = jnp.finfo(diagonal.dtype).tiny ** 0.5
 

@@ -90,7 +90,7 @@ class EmissionMonitor(AbstractSpectralMonitor):
         places = self.dipole.locate(frame, what)
         name = self.dipole.component
         return tuple(
-            Read(f"{name} {number}", name, *place)
+            Read(f"{name} {number}", name, place.box, place.weights, place.turns)
             for number, place in enumerate(places)
         )
 
@@ -128,7 +128,7 @@ class EmissionMonitor(AbstractSpectralMonitor):
 def _shares(reads: tuple[Read, ...]) -> list[Float[np.ndarray, "..."]]:
     """Returns the share of each sample in the dipole, of all together one.
 
-    On a mirror between two samples the image has the other half.
+    On a mirror the image has the other half.
     """
     shares = [reduce(np.multiply.outer, read.weights, np.ones(())) for read in reads]
     whole = sum(np.sum(share) for share in shares)

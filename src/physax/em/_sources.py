@@ -163,9 +163,7 @@ class Dipole(AbstractSource):
             if setup.axes[axis].radial is not None:
                 widths = setup.sample_widths(axis, half, self.component)
             else:
-                widths = grid.cell_widths(axis) if half else setup.node_gaps(axis)
-                # The node of a magnetic wall behind the last cell has its width.
-                widths = jnp.pad(widths, (0, 1), mode="edge")
+                widths = grid.cell_widths(axis) if half else _node_widths(setup, axis)
             widths = widths[low:high]
             row = jnp.asarray(place.weights[axis], widths.dtype) / widths
             density = density * row.reshape(
@@ -177,6 +175,14 @@ class Dipole(AbstractSource):
                 # A current grows by the phase over a period, as fields do.
                 density = density * (jnp.conj(phase) if turns > 0 else phase)
         return Injection(self.component, place.box, -density, zero, self.pulse)
+
+
+def _node_widths(setup: Setup, axis: int) -> Float[Array, " nodes"]:
+    """Returns the width around each node along an axis: half a cell on a PMC."""
+    low, high = setup.boundaries.axis(axis)
+    widths = jnp.pad(setup.node_gaps(axis), (0, 1), mode="edge")
+    widths = widths.at[0].divide(2 if isinstance(low, PMC) else 1)
+    return widths.at[-1].divide(2 if isinstance(high, PMC) else 1)
 
 
 # What counts as on a sample or on a wall, in cells: nodes are rounded to float32.
@@ -226,16 +232,17 @@ def _walls(frame: Frame, axis: int, x: float) -> list[tuple[type, float, float]]
 def _part_inside(frame: Frame, axis: int, half: float, x: float) -> float:
     """Returns which part of a dipole at one sample the grid holds.
 
-    On a mirror between two samples it is a half; the image of the sample is the other.
-    A cylinder's wall is no mirror.
+    On a mirror it is a half. The other is that of the image of the sample, or of the
+    half of a sample on the mirror that is beyond it. A cylinder's wall is no mirror.
     """
     if frame.components.m is not None and axis == 0:
         return 1.0
+    mirror = PEC if half else PMC
     on_mirror = any(
-        face is PEC and distance < _AT * gap
+        face is mirror and distance < _AT * gap
         for face, gap, distance in _walls(frame, axis, x)
     )
-    return 0.5 if half and on_mirror else 1.0
+    return 0.5 if on_mirror else 1.0
 
 
 class LinePlace(NamedTuple):

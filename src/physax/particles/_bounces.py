@@ -166,6 +166,18 @@ def part_before(
     return bounded(jnp.where(under > 0, over / jnp.where(under > 0, under, 1), 0), 0, 1)
 
 
+def dips(
+    height: Float[Array, "..."],
+    move: Float[Array, "..."],
+    bend: Float[Array, "..."] | None,
+) -> Bool[Array, "..."]:
+    """Whether a way crosses a plane and then comes back; as for `part_before`."""
+    if bend is None:
+        return jnp.zeros(jnp.shape(move), bool)
+    slope = move - bend / 2
+    return (slope < 0) & (bend > -slope) & (slope**2 > 2 * bend * height)
+
+
 def thrown_back(
     leg: Leg, hit: Hit, restitution: Float[Array, ""] | None
 ) -> tuple[Leg, Bool[Array, ""]]:
@@ -244,7 +256,10 @@ def between_mirrors(
         low, high = walls
 
         def bounce(leg, _):
-            below, above = leg.goal < low, leg.goal > high
+            under = dips(leg.place - low, leg.move, leg.bend)
+            over = dips(high - leg.place, -leg.move, -leg.bend)
+            below = under | ((leg.goal < low) & ~over)
+            above = over | ((leg.goal > high) & ~under)
             found = below | above
             wall = jnp.where(below, low, jnp.where(above, high, leg.goal))
             normal = jnp.where(below, 1, jnp.where(above, -1, 0)).astype(low.dtype)

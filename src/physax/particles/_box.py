@@ -13,6 +13,7 @@ from ._bounces import (
     Leg,
     along_axis,
     between_mirrors,
+    dips,
     image,
     leg_of,
     moved_to,
@@ -193,8 +194,12 @@ class Box(AbstractBoundary):
         leg, sign = along_axis(leg, axis), 1 - 2 * side
         wall = (self.low, self.high)[side][axis]
         bend = None if leg.bend is None else leg.bend * sign
-        part = part_before((leg.place - wall) * sign, leg.move * sign, bend)
-        return leg.goal * sign < wall * sign, part
+        way = (leg.place - wall) * sign, leg.move * sign, bend
+        beyond = leg.goal * sign < wall * sign
+        rule = self.sides[axis][side]
+        if isinstance(rule, Reflect) or rule.ends is not None:
+            beyond = beyond | dips(*way)
+        return beyond, part_before(*way)
 
     def _bounced(self, leg: Leg, after: Particles) -> Particles:
         """Throws a particle that has a velocity of its own back from mirrors."""

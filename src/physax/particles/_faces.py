@@ -29,13 +29,14 @@ class Periodic(AbstractFace):
 
 
 class Reflect(AbstractFace):
-    """A mirror; between two, any number of bounces in one step is right.
+    """A mirror.
 
-    Particles that have a velocity of their own are thrown back with that at the hit, on
-    a way that forces bend: under an even force both are exact. In a box the first four
-    bounces of a step along each axis are followed so; what is left after them is that
-    of a mirror. A particle that would be back at the wall within the same step rests on
-    it: it keeps its velocity along the wall, and none across.
+    Of particles that a flow carries any number of bounces in one step is right. Those
+    that have a velocity of their own are thrown back with that at the hit, on a way
+    that forces bend: under an even force both are exact. In a box the first four
+    bounces of a step along each axis are followed so; what is left after them is
+    reflected as a whole. A particle that would be back at the wall within the same step
+    rests on it: it keeps its velocity along the wall, and none across.
 
     Attributes:
         restitution: Fraction of the normal velocity that particles with a velocity of

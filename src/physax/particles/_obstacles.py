@@ -33,6 +33,10 @@ _HALVINGS = 64
 # How often a particle that slides is put back onto a curved surface.
 _RETURNS = 2
 
+# Cosine of the angle between normals at both ends of a way above which a particle that
+# rests on a surface follows it: beyond, the next side of a corner is hit.
+_SMOOTH = 0.9
+
 
 class Obstacle(AbstractBoundary):
     r"""A body that particles cannot enter, or a room that they cannot leave.
@@ -156,8 +160,13 @@ class Obstacle(AbstractBoundary):
             return self._thrown_back(phi, hit, leg), None
 
         leg = lax.scan(once, leg, length=self.bounces)[0]
-        last = leg.goal if isinstance(self.rule, Hold) else leg.place
-        return leg._replace(goal=_lifted(phi, last))
+        if isinstance(self.rule, Hold):
+            return leg._replace(goal=_lifted(phi, leg.goal))
+        velocity = leg.velocity
+        if velocity is not None and leg.kick is not None:
+            # What is left behind the last bounce is dropped, with what it would add.
+            velocity = velocity - leg.kick
+        return leg._replace(goal=_lifted(phi, leg.place), velocity=velocity)
 
     def _thrown_back(self, phi, hit: Hit, leg: Leg) -> Leg:
         """Returns the way that is left behind a hit."""
@@ -166,9 +175,10 @@ class Obstacle(AbstractBoundary):
         further, rests = thrown_back(leg, hit, self.rule.restitution)
         if further.velocity is None:
             return further
-        # Who rests on a hollow surface follows it.
-        goal = jnp.where(rests, _lifted(phi, further.goal), further.goal)
-        return further._replace(goal=goal)
+        # Who rests on a hollow surface follows it, but not around a corner.
+        goal = further.goal
+        follows = rests & (jnp.sum(hit.normal * _normal(phi, goal)) > _SMOOTH)
+        return further._replace(goal=jnp.where(follows, _lifted(phi, goal), goal))
 
 
 def _at_end(particle: Particles, leg: Leg) -> Particles:
@@ -189,7 +199,7 @@ def first_hit(
         move: The way from there to its end.
         bend: Its second derivative by the part of it, `None` where it is straight.
     """
-    near, value = lax.stop_gradient(_search(phi, start, move, bend))
+    near, value, least = lax.stop_gradient(_search(phi, start, move, bend))
     found = near <= 1
     near = jnp.where(found, near, 0)
     # Who meets nothing may stand where the distance has no slope.
@@ -205,15 +215,25 @@ def first_hit(
     part = near - jnp.where(steep, value / jnp.where(steep, slope, -1), 0)
     part = jnp.where(found, part, 1)
     at = place_at(begin, move, bend, jnp.where(found, part, 0))
-    normal = jax.grad(phi)(at)
-    square = jnp.sum(normal**2)
-    normal = normal / jnp.sqrt(jnp.where(square > 0, square, 1))
+    # As seen from within the body: in a corner that is the side which is met.
+    inner = lax.stop_gradient(place_at(begin, move, bend, near + 4 * least) - at)
+    inner = jnp.where(found, inner, 0)
+    normal = _normal(phi, at + inner)
+    # A way that hardly leads into the body must not go on from within it.
+    at = at - lax.stop_gradient(jnp.where(found & ~steep, value * normal, 0))
     return Hit(
         found,
         part,
         jnp.where(found, at, start + move),
         jnp.where(found, normal, 0),
     )
+
+
+def _normal(phi, place: Float[Array, " ndim"]) -> Float[Array, " ndim"]:
+    """Returns the unit normal at a place, outward; zero where there is none."""
+    normal = jax.grad(phi)(place)
+    square = jnp.sum(normal**2)
+    return normal / jnp.sqrt(jnp.where(square > 0, square, 1))
 
 
 class _Search(NamedTuple):
@@ -244,10 +264,10 @@ def _longest(move, bend) -> Float[Array, ""]:
     return jnp.sum(jnp.sqrt(jnp.sum(lax.stop_gradient(ways) ** 2, axis=1)))
 
 
-def _search(phi, start, move, bend) -> tuple[Float[Array, ""], Float[Array, ""]]:
+def _search(phi, start, move, bend) -> tuple[Float[Array, ""], ...]:
     """Returns at which part of the way it first meets the surface, 2 for nowhere.
 
-    And the distance where the way begins.
+    And the distance where the way begins, and the least part that is not rounding.
     """
     # Whatever `phi` depends on: a loop of unknown length has no derivative.
     phi, constants = jax.closure_convert(phi, start)
@@ -300,14 +320,14 @@ def _search(phi, start, move, bend) -> tuple[Float[Array, ""], Float[Array, ""]]
     def halve(bracket):
         count, low, high = bracket
         middle = (low + high) / 2
-        within = along(middle) <= 0
+        within = along(middle) <= -near
         low, high = jnp.where(within, low, middle), jnp.where(within, middle, high)
         return count + 1, low, high
 
     bracket = (jnp.zeros((), jnp.int32), last.low, last.part)
     _, low, high = lax.while_loop(halving, halve, bracket)
     part = jnp.where(last.entered & (size > 0), (low + high) / 2, 2)
-    return part, begin.value
+    return part, begin.value, least
 
 
 def _beside(place: Float[Array, " ndim"], depth: Float[Array, ""]) -> Float[Array, ""]:

@@ -105,6 +105,11 @@ def _walk(
     elif isinstance(x, np.ma.MaskedArray):
         yield f"{path}.mask", _array(np.ma.getmaskarray(x), path)
         yield path, _array(x.filled(0), path)
+    elif isinstance(x, np.ndarray) and x.dtype.names is not None:
+        # One by one: between fields there may be bytes of no meaning.
+        yield path, f"fields {x.dtype.names}"
+        for name in x.dtype.names:
+            yield from _walk(x[name], f"{path}[{name!r}]", skip, above)
     elif isinstance(x, jax.Array | np.ndarray):
         yield path, _array(x, path)
     elif isinstance(x, enum.Enum):
@@ -206,10 +211,9 @@ def _array(x, path: str) -> str:
             f"`{path}` must be an array of numbers or text, but has dtype "
             f"{values.dtype}: give it one of those."
         )
-    name = values.dtype.name if values.dtype.names is None else str(values.dtype.descr)
     little = values.astype(values.dtype.newbyteorder("<"), order="C", copy=False)
     digest = hashlib.sha256(np.ascontiguousarray(little).reshape(-1).view(np.uint8))
-    return f"{name}{list(values.shape)} {digest.hexdigest()}"
+    return f"{values.dtype.name}{list(values.shape)} {digest.hexdigest()}"
 
 
 def _short(text: str) -> str:
