@@ -51,7 +51,9 @@ def test_a_file_gives_what_the_same_scene_gives(tmp_path, capsys):
         "kept.h5",
         "not.png",
     ]
-    (out / "summary.json").write_text(json.dumps({"pictures": earlier}))
+    (out / "summary.json").write_text(
+        json.dumps({"command": "em run", "pictures": earlier})
+    )
     for name in (*earlier[:-1], "kept.png"):
         (out / name).write_bytes(b"old")
     line = ["em", "run", settings(tmp_path), "--output-dir", str(out), "-v"]

@@ -63,6 +63,37 @@ def test_unfolded_half_is_the_whole(polarisation, component, face):
 
 
 @pytest.mark.f32
+@pytest.mark.parametrize(("polarisation", "component", "face"), ON_MIRROR)
+@pytest.mark.parametrize("high", [False, True])
+def test_a_dipole_within_a_cell_of_a_mirror_has_an_image(
+    polarisation, component, face, high
+):
+    x, y, steps = 0.3 * CELL, 0.4 * CELL, 12
+    pulse = em.GaussianPulse(FREQUENCY, FREQUENCY / 2)
+
+    def fields(cells, start, places, *faces):
+        dipoles = {f"{x}": em.Dipole(component, (x, y), pulse) for x in places}
+        grid = Grid.uniform((cells, 30), CELL, (start * CELL, -15 * CELL))
+        sim = em.Simulation(
+            grid,
+            boundaries=em.Boundaries(x=faces or em.PEC()),
+            sources=dipoles,
+            steps=steps,
+            polarisation=polarisation,
+        )
+        return em.simulate(sim).fields[component]
+
+    # No light comes to the other faces.
+    whole = fields(60, -30, (x, -x))
+    if high:
+        half = fields(30, -30, (-x,), em.PEC(), face)
+        same = half[:30], whole[:30]
+    else:
+        same = fields(30, 0, (x,), face, em.PEC()), whole[30:60]
+    assert float(jnp.max(jnp.abs(same[1]))) > 0
+    assert np.allclose(*same, rtol=0, atol=1e-5 * np.abs(same[1]).max())
+
+
 @pytest.mark.parametrize("cells", [20, 80, 87, 94, 150])
 @pytest.mark.parametrize("low", [0.0, -1.0])
 def test_a_mirror_is_found_where_float32_puts_it(cells, low):
