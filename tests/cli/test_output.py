@@ -2,7 +2,7 @@
 
 import json
 
-from physax.cli._output import write_summary
+from physax.cli._output import replace_summary
 
 
 def test_only_pictures_that_the_same_command_has_listed_are_removed(tmp_path):
@@ -10,7 +10,7 @@ def test_only_pictures_that_the_same_command_has_listed_are_removed(tmp_path):
         pictures = [tmp_path / name for name in names]
         for picture in pictures:
             picture.touch()
-        write_summary(tmp_path, command, {}, pictures)
+        replace_summary(tmp_path, command, {}, pictures)
         return {path.name for path in tmp_path.iterdir()} - {"summary.json"}
 
     (tmp_path / "own.png").touch()
@@ -28,6 +28,6 @@ def test_a_summary_that_names_what_is_no_picture_removes_nothing(tmp_path):
     names = ["../x.png", str(outside), "d.png", "\0.png", ".png", 3]
     content = {"command": "track", "pictures": names}
     (folder / "summary.json").write_text(json.dumps(content))
-    write_summary(folder, "track", {}, [])
+    replace_summary(folder, "track", {}, [])
     assert outside.exists()
     assert (folder / "d.png").exists()

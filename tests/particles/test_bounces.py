@@ -5,7 +5,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physax.particles import Box, Gravity, Newtonian, Obstacle, Reflect, track as follow
+from physax.particles import (
+    Absorb,
+    Box,
+    Gravity,
+    Newtonian,
+    Obstacle,
+    Outlet,
+    ParticleStatus,
+    Reflect,
+    track as follow,
+)
 
 
 pytestmark = pytest.mark.x64
@@ -252,6 +262,53 @@ def test_several_bounces_in_one_step_are_right(kind):
     exact = np.array([bounces(0.4, v, kept, g, 1.0) for v in speeds])
     assert np.allclose(x[-1, :, 1], exact[:, 0], atol=1e-12)
     assert np.allclose(v[-1, :, 1], exact[:, 1], atol=1e-12)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_ball_ends_at_the_face_above_the_mirror_that_throws_it_there(several):
+    # In one step; forces bend its way, and the floor takes a part of its speed.
+    kept, g, v = 0.9, 10.0, -10.0
+    outlets = Box([-9.0, 0.0], [0.1, 1.0], [Reflect(0.7), (Reflect(kept), Outlet())])
+    far = Obstacle(lambda x: x[1] + 50, Absorb())
+    walls = [far, outlets] if several else outlets
+    launch = lambda t, x: jnp.array([2.0, v])  # noqa: E731
+
+    def ended(height):
+        seeds = jnp.stack([0 * height, height])[None]
+        motion = falling(launch, g)
+        tracks = follow(motion, seeds, [0.0, 0.5], steps=1, boundary=walls)
+        return tracks.ended[0], tracks
+
+    def exact(height):
+        speed = np.sqrt(v**2 + 2 * g * height)
+        down, speed = (v + speed) / g, kept * speed
+        return down + (speed - np.sqrt(speed**2 - 2 * g)) / g
+
+    slope, tracks = jax.grad(ended, has_aux=True)(jnp.asarray(0.5))
+    time = exact(0.5)
+    # Off the side wall at 0.1 on the way.
+    x = 0.1 - 0.7 * (2 * time - 0.1)
+    assert tracks.status.tolist() == [ParticleStatus.EXITED]
+    assert np.allclose(tracks.ended, time, atol=1e-12)
+    assert np.allclose(tracks.positions[-1], [[x, 1]], atol=1e-12)
+    assert np.isclose(slope, (exact(0.5 + 1e-6) - exact(0.5 - 1e-6)) / 2e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("floor_of", [box, body])
+def test_a_ball_at_rest_does_not_rise_on_its_way_along_the_floor(floor_of):
+    # Thrown upward by what gravity takes back it would rise to 1.2 within the step.
+    lid = Obstacle(lambda x: 0.5 - x[1], Absorb())
+    tracks = follow(
+        falling(lambda t, x: jnp.array([1.0, 0.0])),
+        jnp.zeros((1, 2)),
+        [0.0, 1.0],
+        steps=1,
+        boundary=[lid, Box([-50.0, 0.0], [50.0, 30.0], Reflect(0.5))]
+        if floor_of is box
+        else [lid, body(0.5)],
+    )
+    assert np.allclose(tracks.positions[-1], [[1, 0]], atol=1e-12)
+    assert tracks.alive.all()
 
 
 def test_time_can_be_turned_around():

@@ -26,7 +26,7 @@ from ._em_figures import SCENE, check_animation, draw_results, draw_simulation
 from ._em_lines import at
 from ._em_settings import Settings, read_settings
 from ._exit import ExitCode
-from ._output import write_summary
+from ._output import replace_summary
 from ._session import Talk, double_precision, limit_threads, tell_machine
 
 
@@ -144,7 +144,7 @@ def _run(
         scene = [output / SCENE]
     written = [
         path,
-        write_summary(output, "em run", _summary(sim, done), scene + drawn),
+        replace_summary(output, "em run", _summary(sim, done), scene + drawn),
         *drawn,
     ]
     # The run is complete: another one in this folder begins anew.

@@ -81,13 +81,13 @@ def check_new(path: Path) -> None:
         )
 
 
-def write_summary(
+def replace_summary(
     folder: Path, command: str, summary: dict[str, Any], pictures: list[Path]
 ) -> Path:
-    """Writes a summary, and removes pictures of an earlier run that are not of this.
+    """Writes a summary in place of that of an earlier run, whose pictures are removed.
 
-    These are the ones that a summary of the same command lists: no other file is
-    removed.
+    These are the ones that a summary of the same command lists and that are not of this
+    run: no other file is removed.
 
     Args:
         folder: Where results are.

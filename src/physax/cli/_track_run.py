@@ -34,7 +34,7 @@ from ..particles import (
 )
 from ..runtime import compile_quickly
 from ._exit import ExitCode
-from ._output import check_place, write_summary
+from ._output import check_place, replace_summary
 from ._session import Talk, double_precision, limit_threads, tell_machine
 from ._track_seeds import place_seeds
 from ._track_settings import Settings, read_settings
@@ -237,7 +237,7 @@ def _write(
     if given.animation is not None:
         moving = output / f"tracks.{given.animation}"
         drawn.append(plot.animate_tracks(found, moving, land=land, **look))
-    return [path, write_summary(output, "track", summary, drawn), *drawn]
+    return [path, replace_summary(output, "track", summary, drawn), *drawn]
 
 
 def _west(flow: StoredField) -> float:

@@ -168,15 +168,13 @@ def check_places(
                 told = "The faces" if faces else "The dipole"
                 remedy = "Move them." if faces else "Move it."
                 raise ArgumentError(f"{told} of monitor {name!r} {_STRAIGHT} {remedy}")
-        elif (port := getattr(part, "port", None)) is not None:
-            place = getattr(place, "plane", place)
-            box = getattr(place, "box", None)
-            boxes = [one.box for one in place] if box is None else [box]
-            if not all(_sound(medium, box, port.axis) for box in boxes):
-                raise ArgumentError(
-                    f"The port of {name!r} {_STRAIGHT} Move it to a straight piece of "
-                    "waveguide along the grid."
-                )
+        elif (port := getattr(part, "port", None)) is not None and not all(
+            _sound(medium, box, port.axis) for box in _port_boxes(place)
+        ):
+            raise ArgumentError(
+                f"The port of {name!r} {_STRAIGHT} Move it to a straight piece of "
+                "waveguide along the grid."
+            )
 
 
 def _check_metal(
@@ -203,9 +201,7 @@ def _check_metal(
     elif isinstance(part, HuygensSource):
         boxes = [term.box for terms in place for _, term in terms]
     elif getattr(part, "port", None) is not None:
-        place = getattr(place, "plane", place)
-        box = getattr(place, "box", None)
-        boxes = [one.box for one in place] if box is None else [box]
+        boxes = _port_boxes(place)
     for box in boxes:
         absent = medium.metal.absent(box)
         if not isinstance(absent, jax.core.Tracer) and not bool(absent):
@@ -213,6 +209,13 @@ def _check_metal(
                 f"{name!r} must not meet perfect metal, but does: it needs a medium "
                 "that fills the cells around it. Move it or make it smaller."
             )
+
+
+def _port_boxes(place: Any) -> list[Box]:
+    """Returns the boxes of cells in which a source or monitor reads a port."""
+    place = getattr(place, "plane", place)
+    box = getattr(place, "box", None)
+    return [one.box for one in place] if box is None else [box]
 
 
 def _edges_at(metal: Metal, component: str, box: Box) -> Array:

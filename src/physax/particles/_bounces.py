@@ -92,18 +92,6 @@ def along_axis(leg: Leg, axis: int) -> Leg:
     return jax.tree.map(lambda x: x[axis] if jnp.ndim(x) else x, leg)
 
 
-def image(leg: Leg, mirror: Float[Array, ""]) -> Leg:
-    """Returns the way as it is in a mirror, for the axis across that.
-
-    Args:
-        leg: The way.
-        mirror: Where the mirror is.
-    """
-    place, goal = 2 * mirror - leg.place, 2 * mirror - leg.goal
-    kick = None if leg.kick is None else -leg.kick
-    return leg._replace(place=place, goal=goal, kick=kick)
-
-
 def moved_to(
     particle: Particles,
     place: Float[Array, " ndim"],
@@ -238,38 +226,77 @@ def _inward(x: Float[Array, "*ndim"], normal: Float[Array, "*ndim"]) -> Array:
     return jnp.minimum(_along(x, normal), 0) * normal
 
 
+class Bounced(NamedTuple):
+    """A way between mirrors, along each axis.
+
+    Attributes:
+        legs: What is left of the step at its beginning and behind each bounce that is
+            followed, stacked.
+        parts: The part of the step before each, and 1.
+    """
+
+    legs: Leg
+    parts: Float[Array, "ndim legs+1"]
+
+    def at(
+        self, part: Float[Array, ""]
+    ) -> tuple[Float[Array, " ndim"], Float[Array, " ndim"] | None]:
+        """Returns where a particle is after a part of the step.
+
+        Args:
+            part: The part.
+
+        Returns:
+            The place, and the velocity that it would end the step with if it met no
+            more mirrors, `None` if it has none of its own.
+        """
+
+        def one(legs, parts):
+            number = jnp.sum(parts[1:-1] <= part)
+            leg, done = jax.tree.map(lambda x: x[number], (legs, parts[:-1]))
+            left = 1 - done
+            own = (part - done) / jnp.where(left > 0, left, 1)
+            return place_at(leg.place, leg.move, leg.bend, own), leg.velocity
+
+        return jax.vmap(one)(self.legs, self.parts)
+
+
 def between_mirrors(
     leg: Leg, walls: Float[Array, "ndim 2"], restitution: Float[Array, "ndim 2"]
-) -> Leg:
-    """Follows a particle with a velocity of its own between mirrors, axis by axis.
+) -> Bounced:
+    """Follows a way between mirrors, axis by axis.
 
     Args:
         leg: The way of the step.
         walls: Where the mirrors of each axis are, infinite where there is none.
         restitution: The fraction of the normal velocity that each keeps.
-
-    Returns:
-        What is left behind the last bounce that is followed.
     """
+
+    def times(sign, bend):
+        return None if bend is None else sign * bend
 
     def one(leg, walls, restitution):
         low, high = walls
 
-        def bounce(leg, _):
+        def bounce(way, _):
+            leg, done = way
             under = dips(leg.place - low, leg.move, leg.bend)
-            over = dips(high - leg.place, -leg.move, -leg.bend)
+            over = dips(high - leg.place, -leg.move, times(-1, leg.bend))
             below = under | ((leg.goal < low) & ~over)
             above = over | ((leg.goal > high) & ~under)
             found = below | above
             wall = jnp.where(below, low, jnp.where(above, high, leg.goal))
             normal = jnp.where(below, 1, jnp.where(above, -1, 0)).astype(low.dtype)
             height = (leg.place - wall) * normal
-            part = part_before(height, leg.move * normal, leg.bend * normal)
+            part = part_before(height, leg.move * normal, times(normal, leg.bend))
             hit = Hit(found, jnp.where(found, part, 1), wall, normal)
             kept = jnp.where(below, restitution[0], restitution[1])
-            return thrown_back(leg, hit, kept)[0], None
+            after = done + (1 - done) * hit.part
+            return (thrown_back(leg, hit, kept)[0], after), way
 
-        return lax.scan(bounce, leg, length=_BOUNCES)[0]
+        last, ways = lax.scan(bounce, (leg, jnp.zeros_like(low)), length=_BOUNCES)
+        legs, parts = jax.tree.map(lambda x, y: jnp.append(x, y), ways, last)
+        return Bounced(legs, jnp.append(parts, 1))
 
     leg = leg._replace(time=jnp.broadcast_to(leg.time, leg.place.shape))
     return jax.vmap(one)(leg, walls, restitution)

@@ -37,12 +37,15 @@ class Turn(NamedTuple):
         place: The place from which the particle goes on.
         particle: The particle as it then is at the end of the step, if it meets nothing
             else; or as it ended.
+        kick: What the forces add to its velocity behind the turn; `None` for particles
+            that have none of their own, or that end.
     """
 
     found: Bool[Array, ""]
     part: Float[Array, ""]
     place: Float[Array, " ndim"]
     particle: Particles
+    kick: Float[Array, " ndim"] | None = None
 
 
 class AbstractBoundary(eqx.Module):

@@ -3,18 +3,19 @@
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, numeric, real, traced
 from ._bounces import (
+    Bounced,
     Hit,
     Leg,
     along_axis,
     between_mirrors,
     dips,
-    image,
     leg_of,
     moved_to,
     part_before,
@@ -124,8 +125,13 @@ class Box(AbstractBoundary):
 
     def meet(self, before, after, passage):
         leg = leg_of(before, after, passage, self.low.size)
-        ended = self._ended(leg, after, passage)
-        going_on = self.settle(self._bounced(leg, after), passage)
+        bounced = self._bounced(leg)
+        ended = self._ended(leg, bounced, after, passage)
+        going_on = after
+        if bounced is not None and leg.velocity is not None:
+            last = jax.tree.map(lambda x: x[:, -1], bounced.legs)
+            going_on = moved_to(after, last.goal, last.velocity)
+        going_on = self.settle(going_on, passage)
         if ended is None:
             return going_on
         crossed, particle = ended
@@ -145,10 +151,11 @@ class Box(AbstractBoundary):
         leg = leg_of(before, after, passage, ndim)
         stop = leg.goal
         own = jnp.zeros_like(stop) if leg.velocity is None else leg.velocity
+        kick = jnp.zeros_like(stop) if leg.kick is None else leg.kick
         best, met = jnp.asarray(jnp.inf, stop.dtype), jnp.asarray(-1, jnp.int32)
         for number in range(self.faces()):
             axis, side = divmod(number, 2)
-            out, part = self._reaches(leg, axis, side)
+            out, part = self._reaches(along_axis(leg, axis), axis, side)
             first = out & (part < best)
             best = jnp.where(first, part, best)
             met = jnp.where(first, number, met)
@@ -158,10 +165,11 @@ class Box(AbstractBoundary):
             place_at(leg.place, leg.move, leg.bend, part), self.low, self.high
         )
         goal, status, ends = stop, after.status, jnp.asarray(False)
+        kick = (1 - part) * kick
         for number, rule in enumerate(rule for pair in self.sides for rule in pair):
             axis, side = divmod(number, 2)
             here, wall = met == number, (self.low, self.high)[side][axis]
-            at, speed = stop[axis], own[axis]
+            at, speed, push = stop[axis], own[axis], kick[axis]
             if rule.ends is not None:
                 status = jnp.where(here, code(rule.ends), status)
                 ends = ends | here
@@ -176,22 +184,27 @@ class Box(AbstractBoundary):
                 hit = Hit(here, part, wall, jnp.asarray(1 - 2 * side, stop.dtype))
                 back = thrown_back(along_axis(leg, axis), hit, rule.restitution)[0]
                 at, speed = back.goal, jnp.asarray(back.velocity)
+                push = jnp.asarray(back.kick)
             else:
                 at, speed = _one_side(rule, at, here, wall, speed)
+                push = 0.0
             place = place.at[axis].set(jnp.where(here, wall, place[axis]))
             goal = goal.at[axis].set(jnp.where(here, at, goal[axis]))
             own = own.at[axis].set(jnp.where(here, speed, own[axis]))
+            kick = kick.at[axis].set(jnp.where(here, push, kick[axis]))
         # Corners that were traced may be out of order.
         place = jnp.where(self.high > self.low, place, jnp.nan)
         particle = moved_to(after, goal, None if leg.velocity is None else own)
         time, face = passage.t + part * passage.h, passage.face + met
         ended = self._anew(end(after, place, status, time, face), passage)
         particle = select(ends, ended, particle)
-        return Turn(found, part, jnp.where(ends, particle.y[:ndim], place), particle)
+        kick = None if leg.kick is None else kick
+        place = jnp.where(ends, particle.y[:ndim], place)
+        return Turn(found, part, place, particle, kick)
 
     def _reaches(self, leg: Leg, axis: int, side: int):
-        """Whether a way leads beyond a face, and the part of it before."""
-        leg, sign = along_axis(leg, axis), 1 - 2 * side
+        """Whether a way along an axis leads beyond a face, and the part before."""
+        sign = 1 - 2 * side
         wall = (self.low, self.high)[side][axis]
         bend = None if leg.bend is None else leg.bend * sign
         way = (leg.place - wall) * sign, leg.move * sign, bend
@@ -201,21 +214,25 @@ class Box(AbstractBoundary):
             beyond = beyond | dips(*way)
         return beyond, part_before(*way)
 
-    def _bounced(self, leg: Leg, after: Particles) -> Particles:
-        """Throws a particle that has a velocity of its own back from mirrors."""
+    def _bounced(self, leg: Leg) -> Bounced | None:
+        """Follows a way between mirrors, if folding it is not enough."""
         sides = [face for pair in self.sides for face in pair]
         found = np.array([isinstance(face, Reflect) for face in sides])
-        if leg.velocity is None or not found.any():
-            return after
+        ends = np.array([face.ends is not None for face in sides])
+        opposite = np.any(found & ends.reshape(-1, 2)[:, ::-1].ravel())
+        if not (opposite or (leg.velocity is not None and found.any())):
+            return None
+        dtype = leg.place.dtype
         given = [x.restitution if isinstance(x, Reflect) else 1.0 for x in sides]
-        kept = jnp.stack([jnp.asarray(x, after.y.dtype) for x in given])
-        walls = jnp.stack([self.low, self.high], 1).astype(after.y.dtype)
-        none = jnp.array([-jnp.inf, jnp.inf], after.y.dtype)
+        kept = jnp.stack([jnp.asarray(x, dtype) for x in given])
+        walls = jnp.stack([self.low, self.high], 1).astype(dtype)
+        none = jnp.array([-jnp.inf, jnp.inf], dtype)
         walls = jnp.where(found.reshape(walls.shape), walls, none)
-        last = between_mirrors(leg, walls, kept.reshape(walls.shape))
-        return moved_to(after, last.goal, last.velocity)
+        return between_mirrors(leg, walls, kept.reshape(walls.shape))
 
-    def _ended(self, leg: Leg, after: Particles, passage: Passage):
+    def _ended(
+        self, leg: Leg, bounced: Bounced | None, after: Particles, passage: Passage
+    ):
         """Finds the first face on the way at which a particle ends."""
         best = jnp.asarray(jnp.inf, leg.place.dtype)
         status, face = after.status, after.face
@@ -225,23 +242,35 @@ class Box(AbstractBoundary):
                 if rule.ends is None:
                     continue
                 found = True
-                reached = [self._reaches(leg, axis, side)]
-                if isinstance(pair[1 - side], Reflect):
-                    # The image of the face in the mirror opposite.
-                    mirror = (self.high, self.low)[side][axis]
-                    reached.append(self._reaches(image(leg, mirror), axis, side))
-                for out, part in reached:
-                    first = out & (part < best)
-                    best = jnp.where(first, part, best)
-                    status = jnp.where(first, code(rule.ends), status)
-                    number = jnp.asarray(passage.face + 2 * axis + side, jnp.int32)
-                    face = jnp.where(first, number, face)
+                if bounced is None or not isinstance(pair[1 - side], Reflect):
+                    out, part = self._reaches(along_axis(leg, axis), axis, side)
+                else:
+                    out, part = self._behind_mirror(bounced, axis, side)
+                first = out & (part < best)
+                best = jnp.where(first, part, best)
+                status = jnp.where(first, code(rule.ends), status)
+                number = jnp.asarray(passage.face + 2 * axis + side, jnp.int32)
+                face = jnp.where(first, number, face)
         if not found:
             return None
         crossed = (best <= 1) & (after.status == ParticleStatus.ALIVE)
         part = jnp.where(crossed, best, 1)
-        at = place_at(leg.place, leg.move, leg.bend, part)
-        return crossed, end(after, at, status, passage.t + part * passage.h, face)
+        if bounced is None:
+            at, velocity = place_at(leg.place, leg.move, leg.bend, part), leg.velocity
+        else:
+            at, velocity = bounced.at(part)
+        ended = end(after, at, status, passage.t + part * passage.h, face)
+        return crossed, moved_to(ended, at, velocity)
+
+    def _behind_mirror(self, bounced: Bounced, axis: int, side: int):
+        """Answers as `_reaches`, for a face opposite a mirror."""
+        legs, parts = jax.tree.map(lambda x: x[axis], bounced)
+        reaches = jax.vmap(lambda leg: self._reaches(leg, axis, side))
+        out, part = reaches(legs)
+        part = parts[:-1] + (1 - parts[:-1]) * part
+        # Not behind the next bounce.
+        out = out & (part <= parts[1:])
+        return jnp.any(out), jnp.min(jnp.where(out, part, jnp.inf))
 
     def _kept(self, x: Float[Array, " ndim"]):
         """Folds, wraps and clamps a position; says which velocities turn around."""

@@ -127,12 +127,12 @@ class Obstacle(AbstractBoundary):
         hit = first_hit(phi, leg.place, leg.move, leg.bend)
         if self.rule.ends is not None:
             met = self._end(after, hit, passage)
-        elif isinstance(self.rule, Hold):
-            # Along a hollow surface a particle hits it all the time.
-            met = _at_end(after, self._deflected(phi, leg))
-        else:
-            met = _at_end(after, self._thrown_back(phi, hit, leg))
-        return Turn(hit.found, hit.part, hit.position, met)
+            return Turn(hit.found, hit.part, hit.position, met)
+        further = self._thrown_back(phi, hit, leg)
+        # Along a hollow surface a particle hits it all the time.
+        last = self._deflected(phi, leg) if isinstance(self.rule, Hold) else further
+        met = _at_end(after, last)
+        return Turn(hit.found, hit.part, hit.position, met, further.kick)
 
     def settle(self, particle, passage):
         if self.rule.ends is not None:
@@ -326,8 +326,11 @@ def _search(phi, start, move, bend) -> tuple[Float[Array, ""], ...]:
 
     bracket = (jnp.zeros((), jnp.int32), last.low, last.part)
     _, low, high = lax.while_loop(halving, halve, bracket)
-    part = jnp.where(last.entered & (size > 0), (low + high) / 2, 2)
-    return part, begin.value, least
+    # Back from within the body: its derivatives are asked for on the surface.
+    steep = last.slope < -near
+    inside = jnp.where(steep, near / jnp.where(steep, -last.slope, 1), 0)
+    part = jnp.maximum((low + high) / 2 - inside, last.low)
+    return jnp.where(last.entered & (size > 0), part, 2), begin.value, least
 
 
 def _beside(place: Float[Array, " ndim"], depth: Float[Array, ""]) -> Float[Array, ""]:

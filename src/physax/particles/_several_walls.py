@@ -73,19 +73,20 @@ def meet_several(
             y = y.at[ndim : 2 * ndim].add(-way.kick)
         at = eqx.tree_at(lambda p: p.y, way.particle, y)
         best, found = jnp.asarray(jnp.inf, way.h.dtype), jnp.asarray(False)
-        place, particle = way.particle.y[:ndim], way.particle
+        place, particle, kick = way.particle.y[:ndim], way.particle, way.kick
         for wall, face in zip(walls, firsts, strict=True):
             turn = wall.turn(at, way.particle, Passage(way.t, way.h, motion, face))
             first = way.open & turn.found & (turn.part < best)
             best, found = jnp.where(first, turn.part, best), found | first
             place = jnp.where(first, turn.place, place)
             particle = select(first, turn.particle, particle)
+            if kick is not None and turn.kick is not None:
+                kick = jnp.where(first, turn.kick, kick)
         part = jnp.where(found, best, 1)
         going = found & (particle.status == code(ParticleStatus.ALIVE))
         later, rest = way.t + part * way.h, (1 - part) * way.h
         # Who met nothing has come to the end of the way.
         place = jnp.where(way.open, place, way.place)
-        kick = None if way.kick is None else (1 - part) * way.kick
         return _Way(place, particle, later, rest, going, kick)
 
     def on(way, _):
