@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, ArrayLike, Bool, Float
 
 from .._products import matmul
 from ._boundaries import Passage
@@ -26,12 +26,14 @@ class Hit(NamedTuple):
         part: The part of the way before; 1 where nothing is met.
         position: The place; the end of the way where nothing is met.
         normal: Unit normal, outward; zero where nothing is met.
+        recoil: As of `Passage.recoil`, for this normal.
     """
 
     found: Bool[Array, ""]
     part: Float[Array, ""]
-    position: Float[Array, " ndim"]
-    normal: Float[Array, " ndim"]
+    position: Float[Array, "*ndim"]
+    normal: Float[Array, "*ndim"]
+    recoil: Float[Array, "*ndim"]
 
 
 class Leg(NamedTuple):
@@ -183,33 +185,34 @@ def thrown_back(
         restitution: The fraction of the normal velocity that is kept, `None` for a
             wall along which particles slide.
     """
-    left, normal = 1 - hit.part, hit.normal
+    left, normal, recoil = 1 - hit.part, hit.normal, hit.recoil
     if leg.velocity is None or leg.kick is None:
         rest = left * leg.move
         loss = 1 if restitution is None else 2
-        rest = rest - loss * _inward(rest, normal)
+        rest = rest - loss * _inward(rest, normal) * recoil
         slides = jnp.asarray(restitution is None)
         return leg._replace(place=hit.position, goal=hit.position + rest), slides
     bend, kick = leg.time * leg.kick, left * leg.kick
     rest, velocity = left * (leg.move + hit.part / 2 * bend), leg.velocity
-    ahead = jnp.sign(leg.time) * normal
+    ahead = jnp.sign(leg.time)
     if restitution is None:
         slides = hit.found
     else:
         speed = left * (leg.move + (hit.part - 0.5) * bend)
-        rest = rest - (1 + restitution) * _inward(speed, normal)
+        rest = rest - (1 + restitution) * _inward(speed, normal) * recoil
         # Also one that leads off the wall, which diffusion may bring a particle to:
         # only so the mirror image of an even density is even.
-        across = _along(velocity - kick, normal) * normal
+        across = _along(velocity - kick, normal) * recoil
         velocity = velocity - (1 + restitution) * across
         slides = _along(rest, normal) < 0
 
-    def along(x, normal):
-        return x - jnp.where(slides, _inward(x, normal), 0)
+    def along(x, ahead: ArrayLike = 1):
+        inward = ahead * _inward(ahead * x, normal) * recoil
+        return x - jnp.where(slides, inward, 0)
 
     further = Leg(
         hit.position,
-        hit.position + along(rest, normal),
+        hit.position + along(rest),
         left * leg.time,
         along(velocity, ahead),
         along(kick, ahead),
@@ -222,8 +225,8 @@ def _along(x: Float[Array, "*ndim"], normal: Float[Array, "*ndim"]) -> Array:
 
 
 def _inward(x: Float[Array, "*ndim"], normal: Float[Array, "*ndim"]) -> Array:
-    """Returns the part of a vector that leads into a wall."""
-    return jnp.minimum(_along(x, normal), 0) * normal
+    """Returns how far a vector leads into a wall, as a negative number."""
+    return jnp.minimum(_along(x, normal), 0)
 
 
 class Bounced(NamedTuple):
@@ -289,7 +292,7 @@ def between_mirrors(
             normal = jnp.where(below, 1, jnp.where(above, -1, 0)).astype(low.dtype)
             height = (leg.place - wall) * normal
             part = part_before(height, leg.move * normal, times(normal, leg.bend))
-            hit = Hit(found, jnp.where(found, part, 1), wall, normal)
+            hit = Hit(found, jnp.where(found, part, 1), wall, normal, normal)
             kept = jnp.where(below, restitution[0], restitution[1])
             after = done + (1 - done) * hit.part
             return (thrown_back(leg, hit, kept)[0], after), way

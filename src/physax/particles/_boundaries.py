@@ -1,13 +1,15 @@
 """What happens to particles at walls: the protocol that walls share."""
 
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from ._diffusivity import differs_by_axis, local
 from ._motions import AbstractMotion
+from ._sphere import sphere_of, unit_lengths
 from ._state import Particles, code
 from ._status import ParticleStatus
 
@@ -20,12 +22,40 @@ class Passage(NamedTuple):
         h: Its length.
         motion: The motion of the particle.
         face: Number of the first face of the wall that is asked.
+        diffusivity: As `as_diffusivity` returns it, `None` where nothing diffuses.
     """
 
     t: Float[Array, ""]
     h: Float[Array, ""]
     motion: AbstractMotion
     face: int
+    diffusivity: Any = None
+
+    def recoil(
+        self, place: Float[Array, " ndim"], gradient: Float[Array, " ndim"]
+    ) -> Float[Array, " ndim"]:
+        r"""Returns how far and where a particle moves off a wall per unit of distance.
+
+        Along the normal, which on a sphere is not that of degrees. Particles that
+        diffuse by another $K$ along each axis move along $K n$: only so no more of
+        them drift along a wall one way than the other. Reference: Bossy, Gobet and
+        Talay, *A symmetrized Euler scheme for an efficient approximation of reflected
+        diffusions*, Journal of Applied Probability 41, 877 (2004).
+
+        Args:
+            place: A place on the wall.
+            gradient: That of the signed distance there.
+        """
+        sphere, away = sphere_of(self.motion), gradient
+        if sphere is not None:
+            away = gradient / unit_lengths(sphere, place) ** 2
+        # What has a velocity of its own is thrown back by the wall, not by the noise.
+        spreads = self.diffusivity is not None and not self.motion.second_order
+        if spreads and differs_by_axis(self.diffusivity, self.t, place):
+            spread = local(self.diffusivity, self.t, place).value * gradient
+            away = jnp.where(jnp.sum(gradient * spread) > 0, spread, away)
+        share = jnp.sum(gradient * away)
+        return away / jnp.where(share > 0, share, 1)
 
 
 class Turn(NamedTuple):
@@ -37,8 +67,8 @@ class Turn(NamedTuple):
         place: The place from which the particle goes on.
         particle: The particle as it then is at the end of the step, if it meets nothing
             else; or as it ended.
-        kick: What the forces add to its velocity behind the turn; `None` for particles
-            that have none of their own, or that end.
+        kick: What the forces add to its velocity behind the turn, if it has one of its
+            own. `None` where the wall takes nothing of it.
     """
 
     found: Bool[Array, ""]

@@ -181,7 +181,8 @@ class Box(AbstractBoundary):
                     (wall, jnp.inf)[side],
                 )
             elif isinstance(rule, Reflect) and leg.velocity is not None:
-                hit = Hit(here, part, wall, jnp.asarray(1 - 2 * side, stop.dtype))
+                normal = jnp.asarray(1 - 2 * side, stop.dtype)
+                hit = Hit(here, part, wall, normal, normal)
                 back = thrown_back(along_axis(leg, axis), hit, rule.restitution)[0]
                 at, speed = back.goal, jnp.asarray(back.velocity)
                 push = jnp.asarray(back.kick)

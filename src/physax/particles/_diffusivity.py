@@ -162,25 +162,40 @@ def local(diffusivity: Any, t: Float[Array, ""], x: Float[Array, " ndim"]) -> Lo
         ArgumentError: If a callable returns neither one number nor one for each axis.
     """
     on_sphere = isinstance(diffusivity, DiffusivityOnSphere)
-    given = diffusivity.diffusivity if on_sphere else diffusivity
 
     def along(x):
-        if isinstance(given, Diffusivity):
-            value = given.value.astype(x.dtype)
-        else:
-            place = unfolded(x)[0] if on_sphere else x
-            if isinstance(given, AbstractField):
-                value = given.look(t, place, given.start(place)).value
-            else:
-                with called_as("diffusivity", "K(t, x)", x):
-                    value = given(t, place)
-            value = jnp.asarray(value, x.dtype)
-            check_components(value, x, "What `diffusivity` returns", scalar=True)
-            value = jnp.where(value >= 0, value, jnp.nan)
-        value = jnp.broadcast_to(value, x.shape)
+        value = jnp.broadcast_to(_given(diffusivity, t, x), x.shape)
         return value * diffusivity.scale(x) if on_sphere else value
 
     value, none = along(x), jnp.zeros_like(x)
-    constant = isinstance(given, Diffusivity)
+    constant = isinstance(_what_is_given(diffusivity), Diffusivity)
     slope = none if constant else jnp.diagonal(jax.jacfwd(along)(x))
     return Local(value, slope, diffusivity.drift(x, value) if on_sphere else none)
+
+
+def differs_by_axis(
+    diffusivity: Any, t: Float[Array, ""], x: Float[Array, " ndim"]
+) -> bool:
+    """Whether a diffusivity is one number for each axis; as for `local`."""
+    return jax.eval_shape(lambda t, x: _given(diffusivity, t, x), t, x).ndim > 0
+
+
+def _what_is_given(diffusivity: Any) -> Any:
+    on_sphere = isinstance(diffusivity, DiffusivityOnSphere)
+    return diffusivity.diffusivity if on_sphere else diffusivity
+
+
+def _given(diffusivity: Any, t: Float[Array, ""], x: Float[Array, " ndim"]) -> Array:
+    """Returns K in m^2/s, one number or one for each axis; NaN where it is negative."""
+    given = _what_is_given(diffusivity)
+    if isinstance(given, Diffusivity):
+        return given.value.astype(x.dtype)
+    place = x if given is diffusivity else unfolded(x)[0]
+    if isinstance(given, AbstractField):
+        value = given.look(t, place, given.start(place)).value
+    else:
+        with called_as("diffusivity", "K(t, x)", x):
+            value = given(t, place)
+    value = jnp.asarray(value, x.dtype)
+    check_components(value, x, "What `diffusivity` returns", scalar=True)
+    return jnp.where(value >= 0, value, jnp.nan)

@@ -181,12 +181,13 @@ def _trial(problem: Problem, particles: Particles, t, h, n, nudges) -> Trial:
 
 def _meet(problem: Problem, before, after, t, h) -> Particles:
     """Asks the walls about a step."""
+    passage = Passage(t, h, problem.motion, 0, problem.diffusivity)
     if len(problem.walls) != 1:
-        return meet_several(problem.walls, before, after, t, h, problem.motion)
+        return meet_several(problem.walls, before, after, passage)
     each, wall = 0 if problem.waits else None, problem.walls[0]
 
     def one(before, after, t, h):
-        return wall.meet(before, after, Passage(t, h, problem.motion, 0))
+        return wall.meet(before, after, passage._replace(t=t, h=h))
 
     return jax.vmap(one, in_axes=(0, 0, each, each))(before, after, t, h)
 

@@ -119,7 +119,7 @@ class Obstacle(AbstractBoundary):
         if self.rule.ends is not None:
             hit = first_hit(phi, leg.place, leg.move, leg.bend)
             return select(hit.found, self._end(after, hit, passage), after)
-        return _at_end(after, self._deflected(phi, leg))
+        return _at_end(after, self._deflected(phi, leg, passage))
 
     def turn(self, before, after, passage):
         phi = self._distance()
@@ -128,9 +128,13 @@ class Obstacle(AbstractBoundary):
         if self.rule.ends is not None:
             met = self._end(after, hit, passage)
             return Turn(hit.found, hit.part, hit.position, met)
-        further = self._thrown_back(phi, hit, leg)
+        further = self._thrown_back(phi, hit, leg, passage)
         # Along a hollow surface a particle hits it all the time.
-        last = self._deflected(phi, leg) if isinstance(self.rule, Hold) else further
+        last = (
+            self._deflected(phi, leg, passage)
+            if isinstance(self.rule, Hold)
+            else further
+        )
         met = _at_end(after, last)
         return Turn(hit.found, hit.part, hit.position, met, further.kick)
 
@@ -138,7 +142,7 @@ class Obstacle(AbstractBoundary):
         if self.rule.ends is not None:
             return particle
         ndim = coordinates(passage.motion, particle.y.size)
-        place = _lifted(self._distance(), particle.y[:ndim])
+        place = _lifted(self._distance(), particle.y[:ndim], passage)
         return eqx.tree_at(lambda p: p.y, particle, particle.y.at[:ndim].set(place))
 
     def _end(self, particle: Particles, hit: Hit, passage: Passage) -> Particles:
@@ -152,24 +156,25 @@ class Obstacle(AbstractBoundary):
 
         return phi
 
-    def _deflected(self, phi, leg: Leg) -> Leg:
+    def _deflected(self, phi, leg: Leg, passage: Passage) -> Leg:
         """Follows the way of a step from one hit to the next."""
 
         def once(leg, _):
             hit = first_hit(phi, leg.place, leg.move, leg.bend)
-            return self._thrown_back(phi, hit, leg), None
+            return self._thrown_back(phi, hit, leg, passage), None
 
         leg = lax.scan(once, leg, length=self.bounces)[0]
         if isinstance(self.rule, Hold):
-            return leg._replace(goal=_lifted(phi, leg.goal))
+            return leg._replace(goal=_lifted(phi, leg.goal, passage))
         velocity = leg.velocity
         if velocity is not None and leg.kick is not None:
             # What is left behind the last bounce is dropped, with what it would add.
             velocity = velocity - leg.kick
-        return leg._replace(goal=_lifted(phi, leg.place), velocity=velocity)
+        return leg._replace(goal=_lifted(phi, leg.place, passage), velocity=velocity)
 
-    def _thrown_back(self, phi, hit: Hit, leg: Leg) -> Leg:
+    def _thrown_back(self, phi, hit: Hit, leg: Leg, passage: Passage) -> Leg:
         """Returns the way that is left behind a hit."""
+        hit = hit._replace(recoil=passage.recoil(hit.position, hit.normal))
         if not isinstance(self.rule, Reflect):
             return thrown_back(leg, hit, None)[0]
         further, rests = thrown_back(leg, hit, self.rule.restitution)
@@ -178,7 +183,9 @@ class Obstacle(AbstractBoundary):
         # Who rests on a hollow surface follows it, but not around a corner.
         goal = further.goal
         follows = rests & (jnp.sum(hit.normal * _normal(phi, goal)) > _SMOOTH)
-        return further._replace(goal=jnp.where(follows, _lifted(phi, goal), goal))
+        return further._replace(
+            goal=jnp.where(follows, _lifted(phi, goal, passage), goal)
+        )
 
 
 def _at_end(particle: Particles, leg: Leg) -> Particles:
@@ -225,7 +232,7 @@ def first_hit(
         found,
         part,
         jnp.where(found, at, start + move),
-        jnp.where(found, normal, 0),
+        *2 * (jnp.where(found, normal, 0),),
     )
 
 
@@ -339,19 +346,19 @@ def _beside(place: Float[Array, " ndim"], depth: Float[Array, ""]) -> Float[Arra
     return lax.stop_gradient(8 * jnp.finfo(place.dtype).eps * size)
 
 
-def _lifted(phi, place: Float[Array, " ndim"]) -> Float[Array, " ndim"]:
+def _lifted(
+    phi, place: Float[Array, " ndim"], passage: Passage
+) -> Float[Array, " ndim"]:
     """Returns the place, on the surface if it was inside the body."""
     depth, slope = jax.jvp(phi, (place,), (jnp.ones_like(place),))
     shift = jnp.where(jnp.isfinite(slope), 0, _beside(place, depth))
     for _ in range(_RETURNS):
-        place = _outside(phi, place, shift)
+        place = _outside(phi, place, shift, passage)
     return place
 
 
-def _outside(phi, place: Float[Array, " ndim"], shift) -> Float[Array, " ndim"]:
+def _outside(phi, place: Float[Array, " ndim"], shift, passage: Passage) -> Array:
     """Returns the nearest place that is not in the body, as seen from beside."""
-    depth, normal = jax.value_and_grad(phi)(place + shift)
-    square = jnp.sum(normal**2)
-    inside = (depth < 0) & (square > 0)
-    lift = jnp.where(inside, depth / jnp.where(square > 0, square, 1), 0)
-    return place - lift * normal
+    depth, gradient = jax.value_and_grad(phi)(place + shift)
+    lift = jnp.where(depth < 0, depth, 0)
+    return place - lift * passage.recoil(place, gradient)

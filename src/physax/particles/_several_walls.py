@@ -10,7 +10,6 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from ._boundaries import AbstractBoundary, Passage
-from ._motions import AbstractMotion
 from ._state import Particles, code, select
 from ._status import ParticleStatus
 from ._variables import coordinates
@@ -45,9 +44,7 @@ def meet_several(
     walls: Sequence[AbstractBoundary],
     before: Particles,
     after: Particles,
-    t: Float[Array, "..."],
-    h: Float[Array, "..."],
-    motion: AbstractMotion,
+    passage: Passage,
 ) -> Particles:
     """Answers a step of all particles.
 
@@ -55,17 +52,18 @@ def meet_several(
         walls: The walls.
         before: The particles before the step.
         after: The particles after it.
-        t: The time at its beginning, in seconds; one, or one for each particle.
-        h: Its length.
-        motion: The motion of the particles.
+        passage: The step, whose time and length may be those of each particle.
 
     Returns:
         The particles after the step and all walls.
     """
-    count, width = after.y.shape
+    (count, width), motion = after.y.shape, passage.motion
     ndim = coordinates(motion, width)
     firsts = [sum(wall.faces() for wall in walls[:n]) for n in range(len(walls))]
-    t, h = (jnp.broadcast_to(x, (count,)).astype(after.y.dtype) for x in (t, h))
+    t, h = (
+        jnp.broadcast_to(x, (count,)).astype(after.y.dtype)
+        for x in (passage.t, passage.h)
+    )
 
     def ask(way: _Way) -> _Way:
         y = _moved(way.particle, way.place)
@@ -75,13 +73,15 @@ def meet_several(
         best, found = jnp.asarray(jnp.inf, way.h.dtype), jnp.asarray(False)
         place, particle, kick = way.particle.y[:ndim], way.particle, way.kick
         for wall, face in zip(walls, firsts, strict=True):
-            turn = wall.turn(at, way.particle, Passage(way.t, way.h, motion, face))
+            rest = passage._replace(t=way.t, h=way.h, face=face)
+            turn = wall.turn(at, way.particle, rest)
             first = way.open & turn.found & (turn.part < best)
             best, found = jnp.where(first, turn.part, best), found | first
             place = jnp.where(first, turn.place, place)
             particle = select(first, turn.particle, particle)
-            if kick is not None and turn.kick is not None:
-                kick = jnp.where(first, turn.kick, kick)
+            if way.kick is not None and kick is not None:
+                left = (1 - turn.part) * way.kick if turn.kick is None else turn.kick
+                kick = jnp.where(first, left, kick)
         part = jnp.where(found, best, 1)
         going = found & (particle.status == code(ParticleStatus.ALIVE))
         later, rest = way.t + part * way.h, (1 - part) * way.h
@@ -105,7 +105,8 @@ def meet_several(
         y = jnp.where(way.open, _moved(way.particle, way.place), way.particle.y)
         particle = eqx.tree_at(lambda p: p.y, way.particle, y)
         for wall, face in zip(walls, firsts, strict=True):
-            beside = wall.settle(particle, Passage(t, h, motion, face))
+            own = passage._replace(t=t, h=h, face=face)
+            beside = wall.settle(particle, own)
             alive = particle.status == code(ParticleStatus.ALIVE)
             particle = select(alive, beside, particle)
         return particle
