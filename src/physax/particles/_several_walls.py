@@ -73,8 +73,8 @@ def meet_several(
         best, found = jnp.asarray(jnp.inf, way.h.dtype), jnp.asarray(False)
         place, particle, kick = way.particle.y[:ndim], way.particle, way.kick
         for wall, face in zip(walls, firsts, strict=True):
-            rest = passage._replace(t=way.t, h=way.h, face=face)
-            turn = wall.turn(at, way.particle, rest)
+            own = passage._replace(t=way.t, h=way.h, face=face)
+            turn = wall.turn(at, way.particle, own)
             first = way.open & turn.found & (turn.part < best)
             best, found = jnp.where(first, turn.part, best), found | first
             place = jnp.where(first, turn.place, place)
