@@ -105,6 +105,32 @@ def test_a_file_gives_what_the_same_scene_gives(tmp_path, capsys):
     assert not (out / "checkpoints").exists()
 
 
+DECAY = """
+size_um: [1.6]
+wavelengths_um: [0.95, 1.05]
+spacing_nm: 25
+sources:
+  dot: {type: Dipole, component: Ez, position_um: [0.2]}
+monitors:
+  bell: {type: TimeMonitor, components: [Ez], centre_um: [0.7], size_um: [0], every: 4}
+  energy: {type: EnergyMonitor, every: 8}
+run: {steps: 20000, decay: 1.0e-4}
+output: {figures: false}
+"""
+
+
+def test_series_of_a_run_that_decays_end_with_it(tmp_path):
+    out = tmp_path / "out"
+    line = ["em", "run", settings(tmp_path, DECAY), "--output-dir", str(out), "-q"]
+    assert main(line) == ExitCode.DONE
+    made = json.loads((out / "summary.json").read_text())["steps"]
+    assert made < 5000
+    found = load_npz(out / "results.npz")
+    assert len(found["bell"].values["Ez"]) == -(-made // 4)
+    assert len(found["energy"].times) == -(-made // 8)
+    assert np.all(np.asarray(found["energy"].energy)[made // 16 :] > 0)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The fields had not decayed")
 def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path, monkeypatch, capsys):
