@@ -61,7 +61,8 @@ def _positive(name: str) -> Callable[[ArrayLike], Array]:
         x = _values(x, name)
         with jax.ensure_compile_time_eval():
             good = (x > 0) & jnp.isfinite(x)
-            return check(x, good, f"`{name}` must be positive and finite")
+            metal = " (metals have poles, as `Drude`)" * (name == "permittivity")
+            return check(x, good, f"`{name}` must be positive and finite{metal}")
 
     return convert
 
@@ -146,7 +147,8 @@ class Material(eqx.Module):
 
     Raises:
         ArgumentError: If a value is not finite, not real, or has another shape, if
-            permittivity or permeability is not positive, or if the poles amplify.
+            permittivity or permeability is not positive, if the poles amplify, or if
+            `valid` is reversed.
     """
 
     permittivity: Float[Array, "..."] = eqx.field(converter=_dielectric, default=1.0)
@@ -169,6 +171,12 @@ class Material(eqx.Module):
 
     def __check_init__(self):
         check_poles(self.poles)
+        ends = self.valid
+        if ends is not None and not (len(ends) == 2 and 0 <= ends[0] <= ends[1]):
+            raise ArgumentError(
+                "`valid` must be the shortest and then the longest wavelength in "
+                f"metres, but is {ends}."
+            )
 
 
 def check_range(

@@ -362,9 +362,13 @@ def yee_energy(sim: Simulation, before: State, after: State) -> Array:
         The energy in J (3-D), J/m (2-D) or J/m^2 (1-D).
 
     Raises:
-        ArgumentError: If the medium has poles, nonlinear susceptibilities or
-            off-diagonal entries: the energy in them is not counted.
+        ArgumentError: If an argument is of the wrong type, or the medium has poles,
+            nonlinear susceptibilities or off-diagonal entries: the energy in them is
+            not counted.
     """
+    instance(sim, "sim", Simulation)
+    for name, one in (("before", before), ("after", after)):
+        instance(one, name, State, "Pass the `state` of a `RunResult`.")
     if found := beyond_scalars(sim.medium):
         raise ArgumentError(
             "`sim` must have a linear medium without poles whose principal axes run "
