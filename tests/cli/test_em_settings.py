@@ -204,7 +204,7 @@ def test_cells_are_averaged_as_asked(tmp_path):
         ("material: {permittivity: 4}", "material: Si", r"`wavelengths` must lie "
          r"between .* for 'Si'"),
         ("permittivity: 4", "permittivity: -4", r"`permittivity` must be positive and "
-         r"finite \(metals have poles, as `Drude`\), but is -4"),
+         r"finite, but is -4\. Metals have poles, as `Drude`"),
         ("permittivity: 4", "permittivity: 4, valid: [2, 0.9]", r"line 6: .*`valid` "
          r"must be the shortest and then the longest .* but is \(2.0, 0.9\)"),
         ("spacing_nm: 25", "spacing: .inf", "line 4: .*`spacing` must be positive and "

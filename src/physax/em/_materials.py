@@ -61,8 +61,7 @@ def _positive(name: str) -> Callable[[ArrayLike], Array]:
         x = _values(x, name)
         with jax.ensure_compile_time_eval():
             good = (x > 0) & jnp.isfinite(x)
-            metal = " (metals have poles, as `Drude`)" * (name == "permittivity")
-            return check(x, good, f"`{name}` must be positive and finite{metal}")
+            return check(x, good, f"`{name}` must be positive and finite")
 
     return convert
 
@@ -70,7 +69,10 @@ def _positive(name: str) -> Callable[[ArrayLike], Array]:
 def _dielectric(x: ArrayLike | Sequence) -> Array:
     x = _values(x, "permittivity", tensor=True)
     if x.ndim < 2:
-        return _positive("permittivity")(x)
+        try:
+            return _positive("permittivity")(x)
+        except ArgumentError as error:
+            raise ArgumentError(f"{error} Metals have poles, as `Drude`.") from error
     with jax.ensure_compile_time_eval():
         even = jnp.abs(x - x.T) <= 1e-6 * jnp.abs(x[0, 0])
         what = "`permittivity` must be finite and symmetric"
