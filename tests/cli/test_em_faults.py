@@ -187,6 +187,14 @@ SCALES = {
     "pulse": ("Ez, pos", "Ez, pulse: {type: Ricker, frequency: 300}, pos", "line 12: "
               "`sources.lamp.pulse` is refused: `frequency` must make the scene .*"
               r"1.6e-06 m at a wavelength of 9.99e\+05 m"),
+    "metal": ("material: SiO2", "material: {poles: [{type: Drude, frequency: 2000}]}",
+              r"line 7: `structures\[0\].material.poles\[0\]` is refused: `frequency` "
+              "must make the scene 1e-09 to 1e.08 wavelengths .*`frequency_THz`"),
+    "width": ("material: SiO2", "material: {poles: [{type: Lorentz, strength: 1, "
+              "frequency_THz: 500, damping: 10}]}", "line 7: .*`damping` must make"),
+    "water": ("structures:", "background: {poles: [{type: Debye, strength: 1, time: "
+              "9}]}\nstructures:", r"line 5: `background.poles\[0\]` is refused: "
+              r"`time` must make .* at a wavelength of 1.7e\+10 m.*`time_fs`"),
     "time": ("time_fs: 10,", "time: 10,", "line 17: `run` is refused: `time` and "
              "`steps` must make at most 1073741823 steps of 1.17e-16 s, but make 8.*"
              "write `time_fs`"),

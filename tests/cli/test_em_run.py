@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from physax import em
+from physax import em, plot
 from physax.cli import ExitCode, main
+from physax.cli._em_figures import draw_results
 from physax.io import load_npz
 from physax.units import FEMTO, MICRO, NANO, SPEED_OF_LIGHT
 
@@ -103,6 +104,53 @@ def test_a_file_gives_what_the_same_scene_gives(tmp_path, capsys):
         with Image.open(out / name) as image:
             assert image.size[0] > 500
     assert not (out / "checkpoints").exists()
+
+
+@pytest.mark.parametrize(
+    "waves", [[1.0, 0.9, 1.1, 0.95, 1.05, 1.0], [1.1, 0.9, 1.0], [0.9, 1.1, 1.0]]
+)
+def test_a_field_is_drawn_at_the_median_wavelength(tmp_path, monkeypatch, waves):
+    f = SPEED_OF_LIGHT / (jnp.asarray(waves) * MICRO)
+    x = jnp.arange(3) * MICRO
+    values = jnp.ones((len(waves), 3)) + 0j
+    drawn = []
+    draw = plot.field
+
+    def watched(*arguments, **options):
+        axes = draw(*arguments, **options)
+        drawn.append(axes.get_title())
+        return axes
+
+    monkeypatch.setattr(plot, "field", watched)
+    seen = em.SpectralFields(f, {"Ez": values}, {"Ez": (x,)})
+    draw_results(tmp_path, scene(), {"line": seen}, None)
+    assert [title.split(" nm")[0] for title in drawn] == ["1000"]
+
+
+DECAY = """
+size_um: [1.6]
+wavelengths_um: [0.95, 1.05]
+spacing_nm: 25
+sources:
+  dot: {type: Dipole, component: Ez, position_um: [0.2]}
+monitors:
+  bell: {type: TimeMonitor, components: [Ez], centre_um: [0.7], size_um: [0], every: 4}
+  energy: {type: EnergyMonitor, every: 8}
+run: {steps: 20000, decay: 1.0e-4}
+output: {figures: false}
+"""
+
+
+def test_series_of_a_run_that_decays_end_with_it(tmp_path):
+    out = tmp_path / "out"
+    line = ["em", "run", settings(tmp_path, DECAY), "--output-dir", str(out), "-q"]
+    assert main(line) == ExitCode.DONE
+    made = json.loads((out / "summary.json").read_text())["steps"]
+    assert made < 5000
+    found = load_npz(out / "results.npz")
+    assert len(found["bell"].values["Ez"]) == -(-made // 4)
+    assert len(found["energy"].times) == -(-made // 8)
+    assert np.all(np.asarray(found["energy"].energy)[made // 16 :] > 0)
 
 
 @pytest.mark.slow

@@ -203,7 +203,17 @@ def test_cells_are_averaged_as_asked(tmp_path):
          "but is 'SiO3'. Did you mean .*'SiO2'"),
         ("material: {permittivity: 4}", "material: Si", r"`wavelengths` must lie "
          r"between .* for 'Si'"),
-        ("permittivity: 4", "permittivity: -4", "`permittivity` must be positive"),
+        ("permittivity: 4", "permittivity: -4", r"`permittivity` must be positive and "
+         r"finite, but is -4\. Metals have poles, as `Drude`"),
+        ("permittivity: 4", "permittivity: 4, valid: [2, 0.9]", r"line 6: .*`valid` "
+         r"must be the shortest and then the longest .* but is \(2.0, 0.9\)"),
+        ("spacing_nm: 25", "spacing: .inf", "line 4: .*`spacing` must be positive and "
+         "finite, but is inf"),
+        ("run:", "output: {animation: gif}\nrun:", "line 17: .*`animation` must be "
+         "left out without a `TimeMonitor` on an area in `monitors`, but is 'gif'"),
+        ("run:", "output: {animation: gif, figures: false}\nrun:", "line 17: .*must be "
+         "left out without `figures`, but is 'gif'. Write `figures: true`"),
+        ("  energy:", "  2nd:", "line 16: .*begin with no digit, .* one is '2nd'"),
         ("size_um: [0.25]", "size_um: [inf]", r"line 6: .*must be a number, but is the "
          r"text 'inf'\. Write \.inf, with a dot"),
         ("type: FluxMonitor, axis: x", "type: FluxMonitor, axes: x", "line 10: .*"

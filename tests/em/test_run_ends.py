@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from physax import em
-from physax._checks import PhysaxWarning
+from physax._checks import ArgumentError, PhysaxWarning
 from physax.runtime import Checkpointing, RunError, Status, load_checkpoint
 
 from .runs import Crash, at, check_close, check_same_bits, crash_at, cut, line
@@ -52,6 +52,45 @@ def test_decay_stops_a_resumed_run_at_the_same_step(tmp_path):
     assert got.drive.first_step == 280
     assert got.drive.step == want.drive.step
     check_same_bits(got.result, want.result)
+
+
+def test_series_end_with_the_last_step_that_was_made():
+    monitors = {
+        "bell": em.TimeMonitor(("Ez", "Hy"), at(28), at(0), 7),
+        "energy": em.EnergyMonitor(4),
+    }
+    sim = line(3000, monitors=monitors)
+    driven = em.run(sim, until=UNTIL, progress=False)
+    pure = em.simulate(sim, until=UNTIL).monitors
+    made = driven.drive.step
+    assert made < 2000
+    for name, every in (("bell", 7), ("energy", 4)):
+        got = driven.result.monitors[name]
+        count = -(-made // every)
+        lengths = {len(one) for one in jax.tree.leaves(got.times)}
+        assert lengths == {count}
+        # The same without a count of steps: no record of this wave is 0 exactly.
+        check_same_bits(em.recorded(pure[name]), got)
+        assert len(jax.tree.leaves(pure[name].times)[0]) == -(-3000 // every)
+    assert float(driven.result.monitors["energy"].energy[-1]) > 0
+    # A run that goes on has all of its records again.
+    rest = em.run(em.with_steps(sim, 2000), state=driven.state, progress=False)
+    whole = em.run(em.with_steps(sim, 2000), progress=False)
+    check_same_bits(rest.result.monitors, whole.result.monitors)
+
+
+def test_zeros_at_the_end_of_a_series_are_left_out():
+    # A sum that overflowed was made, and zeros before it may be of dark fields.
+    energy, times = jnp.array([0, 1, 0, jnp.inf, 0, 0]), jnp.arange(6.0)
+    got = em.recorded(em.EnergySeries(times, energy))
+    assert np.array_equal(got.energy, energy[:4])
+    assert np.array_equal(got.times, times[:4])
+    dark = em.EnergySeries(jnp.arange(3.0), jnp.zeros(3))
+    assert len(em.recorded(dark).energy) == 3
+    with pytest.raises(ArgumentError, match=r"from one run, .* shape \(2, 3\)"):
+        em.recorded(jax.tree.map(lambda x: jnp.stack([x, x]), dark))
+    with pytest.raises(ArgumentError, match="`series` must be known here"):
+        jax.jit(em.recorded)(dark)
 
 
 def test_a_run_that_was_interrupted_is_not_said_to_be_too_short():

@@ -22,6 +22,10 @@ GRID = Grid.uniform((20, 20), 2e-8)
 PORT = em.Port((2e-7, 2e-7), 2e-7, "+x", offset=4e-8)
 DOT = em.Dipole("Ez", (2e-7, 2e-7), PULSE)
 FLUX = em.SpectralFlux(jnp.array([2e14]), jnp.array([1.0]))
+BLOCK = em.Simulation(Grid.uniform((4, 4, 4), 2e-8), steps=1)
+SEEN = em.SpectralFields(
+    jnp.array([2e14]), {"Ez": jnp.ones((1, 2, 2)) + 0j}, {"Ez": 2 * (jnp.arange(2.0),)}
+)
 EYE = em.FieldMonitor(("Ez",), (2e-7, 2e-7), (0.0, 0.0), 2e14)
 
 
@@ -57,12 +61,8 @@ FAULTS = {
         r"`sim` must be a `Simulation`, but is a list\. Make one .* by `scene`",
     ),
     "number for a state": (
-        lambda: em.run(sim(), state=3, start=0),
+        lambda: em.run(sim(), state=3),
         r"`state` must be a `State`, but is an int\. Pass the `state` of a `RunResult`",
-    ),
-    "fraction for the first step": (
-        lambda: em.run(sim(), start=0.5),
-        r"`start` must be an integer of at least 0, but is 0\.5",
     ),
     "fraction for the last step": (
         lambda: em.advance(sim(), em.initial_state(sim()), 0, 10.5),
@@ -384,6 +384,38 @@ FAULTS = {
     "none for modes of a cross-section": (
         lambda: plot.cross_section_mode(None),
         r"`modes` must be a `CrossSectionModes`, but is None\. Draw .* by `mode`",
+    ),
+    "letter for the plane of a simulation": (
+        lambda: plot.simulation(BLOCK, plane="x"),
+        r"`plane` must be an axis and a position in metres, such as .*, but is 'x'",
+    ),
+    "axis alone for the plane of a simulation": (
+        lambda: plot.simulation(BLOCK, plane=("x",)),
+        r"`plane` must be an axis and a position in metres, .*, but is \('x',\)",
+    ),
+    "letter for a position": (
+        lambda: plot.simulation(BLOCK, plane=("x", "a")),
+        r"`plane` must be an axis and a position in metres, .*, but is \('x', 'a'\)",
+    ),
+    "letter for the plane of a field": (
+        lambda: plot.field(SEEN, plane="z"),
+        r"`plane` must be an axis and a position in metres, .*, but is 'z'",
+    ),
+    "fraction for an index": (
+        lambda: plot.field(SEEN, index=0.5),
+        r"`index` must be an integer .* but is 0\.5",
+    ),
+    "letter for an outline": (
+        lambda: plot.field(SEEN, outline="x"),
+        r"`outline` must be a `Simulation`, but is a str\.",
+    ),
+    "numbers for states": (
+        lambda: em.yee_energy(sim(), 1, 2),
+        r"`before` must be a `State`, but is an int\. Pass the `state` of a `RunResult",
+    ),
+    "flux to cut": (
+        lambda: em.recorded(FLUX),
+        r"`series` must be a `TimeSeries` or `EnergySeries`, but is a SpectralFlux",
     ),
     "fields for a far field": (
         lambda: plot.far_field({}),

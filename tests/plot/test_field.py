@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 import sys
 
@@ -206,6 +207,14 @@ def test_a_snapshot_names_its_time():
     axes = field(snapshots(), index=-1, part="real")
     assert axes.get_title() == "3.0 fs"
     assert axes.child_axes[0].get_ylabel() == "Re Ez (V/m)"
+
+
+def test_the_titles_of_snapshots_tell_them_apart():
+    # Of a picosecond in steps of 23 fs: one decimal does not.
+    series = snapshots(45)
+    series = dataclasses.replace(series, times={"Ez": jnp.arange(45) * 23e-15})
+    titles = [field(series, index=k).get_title() for k in range(4)]
+    assert titles == ["0.00 ps", "0.02 ps", "0.05 ps", "0.07 ps"]
 
 
 def test_animation_has_a_frame_for_each_snapshot(tmp_path):

@@ -38,7 +38,9 @@ def _add_run(words: argparse._SubParsersAction) -> None:
     run.add_argument(
         "--dry-run", action="store_true", help="describe and draw the simulation only"
     )
-    run.add_argument("--no-figures", action="store_true", help="draw nothing")
+    run.add_argument(
+        "--no-figures", action="store_true", help="draw nothing, nor an animation"
+    )
     add_session_options(run)
     run.set_defaults(run=_run)
 

@@ -17,6 +17,7 @@ from ._em_limits import (
     MOST_STEPS,
     check_cells,
     check_place,
+    check_pole,
     check_scale,
     check_spacing,
     check_steps,
@@ -44,14 +45,15 @@ def build(settings: Settings, file: YamlNode) -> em.Simulation:
     frequencies = SPEED_OF_LIGHT / waves
     pulse = em.band_pulse(frequencies.min(), frequencies.max())
     run = settings.run
-    with at(file, "background"):
-        background = _material(settings.background or em.Material(), waves)
+    given = settings.background or em.Material()
+    background = _material(given, settings, file, "background")
     structures, middle = [], settings.centre
     if middle is None:
         middle = (0.0,) * len(size)
     for k, one in enumerate(settings.structures):
-        with at(file, "structures", k, "material"):
-            structures.append(em.Structure(one.shape, _material(one.material, waves)))
+        place = "structures", k, "material"
+        material = _material(one.material, settings, file, *place)
+        structures.append(em.Structure(one.shape, material))
         with at(file, "structures", k, "shape"):
             check_place(one.shape, size, middle)
     with at(file, "boundaries"):
@@ -122,8 +124,8 @@ def _check_name(name: str) -> None:
     """Refuses names that cannot be those of files, or are taken."""
     if not name.replace("-", "_").isidentifier() or name.casefold() == "simulation":
         raise ArgumentError(
-            "Names must be of letters, digits, - and _, and not be `simulation`, as "
-            f"files are named after them, but one is {name!r}."
+            "Names must be of letters, digits, - and _, begin with no digit, and not "
+            f"be `simulation`, as files are named after them, but one is {name!r}."
         )
 
 
@@ -150,10 +152,18 @@ def _check_picture(name: str, monitors: dict[str, em.AbstractMonitor]) -> None:
                 )
 
 
-def _material(given: str | em.Material, waves: np.ndarray) -> em.Material | em.PEC:
+def _material(
+    given: str | em.Material, settings: Settings, file: YamlNode, *path: str | int
+) -> em.Material | em.PEC:
+    """Looks a material up, or checks one that the file gives at a path."""
     if not isinstance(given, str):
+        for k, pole in enumerate(given.poles):
+            with at(file, *path, "poles", k):
+                check_pole(settings.size, pole)
         return given
-    return em.PEC() if given == "PEC" else em.library(given, wavelengths=waves)
+    with at(file, *path):
+        waves = np.asarray(settings.wavelengths)
+        return em.PEC() if given == "PEC" else em.library(given, wavelengths=waves)
 
 
 def _boundaries(given: Faces, ndim: int) -> em.Boundaries | None:

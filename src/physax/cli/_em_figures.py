@@ -1,5 +1,6 @@
 """Pictures of a simulation and of what its monitors saw, as files."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,25 @@ SCENE = "simulation.png"
 """The picture of the simulation, before it runs."""
 
 
-def check_animation(suffix: str | None) -> None:
-    """Refuses moving pictures that this machine cannot write."""
+def check_animation(suffix: str | None, sim: em.Simulation) -> None:
+    """Refuses moving pictures of nothing, and those this machine cannot write."""
     if suffix == "mp4" and not FFMpegWriter.isAvailable():
         raise ArgumentError(
             "`animation` must be gif, but is mp4: that needs the program ffmpeg, which "
             "is not there. Install it: `apt install ffmpeg`, or `conda install ffmpeg`."
+        )
+    boxes = [
+        sim.place(name)[0].box
+        for name, monitor in sim.monitors.items()
+        if isinstance(monitor, em.TimeMonitor)
+    ]
+    if suffix is not None and not any(
+        _is_area([high - low for low, high in box]) for box in boxes
+    ):
+        raise ArgumentError(
+            "`animation` must be left out without a `TimeMonitor` on an area in "
+            f"`monitors`, but is {suffix!r}. Add one, with `size` above 0 along two "
+            "axes, in 3-D 0 along the third."
         )
 
 
@@ -62,15 +76,16 @@ def draw_results(
         elif isinstance(result, em.TimeSeries):
             made.append(_save(plot.time_series(result), folder / f"{name}.png"))
             first = next(iter(result.values))
-            if animation is not None and len(_extent(result, first)) == 2:
+            shape = np.shape(result.values[first])[1:]
+            if animation is not None and _is_area(shape):
                 path = folder / f"{name}_{first}.{animation}"
                 made.append(plot.animate(result, first, path, outline=outline))
     return made
 
 
-def _extent(result: em.SpectralFields | em.TimeSeries, component: str) -> list[int]:
-    """Returns the numbers of samples along the axes that have several."""
-    return [n for n in np.shape(result.values[component])[1:] if n > 1]
+def _is_area(shape: Sequence[int]) -> bool:
+    """Tells whether samples of a shape lie along two axes."""
+    return sum(n > 1 for n in shape) == 2
 
 
 def _fields(
@@ -79,13 +94,14 @@ def _fields(
     result: em.SpectralFields,
     outline: em.Simulation | None,
 ) -> list[Path]:
-    """Draws each component at the middle frequency, and spectra where it is a point."""
-    made, middle = [], len(result.frequencies) // 2
+    """Draws each component at the median frequency, and spectra where it is a point."""
+    order = np.argsort(np.asarray(result.frequencies))
+    made, middle = [], int(order[(len(order) - 1) // 2])
     for component in result.values:
         path = folder / f"{name}_{component}.png"
-        extent = _extent(result, component)
-        if extent:
-            over = outline if len(extent) == 2 else None
+        shape = np.shape(result.values[component])[1:]
+        if max(shape) > 1:
+            over = outline if _is_area(shape) else None
             made.append(
                 _save(plot.field(result, component, middle, outline=over), path)
             )

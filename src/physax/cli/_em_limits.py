@@ -10,30 +10,57 @@ from ..em import _extent
 from ..em._boundaries import layer_cells
 from ..em._graded_grid import reaches
 from ..em._simulation import MOST_STEPS
+from ..units import SPEED_OF_LIGHT
 
 
 # Wavelengths along the longest axis: files tell units, and are of devices.
-_SHORTEST, _LONGEST = 1e-3, 1e5
+_LIGHT = (1e-3, 1e5)
+# Poles lie far from the band, or are all but lossless: between these and what a
+# forgotten THz or fs makes of them there are orders of magnitude.
+_POLE = (1e-9, 1e8)
 # Of `em.scene`, per wavelength in the densest material.
 _CELLS = 20
 
 
-def check_scale(size: Sequence[float], waves: np.ndarray, key: str = "") -> None:
+def check_scale(
+    size: Sequence[float],
+    waves: np.ndarray,
+    key: str = "",
+    limits: tuple[float, float] = _LIGHT,
+) -> None:
     """Refuses a scene that is far longer or far shorter than the waves in it.
 
     Args:
         size: Lengths of the scene in metres.
         waves: Wavelengths in metres.
         key: What gives them; that of the run, or the size, if empty.
+        limits: How many may lie along the longest axis.
 
     Raises:
         ArgumentError: If numbers are in other units than meant, by all appearances.
     """
     remedy = (
-        "Where a key has no unit, numbers are in metres or Hz: write `size_um`, "
-        "`wavelengths_um` or `frequency_THz`."
+        "Where a key has no unit, numbers are in metres, seconds or Hz: write "
+        "`size_um`, `wavelengths_um`, `time_fs` or `frequency_THz`."
     )
-    _extent.check_scale(size, waves, key, remedy, (_SHORTEST, _LONGEST))
+    _extent.check_scale(size, waves, key, remedy, limits)
+
+
+def check_pole(size: Sequence[float], pole: em.AbstractPole) -> None:
+    """Refuses a pole whose frequency or width is not of light, by all appearances.
+
+    Args:
+        size: Lengths of the scene in metres.
+        pole: The pole.
+
+    Raises:
+        ArgumentError: If a number lacks its unit.
+    """
+    rates = {"time" if isinstance(pole, em.Debye) else "frequency": pole.scale()}
+    if isinstance(pole, em.Drude | em.Lorentz) and pole.damping > 0:
+        rates["damping"] = pole.damping
+    for key, frequency in rates.items():
+        check_scale(size, SPEED_OF_LIGHT / np.atleast_1d(frequency), key, _POLE)
 
 
 def check_spacing(spacing: float | None, size: Sequence[float]) -> None:

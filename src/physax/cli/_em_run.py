@@ -47,6 +47,8 @@ def run_em(options: argparse.Namespace) -> ExitCode:
             talk.say(str(draw_simulation(output, sim)))
         if options.dry_run:
             return ExitCode.DONE
+        if settings.output.animation is not None and not figures:
+            talk.say("`--no-figures`: the animation is not drawn either")
         return _run(settings, sim, output, talk, figures)
 
 
@@ -88,7 +90,7 @@ def prepared(path: str, *, figures: bool, dry: bool) -> Iterator[Prepared]:
         sim = build(settings, file)
         figures = settings.output.figures and figures
         with at(file, "output"):
-            check_animation(settings.output.animation if figures else None)
+            check_animation(settings.output.animation if figures else None, sim)
         with at(file):
             if not (settings.sources or dry):
                 raise ArgumentError(

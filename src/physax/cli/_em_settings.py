@@ -160,6 +160,11 @@ class Output:
                 "`results` must be the name of a file that ends in .npz or .h5, "
                 f"without a folder, but is {self.results!r}."
             )
+        if self.animation is not None and not self.figures:
+            raise ArgumentError(
+                "`animation` must be left out without `figures`, but is "
+                f"{self.animation!r}. Write `figures: true`."
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -207,7 +212,7 @@ class Settings:
         check_material(self.background, "background")
         if self.spacing is not None and not 0 < self.spacing < math.inf:
             raise ArgumentError(
-                f"`spacing` must be positive, but is {self.spacing:g} m."
+                f"`spacing` must be positive and finite, but is {self.spacing:g} m."
             )
         if self.centre is not None and not all(map(math.isfinite, self.centre)):
             raise ArgumentError(f"`centre` must be finite, but is {self.centre} m.")

@@ -179,5 +179,6 @@ from ._time_monitors import (
     EnergySeries as EnergySeries,
     TimeMonitor as TimeMonitor,
     TimeSeries as TimeSeries,
+    recorded as recorded,
 )
 from ._triangle_mesh import TriangleMesh as TriangleMesh

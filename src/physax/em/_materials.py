@@ -69,7 +69,10 @@ def _positive(name: str) -> Callable[[ArrayLike], Array]:
 def _dielectric(x: ArrayLike | Sequence) -> Array:
     x = _values(x, "permittivity", tensor=True)
     if x.ndim < 2:
-        return _positive("permittivity")(x)
+        try:
+            return _positive("permittivity")(x)
+        except ArgumentError as error:
+            raise ArgumentError(f"{error} Metals have poles, as `Drude`.") from error
     with jax.ensure_compile_time_eval():
         even = jnp.abs(x - x.T) <= 1e-6 * jnp.abs(x[0, 0])
         what = "`permittivity` must be finite and symmetric"
@@ -146,7 +149,8 @@ class Material(eqx.Module):
 
     Raises:
         ArgumentError: If a value is not finite, not real, or has another shape, if
-            permittivity or permeability is not positive, or if the poles amplify.
+            permittivity or permeability is not positive, if the poles amplify, or if
+            `valid` is reversed.
     """
 
     permittivity: Float[Array, "..."] = eqx.field(converter=_dielectric, default=1.0)
@@ -169,6 +173,12 @@ class Material(eqx.Module):
 
     def __check_init__(self):
         check_poles(self.poles)
+        ends = self.valid
+        if ends is not None and not (len(ends) == 2 and 0 <= ends[0] <= ends[1]):
+            raise ArgumentError(
+                "`valid` must be the shortest and then the longest wavelength in "
+                f"metres, but is {ends}."
+            )
 
 
 def check_range(

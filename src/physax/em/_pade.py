@@ -8,7 +8,7 @@ from scipy.linalg import toeplitz
 
 from .._checks import ArgumentError, instance, refuse_traced
 from ._monitors import SpectralFields, as_frequencies
-from ._time_monitors import TimeSeries
+from ._time_monitors import TimeSeries, recorded
 
 
 # The cost grows as the third power of the samples: some seconds for so many.
@@ -67,6 +67,7 @@ def pade(
     refuse_traced(series, "series", "Call `pade` outside.")
     refuse_traced(frequencies, "frequencies", "Call `pade` outside.")
     f = np.asarray(as_frequencies(frequencies), float)
+    series = recorded(series)
     values, changes = {}, []
     for name, samples in series.values.items():
         record, times = np.asarray(samples), np.asarray(series.times[name], float)
@@ -88,20 +89,14 @@ def pade(
 def _checked(
     record: np.ndarray, times: np.ndarray, f: np.ndarray, name: str
 ) -> tuple[np.ndarray, float]:
-    """Returns samples as columns, up to the last one that is not zero."""
-    if times.ndim != 1:
-        raise ArgumentError(
-            f"`series` must be from one run, but its times have shape {times.shape}."
-        )
+    """Returns samples as columns, and the time between them."""
     columns = record.reshape(len(record), -1)
-    used = np.flatnonzero(np.any(columns != 0, axis=1))
-    # Zeros at the end are of a run that stopped early.
-    columns = columns[: used[-1] + 1] if used.size else columns[:0]
-    if not _LEAST <= len(columns) <= _MOST:
+    count = len(columns) if np.any(columns) else 0
+    if not _LEAST <= count <= _MOST:
         raise ArgumentError(
             f"`series` must have from {_LEAST} to {_MOST} records that are not zero, "
-            f"but {name} has {len(columns)}. Choose `every` of the monitor, or the "
-            "length of the run."
+            f"but {name} has {count}. Choose `every` of the monitor, or the length of "
+            "the run."
         )
     if not np.all(np.isfinite(columns)):
         raise ArgumentError(f"`series` must be finite, but {name} is not.")

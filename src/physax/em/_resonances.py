@@ -11,7 +11,7 @@ from .._checks import ArgumentError, refuse_traced
 from .._status import RunError, Status
 from ..units import NANO, SPEED_OF_LIGHT, TERA
 from ._matrix_pencil import STOP, Modes, modes_in_band
-from ._time_monitors import TimeSeries
+from ._time_monitors import TimeSeries, recorded
 
 
 # Fewer samples than this determine hardly a mode.
@@ -130,8 +130,8 @@ def resonances(
 
     Args:
         signal: The result of a `TimeMonitor`, of which each sample of each component is
-            a probe, or an array with time along its first axis. Records of zeros at the
-            end of a `TimeSeries`, of a run that stopped early, are not used.
+            a probe, or an array with time along its first axis. Of a `TimeSeries` only
+            what is `recorded` is used.
         band: Lowest and highest frequency in Hz; negative ones for complex records.
         dt: Interval of the samples of an array in seconds.
         start: Time in seconds of the first sample to use: not before the sources are
@@ -206,7 +206,7 @@ def _record(signal, dt) -> _Record:
             "`signal` must be from one run, but its times have shape "
             f"{np.shape(next(iter(signal.times.values())))}. Pass one of a batch."
         )
-    columns, first = [], []
+    signal, columns, first = recorded(signal), [], []
     for name, samples in signal.values.items():
         columns.append(_columns(np.asarray(samples)))
         first.append(np.full(columns[-1].shape[1], float(signal.times[name][0])))
@@ -215,10 +215,8 @@ def _record(signal, dt) -> _Record:
     if len(times) < 2:
         raise ArgumentError("`signal` must have at least 2 samples, but has 1.")
     values = np.concatenate(columns, axis=1)
-    used = np.flatnonzero(np.any(values != 0, axis=1))
-    last = used[-1] + 1 if used.size else len(values)
     interval = (times[-1] - times[0]) / (len(times) - 1)
-    return _Record(values[:last], np.concatenate(first), float(interval), rounding)
+    return _Record(values, np.concatenate(first), float(interval), rounding)
 
 
 def _rounding(seconds) -> float:

@@ -1,5 +1,6 @@
 """Runs a simulation in chunks: with progress, checkpoints and a watch."""
 
+import dataclasses
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -38,6 +39,7 @@ from ._program import build_program
 from ._simulate import Result, check_layout, check_rule, finish, warn_of
 from ._simulation import Simulation, with_steps
 from ._state import State, energy, look, rest, step
+from ._time_monitors import EnergyMonitor, TimeMonitor, first_records
 from ._wavefront import leaps
 
 
@@ -45,7 +47,8 @@ class RunResult(eqx.Module):
     """Outcome of a run driven from the host.
 
     Attributes:
-        result: Monitors, fields and status, as from `simulate`.
+        result: Monitors, fields and status, as from `simulate`, but that series of
+            time and energy monitors end with the last step that was made.
         state: The last state; `run` goes on from it with `state=`.
         drive: Step reached, status, time and rate.
     """
@@ -296,6 +299,8 @@ def run(
         on_chunk=on_chunk,
     )
     result = _finish(problem, outcome.state, **options)
+    if outcome.step < sim.steps:
+        result = _ended(result, sim, outcome.step)
     if outcome.status == Status.DIVERGED:
         result = eqx.tree_at(
             lambda r: r.status, result, jnp.asarray(int(Status.DIVERGED))
@@ -307,6 +312,16 @@ def run(
     if outcome.status != Status.INTERRUPTED:
         warn_of(sim, result)
     return reached
+
+
+def _ended(result: Result, sim: Simulation, done: int) -> Result:
+    """Returns a result without records of steps that were not made."""
+    seen = {
+        name: first_records(result.monitors[name], -(-done // monitor.every))
+        for name, monitor in sim.monitors.items()
+        if isinstance(monitor, TimeMonitor | EnergyMonitor)
+    }
+    return dataclasses.replace(result, monitors=result.monitors | seen)
 
 
 def _rule(sim: Simulation, layout: Layout | None, until: Decay):
@@ -347,9 +362,13 @@ def yee_energy(sim: Simulation, before: State, after: State) -> Array:
         The energy in J (3-D), J/m (2-D) or J/m^2 (1-D).
 
     Raises:
-        ArgumentError: If the medium has poles, nonlinear susceptibilities or
-            off-diagonal entries: the energy in them is not counted.
+        ArgumentError: If an argument is of the wrong type, or the medium has poles,
+            nonlinear susceptibilities or off-diagonal entries: the energy in them is
+            not counted.
     """
+    instance(sim, "sim", Simulation)
+    for name, one in (("before", before), ("after", after)):
+        instance(one, name, State, "Pass the `state` of a `RunResult`.")
     if found := beyond_scalars(sim.medium):
         raise ArgumentError(
             "`sim` must have a linear medium without poles whose principal axes run "

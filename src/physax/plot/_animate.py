@@ -31,7 +31,8 @@ def animate(
     All frames have the same colours, so that growth and decay are seen.
 
     Args:
-        series: The snapshots, on an area or a volume.
+        series: The snapshots, on an area or a volume. Those of a `simulate` that
+            `Decay` stopped end in zeros, without which `em.recorded` returns them.
         component: For example `"Ez"`; the first one if `None`.
         path: The file, `*.gif` or `*.mp4`. MP4 needs the program ffmpeg.
         part: As in `field`.

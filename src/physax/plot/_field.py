@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.lib.stride_tricks import sliding_window_view
 
-from .._checks import ArgumentError, kind_of
+from .._checks import ArgumentError, instance, kind_of, whole
 from ..em import Simulation, SpectralFields, TimeSeries
 from ..grid import AXES, Field
 from ..units import NANO, SPEED_OF_LIGHT
@@ -107,6 +107,8 @@ def field(
             samples are a single point.
     """
     style = PARTS[choose("part", part, tuple(PARTS))]
+    if outline is not None:
+        instance(outline, "outline", Simulation, "Pass the one that made `fields`.")
     samples = samples_of(fields, component, index)
     values, left = cut(style.of(samples.values), samples.points, plane, samples.axes)
     unit = "rad" if part == "phase" else samples.unit
@@ -199,7 +201,8 @@ def _chosen(fields, component: str | None) -> str:
 
 
 def _entry(values, index: int, what: str):
-    if not -len(values) <= index < len(values):
+    index = whole(index, "index", -len(values))
+    if index >= len(values):
         raise ArgumentError(
             f"`index` must be one of {len(values)} {what}, but is {index}."
         )
@@ -236,7 +239,10 @@ def _(fields: TimeSeries, component: str | None, index: int) -> Samples:
     unit = readable_unit(times, "s")
     points = [np.asarray(p) for p in fields.coordinates[name]]
     values = np.asarray(fields.values[name][index])
-    title = f"{time / unit.size:.1f} {unit.name}"
+    # As many digits as tell one record from the next.
+    step = float(np.ptp(times)) / max(1, len(times) - 1) / unit.size
+    digits = max(1, int(np.ceil(-np.log10(step)))) if step > 0 else 1
+    title = f"{time / unit.size:.{digits}f} {unit.name}"
     return Samples(values, points, _field_name(name), "V/m", title, fields.axes)
 
 

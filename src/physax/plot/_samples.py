@@ -1,5 +1,7 @@
 """Images and lines of samples at given positions."""
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
@@ -14,6 +16,21 @@ def edges_around(points: np.ndarray) -> np.ndarray:
     middle = (points[1:] + points[:-1]) / 2
     first, last = 2 * points[0] - middle[0], 2 * points[-1] - middle[-1]
     return np.concatenate([[first], middle, [last]])
+
+
+def as_plane(plane: Any) -> tuple[str, float] | None:
+    """Returns an axis and a position in metres, refusing what is neither."""
+    if plane is None:
+        return None
+    pair = plane if isinstance(plane, tuple | list) and len(plane) == 2 else (0, 0)
+    name, position = pair
+    kind = np.asarray(position)
+    if not isinstance(name, str) or kind.ndim or kind.dtype.kind not in "fiu":
+        raise ArgumentError(
+            "`plane` must be an axis and a position in metres, such as "
+            f'`("y", 0.0)`, but is {plane!r}.'
+        )
+    return name, float(position)
 
 
 def cut(
@@ -35,9 +52,9 @@ def cut(
         Samples, and the positions along each axis that is left, by name.
 
     Raises:
-        ArgumentError: If the plane is outside the samples.
+        ArgumentError: If the plane is outside the samples, or is none.
     """
-    names = axes[: len(points)]
+    names, plane = axes[: len(points)], as_plane(plane)
     left = {n: p for n, p in zip(names, points, strict=True) if len(p) > 1}
     if plane is None and len(left) == 3:
         plane = (names[-1], float(np.mean(points[-1][[0, -1]])))

@@ -15,7 +15,7 @@ from ..grid import AXES
 from ._canvas import Unit, add_colour_bar, new_axes, readable_unit
 from ._marks import Mark, grid_bounds, monitor_marks, port_marks, source_marks
 from ._permittivity import permittivity_picture
-from ._samples import aspect_of, cut, draw_image
+from ._samples import as_plane, aspect_of, cut, draw_image
 
 
 _SOURCE, _MONITOR, _PORT, _LAYER = "tab:red", "tab:blue", "tab:green", "0.35"
@@ -77,7 +77,7 @@ def simulation(
 
 
 def _draw_area(sim: Simulation, axes, plane, component, ports) -> Axes:
-    ndim = sim.grid.ndim
+    ndim, plane = sim.grid.ndim, as_plane(plane)
     if ndim == 2 and plane is not None:
         raise ArgumentError(f"`plane` must be None in 2-D, but is {plane}.")
     low, high = grid_bounds(sim.grid)

@@ -92,7 +92,8 @@ def _curves(result) -> tuple[dict[str, np.ndarray], str]:
 
 @_curves.register
 def _(result: SpectralFlux):
-    return {"": np.asarray(result.flux)}, "spectral flux (W fs², per missing metre)"
+    curves = {"": np.asarray(result.flux)}
+    return curves, "spectral flux (W fs²/m$^k$, $k$ missing axes)"
 
 
 @_curves.register
@@ -101,13 +102,13 @@ def _(result: ModeAmplitudes):
         "along the port": np.abs(np.asarray(result.incoming)) ** 2,
         "against the port": np.abs(np.asarray(result.outgoing)) ** 2,
     }
-    return curves, "spectral flux of the mode (W fs², per missing metre)"
+    return curves, "flux of the mode (W fs²/m$^k$, $k$ missing axes)"
 
 
 @_curves.register
 def _(result: SpectralForce):
     curves = {f"along {a}": np.asarray(force) for a, force in result.force.items()}
-    return curves, "spectral force (N fs², per missing metre)"
+    return curves, "spectral force (N fs²/m$^k$, $k$ missing axes)"
 
 
 @_curves.register

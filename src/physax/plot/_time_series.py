@@ -21,7 +21,8 @@ def time_series(
     logarithmic axis, on which a decay is straight.
 
     Args:
-        series: The result of a `TimeMonitor` or an `EnergyMonitor`.
+        series: The result of a `TimeMonitor` or an `EnergyMonitor`. That of a
+            `simulate` that `Decay` stopped ends in zeros; see `em.recorded`.
         component: Which to draw; all if `None`.
         axes: Where to draw; a new figure if `None`.
 
@@ -66,6 +67,6 @@ def _draw_energy(series: EnergySeries, axes: Axes) -> Axes:
     axes.plot(times / unit.size, np.where(energy > 0, energy, np.nan))
     axes.set_yscale("log")
     axes.set_xlabel(f"time ({unit.name})")
-    axes.set_ylabel("energy (J, per missing metre)")
+    axes.set_ylabel("energy (J/m$^k$, $k$ missing axes)")
     style_grid(axes)
     return axes
