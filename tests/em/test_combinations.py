@@ -306,7 +306,8 @@ def test_bad_arguments_are_refused(make, message):
 def test_a_turned_shape_needs_the_axes_across():
     turned = em.rotate(em.Cylinder(0.0, 0.5, "z", 1.0), 0.3, "x")
     with pytest.raises(
-        ArgumentError, match="turned about x needs a grid with the axes"
+        ArgumentError,
+        match="turned about x needs a grid with the axes y and z, .* the axis that the",
     ):
         em.fill_fraction(turned, Grid.centred((8, 8), 0.2), (0.5, 0.5))
 

@@ -15,6 +15,14 @@ from .shape_checks import SPACING, counted, covered
 
 
 SQUARE = np.array([[-0.8, -0.7], [0.8, -0.7], [0.8, 0.7], [-0.8, 0.7]])
+# Two arms of it end at a gap of 0.3, in front of a wider room.
+NOTCHED = np.array(
+    [
+        *[(-1, -1), (1, -1), (1, 1), (0.15, 1), (0.15, 0.6), (0.6, 0.6)],
+        *[(0.6, -0.6), (-0.6, -0.6), (-0.6, 0.6)],
+        *[(-0.15, 0.6), (-0.15, 1.1), (-1, 1.1)],
+    ]
+)
 # Name: the shape, its volume.
 VOLUMES = {
     "ellipsoid": (
@@ -164,6 +172,10 @@ def test_a_grid_of_fewer_axes_cuts_the_solids_at_zero():
             "must add up to the 4 vertices",
         ),
         (lambda: em.Prism(SQUARE[[0, 2, 1, 3]], 0, 1), "must not cross itself"),
+        (
+            lambda: em.Prism(NOTCHED, 0, 1, sidewall=-0.2),
+            "at high` must not cross itself, .* choose a smaller `sidewall`",
+        ),
     ],
 )
 def test_bad_solids_are_refused(make, message):

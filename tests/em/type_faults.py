@@ -276,6 +276,18 @@ FAULTS = {
         lambda: em.translate(em.Structure(BOX, GLASS), (1e-6,)),
         "`shape` must be a shape such as `Box`, but is a Structure",
     ),
+    "structure to place": (
+        lambda: em.place(em.Structure(BOX, GLASS), BOX),
+        "`shape` must be a shape such as `Box`, but is a Structure",
+    ),
+    "place on a structure": (
+        lambda: em.place(BOX, em.Structure(BOX, GLASS)),
+        "`other` must be a shape such as `Box`, but is a Structure",
+    ),
+    "text as a point to place": (
+        lambda: em.place(BOX, BOX, own="a"),
+        "`own` must be a number, but is 'a'",
+    ),
     "materials by layer": (
         lambda: read_gds("a.gds", {(1, 0): GLASS}),
         r"`layers\[\(1, 0\)\]` must be a `GDSLayer`, but is a Material\. Write `\{",

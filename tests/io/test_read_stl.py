@@ -237,8 +237,11 @@ def test_what_is_no_stl_is_refused(tmp_path):
     path = tmp_path / "noise.stl"
     for data in (b"", b"solid nothing", b"PK\x03\x04 not a surface", bytes(200)):
         path.write_bytes(data)
-        with pytest.raises(PhysaxFileError, match="noise.stl: "):
+        with pytest.raises(PhysaxFileError, match="noise.stl: ") as error:
             read_stl(path)
+        assert "max_triangles" not in str(error.value)
+    with pytest.raises(PhysaxFileError, match="no triangles: it is cut short, or no"):
+        read_stl(path)
     whole = write(tmp_path / "box.stl", box()).read_bytes()
     path.write_bytes(whole[:-30])
     with pytest.raises(PhysaxFileError, match="noise.stl: "):

@@ -32,8 +32,9 @@ averaging: volume  # of cells that an interface cuts, or polarised, staircase
 # axis}, Ring {centre, radius, width, axis, length}, Prism {vertices, low, high,
 # sidewall}, Polygon {vertices, axis, low, high}; the same, along curves: Path {points,
 # width}, Taper {start, stop, widths}, Bend {centre, radius, width, start, stop}, Bezier
-# and Spline {points, width}; from files: STL {path, unit, centre}, GDS {path, layer,
-# low, high, sidewall, cell, centre}. Later ones cover earlier ones.
+# and Spline {points, width}; from files: STL {path, unit, centre: where its middle
+# goes}, GDS {path, layer, low, high, sidewall, cell, centre: the point of the layout
+# that becomes the origin}. Later ones cover earlier ones.
 structures:
   - shape: {type: Box, centre_um: [0, 0], size_um: [.inf, 0.4]}
     material: {permittivity: 12.1}

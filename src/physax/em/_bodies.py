@@ -16,7 +16,7 @@ _TOUCH = 1e-6
 # Pairs of an edge and a triangle that are compared at once.
 _PAIRS = 200_000
 
-Corners = Float[np.ndarray, "triangles 3 3"]
+Corners = Float[np.ndarray, "_ 3 3"]
 Edges = Float[np.ndarray, "edges 2 3"]
 
 

@@ -137,10 +137,17 @@ class Turned(AbstractShape):
         j, k = turning_plane(along)
         first, second = cells[j], cells[k]
         if not (isinstance(first, Intervals) and isinstance(second, Intervals)):
+            remedy = (
+                "Turn it about the axis that the grid lacks, or give its section as a "
+                "`Polygon`."
+                if first is None or second is None
+                else "Of perfect metal only lines and faces are asked for: turn a "
+                "`Polygon`."
+            )
             raise ArgumentError(
                 f"A shape turned about {self.axis} needs a grid with the axes "
-                f"{AXES[min(j, k)]} and {AXES[max(j, k)]}, but the grid lacks one. Of "
-                "perfect metal only lines and faces are asked for: turn a `Polygon`."
+                f"{AXES[min(j, k)]} and {AXES[max(j, k)]}, but the grid lacks one. "
+                f"{remedy}"
             )
         cos, sin = jnp.cos(self.angle), jnp.sin(self.angle)
         u, v = (

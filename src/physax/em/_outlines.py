@@ -29,13 +29,19 @@ def following(counts: Sequence[int]) -> np.ndarray:
     return index
 
 
-def check_outlines(vertices: np.ndarray, counts: Sequence[int], name: str):
+def check_outlines(
+    vertices: np.ndarray,
+    counts: Sequence[int],
+    name: str,
+    remedy: str = "Order the vertices along the outline.",
+):
     """Refuses outlines that enclose nothing definite.
 
     Args:
         vertices: The corners of all outlines, of shape (n, 2).
         counts: How many belong to each.
         name: What to call them.
+        remedy: What to do about edges that cross.
 
     Raises:
         ArgumentError: If a vertex equals the next one, an outline has no area, or two
@@ -67,7 +73,7 @@ def check_outlines(vertices: np.ndarray, counts: Sequence[int], name: str):
         raise ArgumentError(
             f"The outline of `{name}` must not cross itself, but its edges from "
             f"numbers {one} and {other} cross, near ({points[one, 0]:g}, "
-            f"{points[one, 1]:g}) m. Order the vertices along the outline."
+            f"{points[one, 1]:g}) m. {remedy}"
         )
 
 

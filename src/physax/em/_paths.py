@@ -11,6 +11,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from .._checks import ArgumentError, check, whole
 from .._products import matmul
+from ._outlines import check_outlines
 from ._shape_fields import as_floats, as_number, one_length
 from ._shapes import Polygon
 
@@ -263,7 +264,15 @@ def _strip(middle, normal, width, prism: Extrusion) -> Polygon:
     good = (width > 0) & jnp.isfinite(width)
     width = check(width, good, "`width` must be positive and finite")
     side = jnp.broadcast_to(width / 2, middle.shape[:1])[:, None] * normal
-    return Polygon(jnp.concatenate([middle - side, (middle + side)[::-1]]), **prism)
+    corners = jnp.concatenate([middle - side, (middle + side)[::-1]])
+    if not isinstance(corners, jax.core.Tracer):
+        check_outlines(
+            np.asarray(corners),
+            corners.shape[:1],
+            "points` and `width",
+            "Choose a smaller `width`, or `points` that bend less and do not cross.",
+        )
+    return Polygon(corners, **prism)
 
 
 def _bernstein(order: int, t: np.ndarray) -> np.ndarray:

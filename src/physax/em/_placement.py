@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, check, whole
+from .._checks import ArgumentError, check, refuse_text, whole
 from .._products import matmul
 from ..grid import AXES
-from ._combinations import AbstractShape, Difference, Intersection, Union
+from ._combinations import AbstractShape, Difference, Intersection, Union, as_shape
 from ._moved_shapes import Mirrored, Repeated, Scaled, Turned, turned
 from ._outlines import across_of
 from ._prism import Prism
@@ -264,7 +264,9 @@ def place(
     """
     if not axes or any(name not in AXES for name in axes):
         raise ArgumentError(f"`axes` must be among {AXES}, but is {axes!r}.")
+    shape, other = as_shape(shape), as_shape(other, "other")
     for name, part in (("own", own), ("at", at)):
+        refuse_text(part, name)
         if not -1 <= part <= 1:
             raise ArgumentError(f"`{name}` must lie in [-1, 1], but is {part}.")
     gap = as_number(gap, "gap")

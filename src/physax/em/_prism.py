@@ -128,7 +128,13 @@ class Prism(AbstractShape):
                     f"`{name}`. Choose a smaller angle, or draw at another height."
                 )
             at = np.asarray(at)
-            check_outlines(at, counts, f"vertices at {name}")
+            check_outlines(
+                at,
+                counts,
+                f"vertices at {name}",
+                "Sides meet before: choose a smaller `sidewall`, or draw at another "
+                "height.",
+            )
             if not np.array_equal(at, drawn):
                 _check_holes(drawn, at, counts, name)
 

@@ -47,7 +47,8 @@ class TriangleMesh(AbstractShape):
     nearest to its middle. That is exact where the surface is flat in a part; a part
     with an edge of the solid gets too much of it, up to a quarter, in a dent too
     little. With the length $L$ of all edges and parts of width $h$ a box is some
-    0.07 $L h^2$ too large, at most $L h^2 / 4$. Differentiable in the vertices
+    0.07 $L h^2$ too large, a tetrahedron 0.12, a wedge of 10 degrees 0.16, each at most
+    twice to four times as much. Differentiable in the vertices
     and in the cells; the normal of a flat face is exact. The work grows as triangles x
     cells x parts, so simplify what is finer than the grid.
 
@@ -86,6 +87,8 @@ class TriangleMesh(AbstractShape):
         present = [k for k, axis in enumerate(cells) if isinstance(axis, Intervals)]
         corners = self.vertices[self.triangles]
         normals = _normals(corners)
+        flat = jax.lax.stop_gradient((corners, normals))
+        surface = (*flat, *_pseudonormals(*flat))
         middle, widths = [], []
         for axis in cells:
             if isinstance(axis, Intervals):
@@ -101,7 +104,7 @@ class TriangleMesh(AbstractShape):
                 jnp.broadcast_to(x + offset[k] * w, shape)
                 for k, (x, w) in enumerate(zip(middle, widths, strict=True))
             ]
-            nearest, squared = _nearest(*jax.lax.stop_gradient((points, corners)))
+            nearest, squared = _nearest(jax.lax.stop_gradient(points), *surface)
             normal = [normals[nearest, k] for k in range(3)]
             distance = sum(
                 n * (x - corners[nearest, 0, k])
@@ -138,33 +141,83 @@ def _normals(corners: Float[Array, "triangles 3 3"]) -> Float[Array, "triangles 
     return normal / jnp.sqrt(jnp.where(square > 0, square, 1))
 
 
-# Of triangles that share the nearest point, the one whose plane is farthest says on
-# which side of the surface a point is.
+def _pseudonormals(
+    corners: Float[Array, "triangles 3 3"], normals: Float[Array, "triangles 3"]
+) -> tuple[Float[Array, "triangles 3 3"], Float[Array, "triangles 3 3"]]:
+    """Returns normals that say on which side of a corner or an edge a point is.
+
+    They are sums of the unit normals of the faces there, of a corner weighted with
+    their angles (Baerentzen and Aanaes, IEEE Transactions on Visualization and Computer
+    Graphics 11, 243, 2005): a point nearest to the corner or edge is outside where it
+    lies ahead.
+
+    Returns:
+        Those of the three corners, and of the edges from each to the next.
+    """
+
+    def sums(places, values):
+        # What lies at the same place is one, also without a common index.
+        places, values = places.reshape(-1, 3), values.reshape(-1, 3)
+        _, number = jnp.unique(places, axis=0, return_inverse=True, size=len(places))
+        number = number.ravel()
+        total = jnp.zeros_like(values).at[number].add(values)
+        return total[number].reshape(corners.shape)
+
+    following = jnp.roll(corners, -1, axis=1)
+    along = following - corners
+    length = jnp.linalg.norm(along, axis=2, keepdims=True)
+    along = along / jnp.where(length > 0, length, 1)
+    # Half the chord between the two directions from a corner is the sine of half of
+    # the angle: precise at sharp corners, too.
+    chord = jnp.linalg.norm(along + jnp.roll(along, 1, axis=1), axis=2, keepdims=True)
+    angles = 2 * jnp.arcsin(jnp.minimum(chord / 2, 1))
+    normals = normals[:, None, :]
+    return (
+        sums(corners, angles * normals),
+        sums(corners + following, jnp.broadcast_to(normals, corners.shape)),
+    )
+
+
+# Of triangles that share the nearest point, those whose planes say rightly whether a
+# point is outside come first, and of them the one whose plane is farthest.
 _TIE = 1e-4
 
 
-def _nearest(points, corners):
-    """Returns for each point the nearest triangle and its squared distance."""
+def _nearest(points, corners, normals, at_corners, at_edges):
+    """Returns for each point the nearest triangle and its squared distance.
+
+    The point lies before the plane of that triangle if and only if it is outside.
+    """
+
+    def dot(u, v):
+        return u[0] * v[0] + u[1] * v[1] + u[2] * v[2]
 
     def look(best, triangle):
         least, index, squared = best
-        number, (a, b, c), normal = triangle
-
-        def dot(u, v):
-            return u[0] * v[0] + u[1] * v[1] + u[2] * v[2]
-
-        inside, edges = True, jnp.inf
-        for start, stop in ((a, b), (b, c), (c, a)):
-            along = stop - start
-            away = [x - start[k] for k, x in enumerate(points)]
+        number, corner, normal, at_corner, at_edge = triangle
+        away = [[x - c[k] for k, x in enumerate(points)] for c in corner]
+        ahead = [dot(n, x) for n, x in zip(at_corner, away, strict=True)]
+        inside, edges, side = True, jnp.inf, 0.0
+        for start, stop in ((0, 1), (1, 2), (2, 0)):
+            along = corner[stop] - corner[start]
             length = jnp.sum(along**2)
-            t = jnp.clip(dot(along, away) / jnp.where(length > 0, length, 1), 0, 1)
-            off = [x - t * along[k] for k, x in enumerate(away)]
-            edges = jnp.minimum(edges, dot(off, off))
-            inside = inside & (dot(jnp.cross(normal, along), away) >= 0)
-        plane = dot(normal, [x - a[k] for k, x in enumerate(points)]) ** 2
-        distance = jnp.where(inside & jnp.any(normal != 0), plane, edges)
-        score = distance - _TIE * plane
+            t = dot(along / jnp.where(length > 0, length, 1), away[start])
+            t = jnp.clip(t, 0, 1)
+            off = [x - t * along[k] for k, x in enumerate(away[start])]
+            square = dot(off, off)
+            here = jnp.where(
+                t <= 0,
+                ahead[start],
+                jnp.where(t >= 1, ahead[stop], dot(at_edge[start], away[start])),
+            )
+            side = jnp.where(square < edges, here, side)
+            edges = jnp.minimum(edges, square)
+            inside = inside & (dot(jnp.cross(normal, along), away[start]) >= 0)
+        plane = dot(normal, away[0])
+        face = inside & jnp.any(normal != 0)
+        distance = jnp.where(face, plane**2, edges)
+        agrees = face | (side * plane >= 0)
+        score = distance + _TIE * (jnp.where(agrees, 0, 2) * distance - plane**2)
         nearer = score < least
         best = (
             jnp.where(nearer, score, least),
@@ -177,8 +230,8 @@ def _nearest(points, corners):
     far = jnp.full(shape, jnp.inf, corners.dtype)
     numbers = jnp.arange(corners.shape[0], dtype=jnp.int32)
     start = (far, jnp.zeros(shape, jnp.int32), far)
-    normals = _normals(corners)
-    (_, index, squared), _ = jax.lax.scan(look, start, (numbers, corners, normals))
+    surface = (numbers, corners, normals, at_corners, at_edges)
+    (_, index, squared), _ = jax.lax.scan(look, start, surface, unroll=2)
     return index, squared
 
 

@@ -70,7 +70,11 @@ def read_stl(
                 path, f"this is not a valid STL file: {error}."
             ) from error
     triangles = np.asarray(mesh.faces)
-    if not 0 < len(triangles) <= max_triangles:
+    if not len(triangles):
+        raise PhysaxFileError(
+            path, "the file holds no triangles: it is cut short, or no STL file."
+        )
+    if len(triangles) > max_triangles:
         raise PhysaxFileError(
             path,
             f"the surface must have 1 to {max_triangles} triangles (`max_triangles`), "
