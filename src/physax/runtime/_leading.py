@@ -1,6 +1,5 @@
 """The leading axis that the arrays of a tree share."""
 
-import jax
 import numpy as np
 from jax.tree_util import keystr, tree_leaves_with_path
 from jaxtyping import PyTree
@@ -8,7 +7,7 @@ from jaxtyping import PyTree
 from .._checks import ArgumentError
 
 
-def leading_size(tree: PyTree[jax.Array], name: str, required: str) -> int:
+def leading_size(tree: PyTree, name: str, required: str) -> int:
     """Returns the size of the leading axis of all arrays of a tree.
 
     Args:
