@@ -119,6 +119,8 @@ def _passed_on(processes: list[subprocess.Popen]) -> Iterator[_Request]:
     before = {number: signal.getsignal(number) for number in known}
     # What the caller has ignored, as `nohup` does, stays so, here and in the processes.
     taken = {n: handler for n, handler in before.items() if handler != signal.SIG_IGN}
+    if threading.current_thread() is not threading.main_thread():
+        taken = {}  # Python allows no handlers here.
     for number in taken:
         signal.signal(number, pass_on)
     try:
