@@ -1,8 +1,10 @@
 """Several processes of one script on this computer."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -32,23 +34,74 @@ if "die" in sys.argv and me.index == 1:
 """
 
 
-def launch(folder, *words):
-    """Runs `physax launch` in a process of its own: tests may open no socket."""
+# As a run with checkpoints does: it saves at the first signal, and dies of the second.
+SAVING = """
+import os, pathlib, signal, sys, time
+
+asked = []
+
+
+def ask(number, frame):
+    asked.append(number)
+    signal.signal(number, signal.SIG_DFL)
+
+
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+    signal.signal(number, ask)
+sys.stdout.buffer.write(b"caf\\xe9\\n")
+sys.stdout.flush()
+pathlib.Path("ready" + os.environ["PHYSAX_PROCESS"]).touch()
+end = time.monotonic() + 60
+while time.monotonic() < end and ("deaf" in sys.argv or not asked):
+    time.sleep(0.01)
+time.sleep(0.4)
+print("saved after", signal.Signals(asked[0]).name)
+sys.exit(4)
+"""
+
+
+def start(folder, job, *words):
+    """Starts `physax launch` in a process of its own: tests may open no socket."""
     path = folder / "job.py"
-    path.write_text(JOB)
+    path.write_text(job)
     environment = {
         **os.environ,
         "XLA_FLAGS": "",
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
-    return subprocess.run(
+    return subprocess.Popen(
         [sys.executable, "-m", "physax", "launch", "-n", "2", *words],
         cwd=folder,
         env=environment,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=200,
+        start_new_session=True,
     )
+
+
+def result(process, timeout=200):
+    """Returns what a process printed, and how it ended."""
+    try:
+        out, err = process.communicate(timeout=timeout)
+    finally:
+        process.kill()
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def launch(folder, *words):
+    return result(start(folder, JOB, *words))
+
+
+def signalled(folder, name, *words, group=False):
+    """Launches what saves, and signals it once all processes are ready for that."""
+    process = start(folder, SAVING, *words)
+    ready = [folder / f"ready{number}" for number in range(2)]
+    end = time.monotonic() + 30
+    while not all(path.exists() for path in ready) and time.monotonic() < end:
+        time.sleep(0.02)
+    (os.killpg if group else os.kill)(process.pid, signal.Signals[name])
+    return result(process, 30)
 
 
 @pytest.mark.slow
@@ -84,3 +137,29 @@ def test_what_can_not_be_launched(tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["launch", "-n", "2"])
     assert "arguments are required: script\n" in capsys.readouterr().err
+
+
+@pytest.mark.slow(after=1)
+@pytest.mark.parametrize(
+    ("name", "group"),
+    # A terminal signals the group of the launcher at Ctrl-C, `kill` it alone.
+    [("SIGINT", True), ("SIGTERM", False), ("SIGUSR1", False), ("SIGTERM", True)],
+)
+def test_a_signal_lets_all_processes_save_and_tells_their_exit_code(
+    tmp_path, name, group
+):
+    done = signalled(tmp_path, name, "job.py", group=group)
+    assert done.returncode == ExitCode.CHECKPOINTED, done.stderr
+    for number in (0, 1):
+        # The job says something that is not UTF-8, too.
+        assert f"[{number}] caf\ufffd\n" in done.stdout
+        assert f"[{number}] saved after {name}\n" in done.stdout
+    assert "physax: 2 of 2 ended with 4." in done.stderr
+
+
+@pytest.mark.slow
+def test_what_does_not_answer_is_ended(tmp_path):
+    # The first SIGTERM is heard and not followed, the second is the end.
+    done = signalled(tmp_path, "SIGTERM", "--grace", "1", "job.py", "deaf")
+    assert done.returncode == 128 + signal.SIGTERM
+    assert "physax: 2 of 2 ended by signal 15." in done.stderr

@@ -93,6 +93,31 @@ def test_zeros_at_the_end_of_a_series_are_left_out():
         jax.jit(em.recorded)(dark)
 
 
+@pytest.mark.parametrize("how", ["checkpoint", "state"])
+def test_going_on_without_the_peak_is_warned_of(tmp_path, how):
+    """Without a rule or a spectrum a run does not look at its energy."""
+    sim = eqx.tree_at(lambda s: s.monitors, line(5000), {})
+    half = em.with_steps(sim, 900)
+    keep = Checkpointing(tmp_path, 450) if how == "checkpoint" else None
+    first = em.run(half, progress=False, checkpoint=keep)
+    given = {"checkpoint": keep, "state": first.state if keep is None else None}
+    with pytest.warns(PhysaxWarning, match="peak, which is not known before step 900"):
+        got = em.run(sim, until=UNTIL, progress=False, **given)
+    want = em.run(sim, until=UNTIL, progress=False)
+    assert got.drive.first_step == 900
+    assert got.drive.step > want.drive.step
+
+
+def test_going_on_before_the_first_look_is_not_warned_of(tmp_path):
+    sim, keep = line(5000), Checkpointing(tmp_path, 140)
+    em.run(em.with_steps(sim, 140), progress=False, checkpoint=keep)
+    want = em.run(sim, until=UNTIL, progress=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = em.run(sim, until=UNTIL, progress=False, checkpoint=keep)
+    assert (got.drive.first_step, got.drive.step) == (140, want.drive.step)
+
+
 def test_a_run_that_was_interrupted_is_not_said_to_be_too_short():
     stop = {"chunk": 100, "on_chunk": lambda *_: signal.raise_signal(signal.SIGTERM)}
     with warnings.catch_warnings():

@@ -1,10 +1,13 @@
 """Backends: every verb of the table, and what can't be asked for."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from physax._checks import ArgumentError
 from physax.graph import (
     Backend,
     Graph,
@@ -123,6 +126,12 @@ def test_a_stream_of_keys_replaces_the_hidden_seed():
 
     assert draw(42) == draw(42)
     assert len({*draw(42), *draw(43)}) == 8
+
+
+@pytest.mark.parametrize("seed", [1.5, "a", 2**70])
+def test_a_seed_that_is_no_integer_is_refused(seed):
+    with pytest.raises(ArgumentError, match="`seed` must be an integer .* but is"):
+        inspect.unwrap(key_stream)(seed)
 
 
 OPERATIONS = {

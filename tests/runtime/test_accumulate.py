@@ -1,3 +1,5 @@
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -104,11 +106,12 @@ def test_less_than_one_part_is_refused():
         ((jnp.ones((4, 2)), jnp.ones(3)), r"`batch\[0\]` 4, `batch\[1\]` 3"),
         (jnp.ones(()), "`batch` 0"),
         ((), "no arrays"),
+        ((jnp.ones(4), 1.0), r"`batch\[0\]` 4, `batch\[1\]` 0"),
     ],
 )
 def test_leaves_must_have_the_same_rows(batch, found):
     with pytest.raises(ArgumentError, match=rf"one and the same .* have: {found}\."):
-        accumulate(lambda part: part, batch, 1)
+        inspect.unwrap(accumulate)(lambda part: part, batch, 1)
 
 
 @pytest.mark.parametrize(("made", "kind"), [(jnp.ones(2, int), "int32"), ("x", "str")])

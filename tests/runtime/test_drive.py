@@ -382,6 +382,10 @@ def test_checkpoints_beyond_the_end_are_not_taken_for_a_start(tmp_path):
             {"stop": 5, "check_every": 5, "converged": lambda s: None},
             r"`converged` must return one truth value .* returned object\[\]",
         ),
+        (
+            {"stop": 5, "check_every": 5, "converged": lambda s: 99},
+            r"`converged` must return .* a `Status`, but returned 99",
+        ),
     ],
 )
 def test_arguments_are_checked(arguments, message):
@@ -460,11 +464,75 @@ def test_numbers_of_the_host_become_those_of_jax():
             {"every": 1, "pack": pack_state},
             "`pack` and `unpack` must be given together",
         ),
+        ({"every": 1, "fingerprint": None}, "`fingerprint` must be .* but is None"),
+        ({"every": 1, "fingerprint": 3}, "`fingerprint` must be .* but is an int"),
+        ({"every": 1, "resume": "no"}, "`resume` must be True or False, but is 'no'"),
+        ({"every": 1, "folder": ""}, "`folder` must be the path of a folder"),
     ],
 )
 def test_checkpointing_is_checked(tmp_path, arguments, message):
     with pytest.raises(ArgumentError, match=message):
-        Checkpointing(tmp_path, **arguments)
+        Checkpointing(**{"folder": tmp_path, **arguments})
+
+
+def host_states():
+    """States that hold no arrays of JAX, or some with a weak type."""
+    return {
+        "numpy": np.linspace(0, 1, 3, dtype=np.float32),
+        "number of numpy": np.float32(2),
+        "wider than jax": np.arange(3),
+        "other byte order": np.ones(2, ">f4"),
+        "numbers": {"n": 0, "on": 1.5, "z": 2j, "u": jnp.zeros(2)},
+        "weak": jnp.asarray(1.5),
+    }
+
+
+@pytest.mark.parametrize("name", host_states())
+def test_a_state_of_the_host_resumes_and_compiles_nothing(tmp_path, name):
+    state = host_states()[name]
+    expected = jax.tree.map(lambda x: np.asarray(x) + 8, state)
+    one = jnp.ones((), jnp.bfloat16)
+
+    def add(x, steps):
+        # With a number of no definite dtype, bfloat16 would win.
+        real = jnp.issubdtype(x.dtype, jnp.floating)
+        return x + (one * steps if real else steps)
+
+    add_all = jax.jit(lambda s, a, b: jax.tree.map(lambda x: add(x, b - a), s))
+    go = partial(drive, add_all, checkpoint=Checkpointing(tmp_path, 2), progress=False)
+    go(state, stop=4)
+    with no_recompile():
+        result = go(state, stop=8)
+    assert result.first_step == 4
+    for found, wanted in zip(
+        *map(jax.tree.leaves, (result.state, expected)), strict=True
+    ):
+        assert isinstance(found, jax.Array)
+        assert not found.weak_type
+        np.testing.assert_array_equal(found, wanted)
+    # The memory of the caller is untouched.
+    np.testing.assert_array_equal(
+        jax.tree.leaves(state)[0], jax.tree.leaves(host_states()[name])[0]
+    )
+
+
+@pytest.mark.parametrize("leaf", ["x", jnp.tanh, np.array([None]), 2**40])
+def test_what_no_checkpoint_can_hold_is_refused_before_the_first_step(tmp_path, leaf):
+    def never(state, start, stop):
+        raise AssertionError
+
+    with pytest.raises(ArgumentError, match=r"`state\['a'\]` must be a JAX array"):
+        drive(never, {"a": leaf}, stop=4, checkpoint=Checkpointing(tmp_path, 2))
+
+
+def test_a_state_that_changes_in_a_later_chunk_is_refused():
+    def widen(state, start, stop):
+        return state if start < 3 else jnp.ones(5)
+
+    with pytest.raises(
+        ArgumentError, match=r"the shape \(4,\) before and \(5,\) after"
+    ):
+        drive(widen, jnp.ones(4), stop=6, chunk=1, progress=False)
 
 
 def test_a_state_whose_memory_was_reused_is_refused():

@@ -1,5 +1,6 @@
 """Joining a job: what the environment says, and what can't be joined."""
 
+import inspect
 import subprocess
 import sys
 import time
@@ -19,6 +20,10 @@ VARIABLES = (
     "PMI_RANK",
     "SLURM_NTASKS",
 )
+
+
+def given(coordinator, processes, process):
+    return {"coordinator": coordinator, "processes": processes, "process": process}
 
 
 @pytest.fixture(autouse=True)
@@ -61,11 +66,28 @@ def test_one_process_of_a_launcher_is_alone_and_several_need_an_address(
         ({"coordinator": "here:1"}, "must come together, but are 'here:1', None"),
         ({"coordinator": "here", "processes": 2, "process": 0}, "must be host:port"),
         ({"coordinator": "here:1", "processes": 2, "process": 2}, "from 0 to 1"),
+        (given("here:99999", 2, 0), "must be host:port"),
+        (given("here:1", "2", 0), "`processes` must be an integer .* but is '2'"),
+        (given("here:1", 2, 0.5), "`process` must be an integer .* but is 0.5"),
+        (given(123, 2, 0), "`coordinator` must be a `str`, but is an int"),
+        (given("here:1", 0, 0), "`processes` must be .* at least 1, but is 0"),
+        (given("here:1", -2, 0), "`processes` must be .* at least 1, but is -2"),
+        (given("here:1", 2, -1), "`process` must be .* at least 0, but is -1"),
+        (given("x", 1, 0), "must be host:port"),
+        (given("here:1", 1, 9), "`process` must be from 0 to 0, but is 9"),
+        ({"timeout": "3"}, "`timeout` must be a finite number of sec.* but is '3'"),
+        ({"timeout": float("nan")}, "`timeout` must be a finite .* but is nan"),
+        ({"timeout": float("inf")}, "`timeout` must be a finite .* but is inf"),
     ],
 )
 def test_arguments_that_can_not_be(arguments, message):
+    # Before the types are checked, as users get it.
     with pytest.raises(ArgumentError, match=message):
-        runtime.initialize(**arguments)
+        inspect.unwrap(runtime.initialize)(**arguments)
+
+
+def test_one_process_may_say_so():
+    assert runtime.initialize("here:1", 1, 0).count == 1
 
 
 @pytest.mark.slow

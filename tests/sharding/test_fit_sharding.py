@@ -1,12 +1,15 @@
 """Fits give the same answer on any number of devices."""
 
+from functools import partial
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from physax import runtime
 from physax._checks import ArgumentError
-from physax.fit import LeastSquares, least_squares, plan
+from physax.fit import LeastSquares, Separable, least_squares, plan
 
 
 pytestmark = pytest.mark.x64
@@ -54,3 +57,52 @@ def test_a_model_that_needs_other_points_is_refused(resident):
     chosen = plan(200, 1, resident=resident)
     with pytest.raises(ArgumentError, match="must give each point from its own data"):
         least_squares(made, plan=chosen, mesh=runtime.mesh(), progress=False)
+
+
+def basis(p, x):
+    return jnp.exp(-p * x)
+
+
+def misfit(p, data):
+    return p[1] * basis(p[0], data[0]) - data[1]
+
+
+def measures(y, kind, mesh):
+    """Rate, its error and the cost of a fit with one amplitude."""
+    x = np.linspace(0, 3, len(y))
+    joint = kind == "joint"
+    made = (
+        LeastSquares(misfit, np.ones(2), (x, y)) if joint else Separable(basis, 1, x, y)
+    )
+    found = least_squares(made, mesh=mesh)
+    return jnp.stack([found.values[0], found.standard_errors[0], found.chi2])
+
+
+def signal(count):
+    x = np.linspace(0, 3, count)
+    return 2 * np.exp(-1.1 * x) + 0.02 * np.sin(7 * x), np.cos(3 * x)
+
+
+@pytest.mark.slow(after=1)
+# Not a multiple of the devices, and one.
+@pytest.mark.parametrize("count", [13, 16])
+@pytest.mark.parametrize("kind", ["joint", "separable"])
+def test_a_fit_on_a_mesh_has_derivatives(kind, count):
+    y, change = signal(count)
+    # Central differences of the fit on one device, whose minimum is known to 1e-9.
+    step = 1e-4
+    ends = [measures(y + sign * step * change, kind, None) for sign in (1, -1)]
+    on_mesh = partial(measures, kind=kind, mesh=runtime.mesh(8))
+    jacobian = jax.jit(jax.jacrev(on_mesh))(y)
+    slope = (ends[0] - ends[1]) / (2 * step)
+    np.testing.assert_allclose(jacobian @ change, slope, rtol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["joint", "separable"])
+def test_a_batch_of_fits_on_a_mesh_agrees_with_one_device(kind):
+    y, change = signal(13)
+    several = jnp.stack([y, y + 0.01 * change])
+    batch = jax.vmap(partial(measures, kind=kind, mesh=runtime.mesh(8)))(several)
+    for found, one in zip(batch, several, strict=True):
+        np.testing.assert_allclose(found, measures(one, kind, None), rtol=1e-9)

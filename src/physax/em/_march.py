@@ -34,7 +34,8 @@ class Decay(eqx.Module):
     It waits until all pulses are over, by the `duration` of each.
 
     Attributes:
-        threshold: Fraction of the largest energy seen.
+        threshold: Fraction of the largest energy seen. Runs with this rule or with
+            spectral monitors look; what others had is not known when they go on.
         check_every: Steps between looks; a pulse that passes between two is not seen.
 
     Raises:

@@ -1,6 +1,7 @@
 """Runs a simulation in chunks: with progress, checkpoints and a watch."""
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from .._checks import ArgumentError, instance, refuse_traced
+from .._checks import ArgumentError, instance, refuse_traced, warn
 from .._loop import iterate
 from .._status import Status, raise_for
 from ..grid import Layout
@@ -236,7 +237,9 @@ def run(
             layout. Series of a `TimeMonitor` or `EnergyMonitor` grow with the steps;
             `every` must be the same. Its memory is reused: do not use it again. A
             checkpoint comes first.
-        until: Stops early when the fields have decayed.
+        until: Stops early when the fields have decayed. Pass it from the first step
+            on: a run that goes on from one without it does not know the peak before,
+            and warns.
         layout: How the grid is cut over devices. A checkpoint may be resumed under
             another layout.
         checkpoint: Where and how often to write checkpoints. Its fingerprint and
@@ -286,8 +289,16 @@ def run(
     if progress is True:
         cells = float(jnp.size(next(iter(begin.fields.values())))) / 1e6
         progress = Progress("FDTD", "Mcell-steps", cells)
+    calls = itertools.count()
+
+    def onward(state: State, first: Array, last: Array) -> State:
+        # Here, as the state may be one of a checkpoint.
+        if until is not None and next(calls) == 0:
+            _warn_of_peak(state, until)
+        return advance(problem, state, first, last, **options)
+
     outcome = drive(
-        lambda state, first, last: advance(problem, state, first, last, **options),
+        onward,
         begin,
         start=done,
         stop=sim.steps,
@@ -322,6 +333,20 @@ def _ended(result: Result, sim: Simulation, done: int) -> Result:
         if isinstance(monitor, TimeMonitor | EnergyMonitor)
     }
     return dataclasses.replace(result, monitors=result.monitors | seen)
+
+
+def _warn_of_peak(state: State, until: Decay) -> None:
+    """Warns if a run goes on from one that did not look at its energy."""
+    done = int(state.done)
+    if float(state.peak) > 0 or done < until.check_every:
+        return
+    if any(bool(jnp.any(field != 0)) for field in state.fields.values()):
+        warn(
+            "`until` compares the energy with its peak, which is not known before step "
+            f"{done}: the run up to there did not look. If it was larger then, this "
+            "run stops late or not at all. Pass `until` from the first step on, or a "
+            "larger `threshold`."
+        )
 
 
 def _rule(sim: Simulation, layout: Layout | None, until: Decay):

@@ -216,11 +216,12 @@ def _in_memory(
     problem: AbstractProblem, method: TrustRegion, chunk: int, mesh: Mesh | None
 ) -> FitResult:
     count = points_in(problem.data)
-    if mesh is not None:
+    known = not traced(problem)
+    if mesh is not None and known:
         data, count = spread(problem.data, mesh)
         problem = eqx.tree_at(lambda p: p.data, problem, data)
     options = {"mesh": mesh, "count": count}
-    if not traced(problem):
+    if known:
         # First the program that adds up squares, which is nearly always enough.
         search, result = _fit_in_memory(problem, method, chunk, None, False, **options)
         if not isinstance(search.factored, jax.core.Tracer):

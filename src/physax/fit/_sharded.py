@@ -55,7 +55,7 @@ def sharded_normal(
     Each device adds up its own points; one sum over the devices follows.
 
     Args:
-        problem: The problem, its data from `spread`.
+        problem: The problem, its data from `spread`, or traced and not yet divided.
         vector: What the solver moves.
         factored: Whether to form triangular factors.
         chunk: Points that are evaluated at once on each device.
@@ -65,6 +65,12 @@ def sharded_normal(
     names = mesh.axis_names
     here, rest = PartitionSpec(names), PartitionSpec()
     bare, data = without_data(problem), problem.data
+    more = -points_in(data) % mesh.size
+    if more:
+        # Copies of the last point, as in `spread`, which had no traced data to place.
+        data = jax.tree.map(
+            lambda x: jnp.concatenate([x, jnp.repeat(x[-1:], more, axis=0)]), data
+        )
     dynamic, static = eqx.partition(bare, eqx.is_array)
 
     def on_one_device(dynamic, data, vector, factored):

@@ -56,6 +56,11 @@ class FingerprintError(CheckpointError):
 def as_folder(folder: Any) -> Path:
     """Returns a folder's path, refusing what is none."""
     instance(folder, "folder", (str, os.PathLike))
+    if not os.fspath(folder):
+        raise ArgumentError(
+            "`folder` must be the path of a folder, but is ''. Write '.' for the "
+            "current one."
+        )
     return Path(folder)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import equinox as eqx
 
-from .._checks import ArgumentError, instance, warn, whole
+from .._checks import ArgumentError, instance, true_or_false, warn, whole
 from ._checkpoint_file import CheckpointError
 from ._checkpoint_store import (
     CheckpointWarning,
@@ -20,7 +20,12 @@ from ._checkpoint_store import (
 from ._fingerprint import Fingerprint
 from ._initialize import check_same
 from ._shards import Place
-from ._state_arrays import array_places, pack_state, unpack_state
+from ._state_arrays import array_places, as_arrays, pack_state, unpack_state
+
+
+def _as_mark(x: Any) -> Fingerprint | str:
+    remedy = "Write `fingerprint(problem)`, or leave it out."
+    return instance(x, "fingerprint", (Fingerprint, str), remedy)
 
 
 class Checkpointing(eqx.Module):
@@ -31,7 +36,8 @@ class Checkpointing(eqx.Module):
         every: After how many steps. Checkpoints are at multiples of it, at the end, and
             where a signal stops the run.
         keep: How many stay.
-        fingerprint: What the run computes; a checkpoint of anything else is refused.
+        fingerprint: What the run computes, a `Fingerprint` or a text; a checkpoint of
+            anything else is refused.
         resume: Whether to continue from the newest whole checkpoint. If not, the folder
             must not have any.
         pack: Takes the state to named arrays, on the host unless they are spread over
@@ -42,15 +48,20 @@ class Checkpointing(eqx.Module):
             that were written by several processes; needed with a `pack` of your own.
 
     Raises:
-        ArgumentError: If `every` or `keep` is not a positive integer, or only one of
-            `pack` and `unpack` is given.
+        ArgumentError: If `folder` is empty, `every` or `keep` is not a positive
+            integer, `fingerprint` or `resume` is of another kind, or only one of `pack`
+            and `unpack` is given.
     """
 
     folder: Path = eqx.field(static=True, converter=as_folder)
     every: int = eqx.field(static=True, converter=lambda n: whole(n, "every"))
     keep: int = eqx.field(static=True, converter=lambda n: whole(n, "keep"), default=2)
-    fingerprint: Fingerprint | str = eqx.field(static=True, default="")
-    resume: bool = eqx.field(static=True, default=True)
+    fingerprint: Fingerprint | str = eqx.field(
+        static=True, converter=_as_mark, default=""
+    )
+    resume: bool = eqx.field(
+        static=True, converter=lambda x: true_or_false(x, "resume"), default=True
+    )
     pack: Callable | None = eqx.field(static=True, default=None)
     unpack: Callable | None = eqx.field(static=True, default=None)
     places: Mapping[str, Place] | None = eqx.field(static=True, default=None)
@@ -129,11 +140,15 @@ def restore(checkpointing: Checkpointing, state, start: int, stop: int) -> tuple
 
     Returns:
         The step and the state to begin with: the newest whole checkpoint's, or those
-        given if there is none.
+        given if there is none, as arrays of definite dtype.
 
     Raises:
+        ArgumentError: If `state` holds what is no array, and no `pack` says how to
+            store it.
         CheckpointError: If there are checkpoints, but none can be used.
     """
+    if checkpointing.pack is None:
+        state = as_arrays(state)
     present = checkpoint_steps(checkpointing.folder)
     mark = checkpointing.fingerprint
     check_same("What is computed", mark if isinstance(mark, str) else mark.digest)

@@ -140,6 +140,11 @@ def _verdict(
         )
     if value.dtype == bool:
         return true if bool(value) else false
+    if int(value) not in set(Status):
+        raise ArgumentError(
+            f"`{name}` must return one truth value or a `Status`, but returned "
+            f"{int(value)}. The last `Status` is {max(Status)}."
+        )
     status = Status(int(value))
     return None if status == Status.SUCCESSFUL else status
 
@@ -173,7 +178,9 @@ def drive(
         advance: Takes a state, a step to begin and a step to end with (int32 arrays) to
             the state then. It should be compiled, with bounds that are not static, so
             that a run of another length compiles nothing, and donate the state.
-        state: The state at `start`; gone afterwards if `advance` donates it.
+        state: The state at `start`; gone afterwards if `advance` donates it. With a
+            `checkpoint`, numbers and arrays of NumPy in it become JAX arrays first, as
+            they are when it is resumed.
         stop: The last step.
         start: The first step.
         chunk: Steps between two looks at progress and signals; by default about half a
@@ -195,8 +202,9 @@ def drive(
 
     Raises:
         ArgumentError: If an argument is of the wrong kind or out of range, a function
-            takes other arguments, `converged` has no `check_every`, or the memory of
-            `state` was reused.
+            takes other arguments, `converged` has no `check_every`, the memory of
+            `state` was reused, `advance` returns arrays of other shapes or dtypes, or
+            `state` holds what is no array while checkpoints are written.
         CheckpointError: If checkpoints cannot be written at all, are all damaged, or
             belong to something else.
         ProcessesError: If another of several processes is lost on the way.
@@ -251,6 +259,8 @@ def drive(
 
 def _check_kept(before, after) -> None:
     """Raises if `advance` returns something else than it takes."""
+    if _kinds(before) == _kinds(after):
+        return  # Quickly, as after nearly every chunk.
     for what, of in (("shape", np.shape), ("dtype", _dtype)):
         one, other = (
             {keystr(path): of(x) for path, x in tree_leaves_with_path(tree)}
@@ -264,6 +274,11 @@ def _check_kept(before, after) -> None:
                     "`advance` must return a state like the one it takes, but "
                     f"`state{place}` has the {what} {was} before and {now} after it."
                 )
+
+
+def _kinds(state) -> tuple:
+    leaves, structure = jax.tree.flatten(state)
+    return structure, [(np.shape(x), _dtype(x)) for x in leaves]
 
 
 def _dtype(x) -> Any:
@@ -314,8 +329,7 @@ def _loop(
             clock = time.perf_counter()
             after = jax.block_until_ready(advance(state, *bounds))
             seconds = time.perf_counter() - clock
-            if begin == first:
-                _check_kept(state, after)
+            _check_kept(state, after)
             state = after
             pace.add(step - begin, seconds)
 

@@ -1,16 +1,19 @@
 """Starting as one of several processes that compute together."""
 
+import math
 import os
 import socket
 import time
 from collections.abc import Mapping
+from numbers import Real
+from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from .._checks import ArgumentError, PhysaxError
+from .._checks import ArgumentError, PhysaxError, instance, whole
 
 
 COORDINATOR = "PHYSAX_COORDINATOR"
@@ -25,6 +28,7 @@ _RANKS = (
     ("PMI_SIZE", "PMI_RANK"),
 )
 _HEARTBEAT = 20
+_LAST_PORT = 65535
 
 
 class ProcessesError(PhysaxError, RuntimeError):
@@ -77,7 +81,8 @@ def initialize(
         The number of this process, and how many there are.
 
     Raises:
-        ArgumentError: If the three do not come together, or a number is out of range.
+        ArgumentError: If the three do not come together, or an argument is of another
+            kind or out of range.
         ProcessesError: If the others can't be reached in time.
     """
     given = (coordinator, processes, process)
@@ -86,11 +91,17 @@ def initialize(
             "`coordinator`, `processes` and `process` must come together, but are "
             f"{coordinator!r}, {processes} and {process}."
         )
+    if not isinstance(timeout, Real) or not 0 <= timeout < math.inf:
+        raise ArgumentError(
+            f"`timeout` must be a finite number of seconds, but is {timeout!r}."
+        )
+    timeout = float(timeout)
     if coordinator is None:
         coordinator, processes, process = _environment(os.environ)
-    if processes is not None and process is not None and processes > 1:
-        _check(coordinator, processes, process)
-        _join(coordinator, processes, process, timeout)
+    if processes is not None and process is not None:
+        processes, process = _check(coordinator, processes, process)
+        if processes > 1:
+            _join(coordinator, processes, process, timeout)
     elif processes is None and int(os.environ.get("SLURM_NTASKS", "1")) > 1:
         # JAX knows SLURM's list of nodes.
         _join(None, None, None, timeout)
@@ -153,23 +164,28 @@ def _environment(
     return None, None, None
 
 
-def _check(coordinator: str | None, processes: int, process: int) -> None:
-    if coordinator is None:
+def _check(coordinator: Any, processes: Any, process: Any) -> tuple[int, int]:
+    """Returns both numbers, after all checks that need no other process."""
+    processes, process = whole(processes, "processes"), whole(process, "process", 0)
+    if coordinator is None and processes > 1:
         raise ArgumentError(
             f"The environment must give the address of process 0 for {processes} "
             f"processes, but does not. Set {COORDINATOR} to its host:port in all of "
             "them."
         )
-    host, _, port = coordinator.rpartition(":")
-    if not host or not port.isdigit():
-        raise ArgumentError(
-            f"`coordinator` must be host:port, such as 'node7:12345', but is "
-            f"{coordinator!r}."
-        )
-    if not 0 <= process < processes:
+    if coordinator is not None:
+        instance(coordinator, "coordinator", str, "Write 'node7:12345'.")
+        host, _, port = coordinator.rpartition(":")
+        if not host or not port.isdecimal() or int(port) > _LAST_PORT:
+            raise ArgumentError(
+                f"`coordinator` must be host:port, such as 'node7:12345', but is "
+                f"{coordinator!r}."
+            )
+    if process >= processes:
         raise ArgumentError(
             f"`process` must be from 0 to {processes - 1}, but is {process}."
         )
+    return processes, process
 
 
 def _join(

@@ -1,13 +1,13 @@
 """The leading axis that the arrays of a tree share."""
 
-import jax
+import numpy as np
 from jax.tree_util import keystr, tree_leaves_with_path
 from jaxtyping import PyTree
 
 from .._checks import ArgumentError
 
 
-def leading_size(tree: PyTree[jax.Array], name: str, required: str) -> int:
+def leading_size(tree: PyTree, name: str, required: str) -> int:
     """Returns the size of the leading axis of all arrays of a tree.
 
     Args:
@@ -19,7 +19,7 @@ def leading_size(tree: PyTree[jax.Array], name: str, required: str) -> int:
         ArgumentError: If they differ, one has no axis or none in it, or there are none.
     """
     sizes = {
-        keystr(path): leaf.shape[0] if leaf.shape else 0
+        keystr(path): (*np.shape(leaf), 0)[0]
         for path, leaf in tree_leaves_with_path(tree)
     }
     if len(set(sizes.values())) != 1 or 0 in sizes.values():

@@ -10,7 +10,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.tree_util import keystr, tree_flatten_with_path
 from jaxtyping import PyTree
 
-from .._checks import ArgumentError, whole
+from .._checks import ArgumentError, instance, kind_of, whole
 
 
 def round_up(n: int, multiple: int) -> int:
@@ -46,12 +46,19 @@ def shardings(
         leaves. It serves as `in_shardings` and `out_shardings` of `jax.jit` too.
 
     Raises:
-        ArgumentError: If a rule is not a regular expression, fits no array, names an
-            axis that `mesh` does not have or names one twice, has more entries than an
-            array has axes, or divides a size that is not a multiple of the devices.
+        ArgumentError: If a rule is not a regular expression or gives no
+            `PartitionSpec`, fits no array, names an axis that `mesh` does not have or
+            names one twice, has more entries than an array has axes, or divides a size
+            that is not a multiple of the devices.
     """
+    instance(rules, "rules", Mapping, "Write `{'weight': PartitionSpec('x')}`.")
     patterns = {rule: _compiled(rule) for rule in rules}
     for rule, spec in rules.items():
+        if not isinstance(spec, PartitionSpec):
+            raise ArgumentError(
+                f"The rule {rule!r} must give a `PartitionSpec`, but gives "
+                f"{kind_of(spec)} Write `PartitionSpec({spec!r})`."
+            )
         _check_axes(rule, spec, mesh)
     leaves, structure = tree_flatten_with_path(tree)
     used = set()

@@ -8,9 +8,48 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import keystr, tree_flatten_with_path
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, native
 from ._checkpoint_file import CheckpointError
 from ._shards import Place, Spread, is_spread
+
+
+def as_arrays(state: Any) -> Any:
+    """Returns a state as JAX arrays of definite dtype, as a checkpoint gives it back.
+
+    Numbers of Python and weak types would take part in sums with the dtype of others,
+    and compile again what a resumed run continues.
+
+    Args:
+        state: Any pytree of arrays and numbers.
+
+    Returns:
+        The state. Arrays of NumPy are copied: a run may reuse the memory.
+
+    Raises:
+        ArgumentError: If a leaf is neither an array of numbers nor a number.
+    """
+    leaves, structure = tree_flatten_with_path(state)
+    return jax.tree.unflatten(structure, [_as_array(*leaf) for leaf in leaves])
+
+
+def _as_array(path, leaf: Any) -> jax.Array:
+    if isinstance(leaf, jax.Array):
+        # What a run has used up may stand for the shapes of a state.
+        weak = not _is_key(leaf) and leaf.weak_type and not leaf.is_deleted()
+        return leaf.astype(leaf.dtype) if weak else leaf
+    try:
+        dtype = jnp.result_type(native(np.asarray(leaf)))
+        # From `leaf` itself, which says if it does not fit into the dtype.
+        return jax.device_put(np.array(leaf, dtype))
+    except (TypeError, OverflowError) as error:
+        raise _no_array(path, leaf) from error
+
+
+def _no_array(path, leaf: Any) -> ArgumentError:
+    return ArgumentError(
+        f"`state{keystr(path)}` must be a JAX array to be checkpointed, but is "
+        f"{type(leaf).__name__}. Make it an array or a static field."
+    )
 
 
 def pack_state(state: Any, whole: Any = None) -> dict[str, np.ndarray | Spread]:
@@ -33,10 +72,7 @@ def pack_state(state: Any, whole: Any = None) -> dict[str, np.ndarray | Spread]:
     arrays = {}
     for (path, leaf), shape in zip(leaves, shapes, strict=True):
         if not isinstance(leaf, jax.Array):
-            raise ArgumentError(
-                f"`state{keystr(path)}` must be a JAX array to be checkpointed, but is "
-                f"{type(leaf).__name__}. Make it an array or a static field."
-            )
+            raise _no_array(path, leaf)
         data = _data(leaf)
         if is_spread(data):
             shape = (*shape, *data.shape[len(shape) :])
@@ -60,9 +96,10 @@ def unpack_state(arrays: Mapping[str, Any], like: Any, whole: Any = None) -> Any
         The state.
 
     Raises:
+        ArgumentError: If a leaf of `like` is not an array of JAX or the struct of one.
         CheckpointError: If the arrays do not fit `like`.
     """
-    leaves, structure = tree_flatten_with_path(like)
+    leaves, structure = _models(like)
     names = [_name(path) for path, _ in leaves]
     if set(names) != set(arrays):
         missing = sorted(set(names) - set(arrays))
@@ -88,8 +125,11 @@ def array_places(like: Any, whole: Any = None) -> dict[str, Place]:
 
     Returns:
         The `places` of a `Checkpointing`.
+
+    Raises:
+        ArgumentError: If a leaf of `like` is not an array of JAX or the struct of one.
     """
-    leaves, _ = tree_flatten_with_path(like)
+    leaves, _ = _models(like)
     shapes = [leaf.shape for leaf in jax.tree.leaves(like if whole is None else whole)]
     found = {}
     for (path, leaf), shape in zip(leaves, shapes, strict=True):
@@ -97,6 +137,15 @@ def array_places(like: Any, whole: Any = None) -> dict[str, Place]:
         struct = jax.ShapeDtypeStruct(data.shape, data.dtype, sharding=data.sharding)
         found[_name(path)] = Place(struct, (*shape, *data.shape[len(shape) :]))
     return found
+
+
+def _models(like: Any) -> tuple[list, Any]:
+    """Takes apart what says how arrays lie."""
+    leaves, structure = tree_flatten_with_path(like)
+    for path, leaf in leaves:
+        if not isinstance(leaf, jax.Array | jax.ShapeDtypeStruct):
+            raise _no_array(path, leaf)
+    return leaves, structure
 
 
 def _name(path) -> str:
