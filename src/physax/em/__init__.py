@@ -151,7 +151,6 @@ from ._run import (
     initial_state as initial_state,
     run as run,
     warm_up as warm_up,
-    yee_energy as yee_energy,
 )
 from ._s_parameters import SParameters as SParameters, s_parameters as s_parameters
 from ._scaling import predict_scaling as predict_scaling, step_cost as step_cost
@@ -182,3 +181,4 @@ from ._time_monitors import (
     recorded as recorded,
 )
 from ._triangle_mesh import TriangleMesh as TriangleMesh
+from ._yee_energy import yee_energy as yee_energy
