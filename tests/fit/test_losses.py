@@ -1,3 +1,5 @@
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,11 +14,16 @@ from physax.fit import (
     Arctan,
     Cauchy,
     Huber,
+    LeastSquares,
     SoftL1,
     Squared,
+    confidence_intervals,
     curve_fit,
     least_squares,
+    plan,
+    profile_likelihood,
 )
+from physax.runtime import mesh
 from tests.fit.decays import X, Y, host_model, problem
 
 
@@ -64,25 +71,115 @@ def test_optimum_is_scipys(kind):
     np.testing.assert_allclose(result.chi2, 2 * reference.cost, rtol=1e-10)
 
 
-@pytest.mark.parametrize("kind", [Huber, Arctan])
-def test_covariance_is_that_of_the_curvature_of_the_loss(kind):
-    # Points beyond the scale, where the curvature is 0 or negative, add nothing.
-    x = np.linspace(0, 4, 200)
-    y = 3 * np.exp(-1.2 * x) + 0.05 * np.sin(37 * x)
-    y[::17] += 1.0
+PLAN, STREAM = (plan(X.size, 2, 1e9, resident=r) for r in (True, False))
+OUTLIERS = 3 * np.exp(-1.2 * X) + 0.05 * np.sin(37 * X)
+OUTLIERS[::17] += 1.0
 
-    def model(x, a, b):
-        return a * jnp.exp(-b * x)
 
-    loss = kind(0.1)
-    (a, b), found = curve_fit(model, x, y, p0=[2.5, 1.0], loss=loss)
-    rows = np.stack([np.exp(-b * x), -a * x * np.exp(-b * x)])
-    z = ((a * np.exp(-b * x) - y) / 0.1) ** 2
+def sandwich(model, values, loss, weights, penalty):
+    """White's covariance in NumPy, of rows that SciPy's differences do not touch."""
+    residuals, rows = model(values)
+    scale = float(loss.scale)
+    z = (residuals / scale) ** 2
     first, second = map(np.asarray, loss.slopes(jnp.asarray(z)))
-    curvature = np.maximum(first + 2 * second * z, 0)
-    cost = 0.01 * np.sum(np.asarray(loss.rho(jnp.asarray(z))))
-    want = np.linalg.inv((rows * curvature) @ rows.T) * cost / (200 - 2)
-    np.testing.assert_allclose(found, want, rtol=1e-6)
+    bread = (rows * (weights * (first + 2 * second * z))) @ rows.T + penalty
+    meat = (rows * (weights * first * residuals) ** 2) @ rows.T + penalty
+    inverse = np.linalg.inv(bread)
+    return inverse @ meat @ inverse * len(z) / (len(z) - len(values))
+
+
+def decay_rows(values):
+    a, b = values
+    wave = np.exp(-b * X)
+    return a * wave - OUTLIERS, np.stack([wave, -a * X * wave])
+
+
+@pytest.mark.parametrize("kind", [Huber, SoftL1, Cauchy, Arctan])
+def test_covariance_is_the_sandwich_of_huber_and_white(kind):
+    # With points beyond the scale, where the curvature is 0 or negative.
+    loss = kind(0.1)
+    found = curve_fit(
+        lambda x, a, b: a * jnp.exp(-b * x), X, OUTLIERS, p0=[2.5, 1.0], loss=loss
+    )
+    want = sandwich(decay_rows, found[0], loss, 1.0, 0.0)
+    np.testing.assert_allclose(found[1], want, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"plan": dataclasses.replace(PLAN, chunk=64)},
+        {"plan": dataclasses.replace(STREAM, chunk=64, block=150)},
+        {"mesh": mesh()},
+    ],
+)
+def test_the_sandwich_is_the_same_however_the_data_are_read(options):
+    loss, weights = Huber(0.1), np.linspace(0.5, 2.0, X.size)
+    made = LeastSquares(
+        lambda p, d: p[0] * jnp.exp(-p[1] * d[0]) - d[1],
+        np.array([2.5, 1.0]),
+        (X, OUTLIERS),
+        loss=loss,
+        weights=weights,
+        penalty=lambda p: (p[:1] - 3.0) / 0.05,
+        absolute_sigma=True,
+    )
+    found = least_squares(made, throw=True, progress=False, **options)
+    belief = np.diag([0.05**-2.0, 0.0])
+    want = sandwich(decay_rows, found.values, loss, weights, belief)
+    np.testing.assert_allclose(found.covariance, want, rtol=1e-6)
+
+
+@pytest.mark.slow(after=1)
+@pytest.mark.parametrize("loss", [Huber(0.5), Cauchy(1.0), Arctan(1.0)])
+def test_errors_and_intervals_are_those_of_repeated_fits(loss):
+    # Tails of Student's distribution, which no curvature of a cost knows.
+    count, fits = 200, 400
+    y = np.random.default_rng(3).standard_t(5, (fits, count))
+    residual = lambda p, y: y - p  # noqa: E731
+    fit = lambda y: least_squares(LeastSquares(residual, 0.0, y, loss=loss))  # noqa: E731
+    results = jax.vmap(fit)(y)
+    errors = np.asarray(results.standard_errors)[:, 0]
+    # The scatter of 400 is known to 3.5 %; 3.5 of that.
+    assert abs(np.std(results.parameters) / errors.mean() - 1) < 0.12
+    ends = confidence_intervals(results, 0.9)
+    inside = np.mean((ends.low < 0) & (ends.high > 0))
+    assert abs(inside - 0.9) < 3.5 * np.sqrt(0.09 / fits)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("high", [None, 1.1])
+def test_the_errors_of_a_loss_are_differentiable(high):
+    # And are those of a parameter held at a bound: zero, the other as if fixed.
+    @jax.jit
+    def error(shift):
+        made = LeastSquares(
+            lambda p, d: p["a"] * jnp.exp(-p["b"] * d[0]) - d[1],
+            {"a": 2.5, "b": 1.0},
+            (X, OUTLIERS + shift * jnp.sin(9 * X)),
+            loss=SoftL1(0.1),
+            bounds=({"a": None, "b": None}, {"a": None, "b": high}),
+        )
+        return least_squares(made).standard_errors
+
+    step = 1e-5
+    slope = jax.jacfwd(error)(0.0)
+    want = (error(step) - error(-step)) / (2 * step)
+    np.testing.assert_allclose(slope, want, rtol=1e-5, atol=1e-12)
+    assert (want[1] == 0) == (high is not None)
+
+
+@pytest.mark.slow
+def test_a_profile_with_a_loss_ends_where_the_errors_do():
+    # The cost of a mean is nearly a parabola.
+    y = np.random.default_rng(5).normal(size=4000)
+    made = LeastSquares(lambda p, y: y - p["m"], {"m": 0.0}, y, loss=Huber(0.5))
+    result = least_squares(made)
+    profile = profile_likelihood(made, result, "m", level=0.9)
+    ends = confidence_intervals(result, 0.9)
+    half = float((ends.high - ends.low)[0])
+    assert abs((profile.high - profile.low) / half - 1) < 0.02
 
 
 def test_scale_must_be_positive():

@@ -45,12 +45,14 @@ def tracks(ndim=2, *, backward=False):
     positions = rng.normal(size=(4, 3, ndim))
     positions[:2, 1] = positions[0, 1]
     positions[3, 2] = 7.0
+    age = rng.normal(size=(4, 3))
+    age[1, 1] = age[0, 1]
     f = lambda x: jnp.asarray(x, float)  # noqa: E731
     return Tracks(
         times=f(times),
         positions=f(positions),
         velocities=f(rng.normal(size=(4, 3, ndim))),
-        variables={"age": f(rng.normal(size=(4, 3)))},
+        variables={"age": f(age)},
         status=jnp.asarray([0, 0, 4], jnp.int32),
         ended=f([np.nan, np.nan, sign * 25.0]),
         face=jnp.asarray([-1, -1, 0], jnp.int32),
@@ -69,7 +71,8 @@ def assert_equal(a, b, *, padded):
         assert np.array_equal(x, y, equal_nan=True), name
     moving = MOVING.T if padded else np.ones((4, 3), bool)
     assert np.array_equal(a.velocities[moving], b.velocities[moving])
-    assert np.array_equal(a.variables["age"][moving], b.variables["age"][moving])
+    # What a particle had at the hit is what one asks for.
+    assert np.array_equal(a.variables["age"], b.variables["age"])
 
 
 def test_npz_keeps_every_bit(tmp_path):
@@ -241,6 +244,21 @@ def test_a_variable_with_a_taken_name_is_refused(name, tmp_path):
         write_tracks(tmp_path / "a.nc", taken)
 
 
+def test_a_variable_with_the_name_of_a_value_at_an_end_is_refused(tmp_path):
+    both = {name: jnp.ones((4, 3)) for name in ("age", "last_age")}
+    with pytest.raises(ArgumentError, match="the name 'last_age' beside 'age', whose"):
+        write_tracks(tmp_path / "a.nc", replace(tracks(), variables=both))
+
+
+def test_files_without_values_at_the_ends_have_nan_there(tmp_path):
+    write_tracks(tmp_path / "a.nc", tracks())
+    with xarray.open_dataset(tmp_path / "a.nc", decode_times=False) as data:
+        old = data.drop_vars(["first_age", "last_age"])
+        old.to_netcdf(tmp_path / "b.nc", engine="h5netcdf")
+    age = np.asarray(read_tracks(tmp_path / "b.nc").variables["age"])
+    assert np.array_equal(np.isfinite(age), MOVING.T)
+
+
 @pytest.mark.parametrize("name", ["a/b", "/a", ""])
 @pytest.mark.parametrize("suffix", ["nc", "zarr"])
 def test_a_name_that_a_file_would_lose_is_refused(name, suffix, tmp_path):
@@ -285,7 +303,9 @@ def test_all_names_of_a_file_are_taken(spherical, tmp_path):
     path, given = tmp_path / "a.nc", tracks(3)
     write_tracks(path, given, spherical=spherical, ragged=True)
     with xarray.open_dataset(path, decode_times=False) as data:
-        names = {str(name) for name in (*data.variables, *data.dims)} - {"age"}
+        names = {str(name) for name in (*data.variables, *data.dims)} - {
+            f"{word}age" for word in ("", "first_", "last_")
+        }
     assert {"velocity_z", "row_size", "obs", "face", "last_z"} < names
     for name in names:
         taken = replace(given, variables={name: given.variables["age"]})

@@ -15,6 +15,7 @@ from physax.particles import (
     Hold,
     Inlet,
     Newtonian,
+    OnSphere,
     Outlet,
     ParticleStatus,
     Pattern,
@@ -164,6 +165,31 @@ def test_a_flux_weighted_inlet_follows_the_flux():
     upper = np.array([1.25, 1.75]) / 3
     # Cells of the inflow are small: their steps change shares by 1 in 1000.
     expected = COUNT * share[:, None] * upper
+    assert 1e-4 < chance(counts.ravel(), expected.ravel()) < 1 - 1e-4
+
+
+@pytest.mark.parametrize(
+    ("face", "velocity", "share"),
+    [
+        # Through a meridian u a d(lat), through a parallel v a cos(lat) d(lon).
+        (0, (10.0, 0.0, 0.0), lambda lat, z: 0 * lat + 1),
+        (3, (0.0, -10.0, 0.0), lambda lon, z: 0 * lon + 1),
+        (4, (0.0, 0.0, 1e-3), lambda lon, lat: np.cos(np.radians(lat))),
+    ],
+)
+def test_an_inlet_on_a_sphere_follows_the_flux_through_its_area(face, velocity, share):
+    low, high = np.array([0.0, 0.0, 0.0]), np.array([10.0, 80.0, 100.0])
+    flow = OnSphere(steady(*velocity))
+    placement = FluxWeighted.of(flow, low, high, face=face, cells=(8, 8))
+    unit = jax.random.uniform(KEY, (COUNT, 3))
+    place = jax.jit(jax.vmap(lambda u: placement.place(u, 0, low, high)))
+    others = [axis for axis in range(3) if axis != face // 2]
+    one, two = np.asarray(place(unit))[:, others].T
+    edges = [np.linspace(low[axis], high[axis], 9) for axis in others]
+    counts = np.histogram2d(one, two, edges)[0]
+    middle = [(e[1:] + e[:-1]) / 2 for e in edges]
+    part = np.broadcast_to(share(*np.meshgrid(*middle, indexing="ij")), counts.shape)
+    expected = COUNT * part / part.sum()
     assert 1e-4 < chance(counts.ravel(), expected.ravel()) < 1 - 1e-4
 
 

@@ -1,5 +1,6 @@
 """Diffusion in metres where positions are degrees, and where it cannot be."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +18,8 @@ from physax.particles import (
     track,
     wrap_globe,
 )
-from physax.particles._diffusivity import as_diffusivity, local
+from physax.particles._diffusivity import as_diffusivity, displaced, local
+from physax.particles._sphere import great_circle
 
 
 pytestmark = pytest.mark.f32
@@ -90,18 +92,88 @@ def test_what_is_even_over_the_sphere_stays_even(solver, diffusivity):
         assert np.abs(z).max() < 4
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_diffusion_from_near_a_pole_has_the_mean_of_legendre(solver):
+    # <P_1(cos gamma)> = exp(-2 K T / a^2) of the angle gamma from the start, for steps
+    # of any size: these of 10 degrees begin within one of them from the pole.
+    count, start = 20_000, np.array([30.0, 80.0])
+    tracks = track(
+        STILL,
+        np.tile(start, (count, 1)),
+        [0.0, 0.3 * EARTH_RADIUS**2],
+        steps=20,
+        solver=solver,
+        diffusivity=1.0,
+        key=KEY,
+    )
+    longitude, latitude = np.radians(np.asarray(tracks.positions[-1], float)).T
+    east, north = np.radians(start)
+    cosine = np.sin(latitude) * np.sin(north)
+    cosine += np.cos(latitude) * np.cos(north) * np.cos(longitude - east)
+    assert abs(cosine.mean() - np.exp(-0.6)) < 3.5 * cosine.std() / np.sqrt(count)
+
+
 def test_drift_and_noise_are_those_of_the_operator_of_laplace_and_beltrami():
     # The generator on f = sin(latitude), whose value is -2 K f / a^2 where K is one.
     # And behind a pole, where the place is the same.
     radius = EARTH_RADIUS
     diffusivity = as_diffusivity(3.0, 2, STILL)
+    f = lambda x: jnp.sin(jnp.radians(x[1]))  # noqa: E731
     for latitude in (-70.0, 10.0, 85.0, 95.0):
         x = jnp.asarray([40.0, latitude])
-        here = local(diffusivity, jnp.asarray(0.0), x)
-        f = lambda x: jnp.sin(jnp.radians(x[1]))  # noqa: E731
-        slope, bend = jax.grad(f)(x), jnp.diagonal(jax.hessian(f)(x))
-        found = jnp.sum((here.slope + here.drift) * slope + here.value * bend)
+        found = generator(diffusivity, f, x)
         assert np.allclose(found, -2 * 3.0 / radius**2 * f(x), rtol=1e-3, atol=0)
+
+
+@eqx.filter_jit
+def generator(diffusivity, f, x):
+    here = local(diffusivity, jnp.asarray(0.0), x)
+    ahead = lambda way: f(displaced(diffusivity, x, way))  # noqa: E731
+    slope, bend = jax.grad(ahead)(0 * x), jnp.diagonal(jax.hessian(ahead)(0 * x))
+    return jnp.sum((here.slope + here.drift) * slope + here.value * bend)
+
+
+def test_the_generator_of_diffusivities_that_vary_is_a_divergence():
+    # div (K grad f) = (d/dlon (K_1 / cos df/dlon) + d/dlat (cos K_2 df/dlat)) / cos.
+    cosine = lambda x: jnp.abs(jnp.cos(jnp.radians(x[1])))  # noqa: E731
+
+    def each(t, x):
+        return jnp.stack([varied(t, x), 1.5 + 0.4 * jnp.sin(jnp.radians(2 * x[0]))])
+
+    def f(x):
+        lon, lat = jnp.radians(x)
+        return jnp.sin(lat) ** 2 + jnp.cos(lat) * jnp.sin(lon) + jnp.sin(2 * lon)
+
+    def flux(x):
+        k, slope = each(0.0, wrap_globe(x)), jax.grad(f)(x)
+        return jnp.stack([k[0] * slope[0] / cosine(x), k[1] * slope[1] * cosine(x)])
+
+    diffusivity = as_diffusivity(each, 2, STILL)
+    for latitude in (-80.0, 10.0, 60.0, 110.0):
+        x = jnp.asarray([40.0, latitude])
+        want = jnp.trace(jax.jacfwd(flux)(x)) / cosine(x)
+        want = want * np.degrees(1 / EARTH_RADIUS) ** 2
+        assert np.allclose(generator(diffusivity, f, x), want, rtol=1e-3, atol=0)
+
+
+def test_great_circles_are_those_of_vectors():
+    # Rotations of the unit vector, from any latitude, by ways of any length.
+    rng = np.random.default_rng(0)
+    latitude = rng.uniform(-270, 270, 1000)
+    way = rng.normal(size=(1000, 2)) * 10.0 ** rng.uniform(-3, 2, (1000, 1))
+    change = np.asarray(jax.vmap(great_circle)(latitude, way), float)
+    assert np.abs(change[:, 0]).max() <= 90
+    phi, (east, north), zero = np.radians(latitude), np.radians(way).T, 0 * latitude
+    begin = np.stack([np.cos(phi), zero, np.sin(phi)])
+    ahead = east * np.stack([zero, np.sign(np.cos(phi)), zero])
+    ahead += north * np.stack([-np.sin(phi), zero, np.cos(phi)])
+    angle = np.hypot(east, north)
+    want = np.cos(angle) * begin + np.sin(angle) / angle * ahead
+    turn, lat = np.radians(change[:, 0]), phi + np.radians(change[:, 1])
+    found = [np.cos(lat) * np.cos(turn), np.cos(lat) * np.sin(turn), np.sin(lat)]
+    # The rounding of 270 degrees in float32.
+    assert np.abs(np.stack(found) - want).max() < 3e-6
 
 
 @pytest.mark.slow

@@ -78,7 +78,8 @@ def test_particles_stay_even_in_a_disc_where_they_spread_faster_along_one_axis(v
     assert np.allclose(squares, 1 / 4, atol=4 / 4 / np.sqrt(count))
 
 
-def test_particles_stay_even_in_a_triangle_on_a_sphere():
+@pytest.mark.parametrize("spread", [1.0, [2.0, 0.4]])
+def test_particles_stay_even_in_a_triangle_on_a_sphere(spread):
     # Uniform over the area: in longitude and the sine of the latitude.
     def room(x):
         north = x[1] - 60
@@ -96,7 +97,7 @@ def test_particles_stay_even_in_a_triangle_on_a_sphere():
         seeds,
         [0.0, 1.0],
         steps=40,
-        diffusivity=(3 * DEGREE) ** 2,
+        diffusivity=(3 * DEGREE) ** 2 * np.array(spread),
         boundary=Obstacle(room, Reflect()),
         key=key,
     )

@@ -105,7 +105,7 @@ def summary_of(outcome: Outcome, settings: Settings, source: str) -> dict[str, A
     result, data = outcome.fit.result, outcome.data
     return {
         "file": source,
-        "q": float(np.mean(np.asarray(data.q))),
+        "q": mean_wavevector(np.asarray(data.q)),
         "mode": settings.mode,
         "convention": convention_of(outcome.fit.model),
         "maps": data.maps,
@@ -116,6 +116,14 @@ def summary_of(outcome: Outcome, settings: Settings, source: str) -> dict[str, A
         "reduced_chi2": float(result.reduced_chi2),
         "seconds": round(outcome.seconds, 3),
     }
+
+
+def mean_wavevector(q: np.ndarray) -> float:
+    """Returns the mean, of maps of one wavevector this one, as one would write it."""
+    # The mean of equal numbers may differ from them in the last digit, and float32 in
+    # double precision has more digits than it knows.
+    mean = q[0] if np.all(q == q[0]) else np.mean(q, dtype=float)
+    return float(str(mean))
 
 
 def write_results(

@@ -36,6 +36,8 @@ class FitResult(eqx.Module):
             the order linear, free.
         held: Which linear and free parameters are at a bound that the cost pushes them
             against.
+        pair: With a loss other than squares the matrices $A$ and $B$ of `covariance`;
+            else None.
         chi2: The cost: the sum of squared residuals, or of the loss.
         count: Number of residuals; complex ones count twice.
         iterations: Steps that were accepted.
@@ -53,6 +55,7 @@ class FitResult(eqx.Module):
     linear: Float[Array, "*fits linear"]
     factor: Float[Array, "*fits all all"]
     held: Bool[Array, "*fits all"]
+    pair: Float[Array, "*fits 2 all all"] | None
     chi2: Float[Array, "*fits"]
     count: Int[Array, "*fits"]
     iterations: Int[Array, "*fits"]
@@ -83,6 +86,7 @@ class FitResult(eqx.Module):
         return _statistics(
             self.factor,
             self.held,
+            self.pair,
             self.chi2,
             self.count,
             linear=self.linear.shape[-1],
@@ -111,10 +115,20 @@ class FitResult(eqx.Module):
 
     @property
     def covariance(self) -> Float[Array, "*fits free free"]:
-        """Covariance of the free parameters, in the order of `names`.
+        r"""Covariance of the free parameters, in the order of `names`.
 
         Infinite for what the data do not determine; zero for parameters at a bound,
         whose error is one-sided.
+
+        With a loss other than squares it is $A^{-1} B A^{-1} n / (n - m)$ of n
+        residuals, independent of each other, and m parameters, with the curvature $A =
+        \sum w (\rho' + 2 \rho'' z) J^T J$ and the scatter of the gradient $B = \sum
+        (w \rho' r)^2 J^T J$. It follows from the residuals themselves, whether
+        `absolute_sigma` or not, and holds for noise of any distribution. NaN where $A$
+        is not positive definite. SciPy takes $A^{-1}$ times the reduced cost.
+
+        References: Huber, Annals of Mathematical Statistics 35, 73 (1964); White,
+        Econometrica 48, 817 (1980).
         """
         return self._statistics.covariance
 
@@ -211,7 +225,7 @@ def _ending(result: FitResult) -> str:
 def _undetermined(result: FitResult) -> list[str]:
     """Returns the names of what the data do not determine."""
     # Not the errors: without degrees of freedom all of those may be infinite.
-    variances = np.diagonal(_unscaled(result.factor, result.held))
+    variances = np.diagonal(_unscaled(result.factor, result.held, None))
     names = (*result.linear_names, *result.names)
     return [
         name for name, one in zip(names, variances, strict=True) if not one < np.inf
@@ -287,23 +301,26 @@ class _Statistics(NamedTuple):
 
 
 @partial(jax.jit, static_argnames=("linear", "absolute"))
-def _statistics(factor, held, chi2, count, *, linear: int, absolute: bool):
+def _statistics(factor, held, pair, chi2, count, *, linear: int, absolute: bool):
     """Computes all at once, for each fit: one small program instead of dozens."""
     each = partial(_of_one, linear=linear, absolute=absolute)
     for _ in chi2.shape:
         each = jax.vmap(each)
-    return each(factor, held, chi2, count)
+    return each(factor, held, pair, chi2, count)
 
 
-def _of_one(factor, held, chi2, count, *, linear: int, absolute: bool) -> _Statistics:
+def _of_one(
+    factor, held, pair, chi2, count, *, linear: int, absolute: bool
+) -> _Statistics:
     freedom = count - (factor.shape[-1] - jnp.sum(held))
-    ratio = chi2 / jnp.maximum(freedom, 1)
-    unscaled = _inverse_products(factor, held)
+    reduced = chi2 / jnp.maximum(freedom, 1)
+    unscaled = _inverse_products(factor, held, pair)
     full = unscaled
-    if not absolute:
+    scale = reduced if pair is None else count / jnp.maximum(freedom, 1)
+    if pair is not None or not absolute:
         # Without degrees of freedom nothing is known of the scale, nor of a sign.
         nothing = jnp.where(held[:, None] | held[None, :], 0, jnp.inf)
-        full = jnp.where(freedom > 0, unscaled * ratio, nothing)
+        full = jnp.where(freedom > 0, unscaled * scale, nothing)
     variances = jnp.diagonal(full)
     # The root has no derivative at the zeros of what a bound holds.
     some = variances > 0
@@ -318,7 +335,7 @@ def _of_one(factor, held, chi2, count, *, linear: int, absolute: bool) -> _Stati
     return _Statistics(
         active=held[linear:],
         degrees_of_freedom=freedom,
-        reduced_chi2=jnp.where(freedom > 0, ratio, jnp.nan),
+        reduced_chi2=jnp.where(freedom > 0, reduced, jnp.nan),
         full_covariance=full,
         covariance=covariance,
         linear_errors=errors[:linear],
@@ -328,8 +345,13 @@ def _of_one(factor, held, chi2, count, *, linear: int, absolute: bool) -> _Stati
     )
 
 
-def _inverse_products(factor: Float[Array, "n n"], held: Array) -> Float[Array, "n n"]:
-    """Returns the inverse of R^T R in what is not held, infinite where it has none."""
+def _inverse_products(
+    factor: Float[Array, "n n"], held: Array, pair: Array | None
+) -> Float[Array, "n n"]:
+    """Returns the inverse of R^T R in what is not held, infinite where it has none.
+
+    With a pair of A and B it is that of A, times B, times that of A.
+    """
     equal, norms = _equal_columns(factor)
     equal = jnp.where(held, 0, equal)
     _, sigma, right = jnp.linalg.svd(equal)
@@ -339,8 +361,13 @@ def _inverse_products(factor: Float[Array, "n n"], held: Array) -> Float[Array, 
     # A parameter with a part in the null space has no variance, whatever the rest is.
     null = jnp.where(sound, 0, right.T**2)
     loose = (jnp.sum(null, axis=1) > 1e-8) & ~held
-    covariance = matmul(half, half.T) / norms[:, None] / norms[None, :]
     still = held[:, None] | held[None, :]
+    if pair is None:
+        products = matmul(half, half.T)
+    else:
+        pair = jnp.where(still, 0, pair / norms[:, None] / norms[None, :])
+        products = _sandwich(right, sound, pair)
+    covariance = products / norms[:, None] / norms[None, :]
     covariance = jnp.where(still, 0, covariance)
     infinite = jnp.diag(jnp.where(loose, jnp.inf, 0))
     return jnp.where(
@@ -348,6 +375,21 @@ def _inverse_products(factor: Float[Array, "n n"], held: Array) -> Float[Array, 
         jnp.where(jnp.eye(len(norms), dtype=bool), infinite, jnp.nan),
         covariance,
     )
+
+
+def _sandwich(
+    right: Float[Array, "n n"], sound: Array, pair: Float[Array, "2 n n"]
+) -> Float[Array, "n n"]:
+    """Returns A^-1 B A^-1 in the space of the rows of `right` that are sound."""
+    # Any basis of that space gives the same.
+    right = jax.lax.stop_gradient(right)
+    bread, meat = matmul(matmul(right, pair), right.T)
+    both = sound[:, None] & sound[None, :]
+    bread = jnp.where(both, bread, jnp.eye(len(right), dtype=right.dtype))
+    # NaN where it is not positive definite: there is no minimum.
+    lower = jax.scipy.linalg.cho_factor(bread, lower=True)
+    way = jax.scipy.linalg.cho_solve(lower, right)
+    return matmul(matmul(way.T, jnp.where(both, meat, 0)), way)
 
 
 _unscaled = jax.jit(_inverse_products)

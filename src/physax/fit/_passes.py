@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from .._checks import ArgumentError, refuse_masked
-from ._problems import AbstractProblem
+from ._problems import AbstractProblem, is_robust
 from ._sums import Factored, Normal, Sums, add, no_sums
 from ._trust_region import Search, begin
 
@@ -97,7 +97,7 @@ def first_sums(
     problem: AbstractProblem, data: PyTree, vector: Float[Array, " m"]
 ) -> Sums:
     """Returns the sums of no points, for data like these."""
-    return no_sums(problem.sums_shape(data), vector.dtype)
+    return no_sums(problem.sums_shape(data), vector.dtype, is_robust(problem))
 
 
 def resident_normal(
@@ -120,7 +120,7 @@ def start_search(problem: AbstractProblem) -> Search:
     """Returns a search at the start of a problem."""
     vector = problem.vector()
     kept = vector.size - len(problem.parameters.names)
-    return begin(vector, len(problem.linear_names) - kept)
+    return begin(vector, len(problem.linear_names) - kept, is_robust(problem))
 
 
 def without_data(problem: AbstractProblem) -> AbstractProblem:

@@ -20,6 +20,7 @@ from .._written_for_jax import check_function, floating, written_for_jax
 from ._given import check_mask, refuse_complex
 from ._losses import AbstractLoss, Squared
 from ._parameters import Parameters, Tie
+from ._robust import bread_and_meat, robust_rows
 from ._sums import Columns, Factored, Normal, Sums, either, triangle, triangular
 from ._used import safe_points
 
@@ -104,6 +105,8 @@ class LeastSquares(AbstractProblem):
         penalty: Takes the parameters to further residuals that are not data (a prior,
             for instance), or None.
         absolute_sigma: Whether the residuals are in units of known standard deviations.
+            With a loss other than squares errors follow from the residuals alone
+            (`FitResult.covariance`).
     """
 
     parameters: Parameters
@@ -147,7 +150,7 @@ class LeastSquares(AbstractProblem):
             mask: Which points count.
             penalty: Takes the parameters to further residuals that are not data.
             absolute_sigma: Whether the residuals are in units of known standard
-                deviations.
+                deviations. Of no effect on errors with a loss other than squares.
 
         Raises:
             ArgumentError: If a start value is outside its bounds, bounds are crossed or
@@ -242,25 +245,15 @@ class LeastSquares(AbstractProblem):
             root = jnp.repeat(weights, values.size // used.size).astype(values.dtype)
             # The root of 0 has no derivative.
             root = jnp.where(keep, jnp.sqrt(jnp.where(keep, root, 1)), 0)
-        rows, cost = self._counted(values, jacobian, root)
-        return Columns(rows, cost, jnp.sum(keep))
-
-    def _counted(self, values, jacobian, weight):
-        """Applies loss and the root of the weights: scaled rows, and the cost."""
-        if isinstance(self.loss, Squared):
-            rows = jnp.concatenate([jacobian, values[None]]) * weight
-            return rows, matmul(rows[-1], rows[-1])
-        scale = self.loss.scale.astype(values.dtype)
-        z = (values / scale) ** 2
-        first, second = self.loss.slopes(z)
-        # Triggs' correction: the curvature of the loss, kept positive. With a smaller
-        # least curvature fits take more steps, with a larger one errors change.
-        root = jnp.sqrt(jnp.maximum(first + 2 * second * z, 1e-5 * first))
-        rows = jnp.concatenate([jacobian * root, (values * first / root)[None]])
-        return rows * weight, scale**2 * jnp.sum(self.loss.rho(z) * weight**2)
+        if not is_robust(self):
+            rows = jnp.concatenate([jacobian, values[None]]) * root
+            return Columns(rows, matmul(rows[-1], rows[-1]), jnp.sum(keep))
+        rows, cost, parts = robust_rows(self.loss, values, jacobian, root)
+        return Columns(rows, cost, jnp.sum(keep), parts)
 
     def normal(self, vector, sums, factored):
         matrix, cost = sums.matrix + sums.rest, sums.cost[0] + sums.cost[1]
+        jacobian = None
         if self.penalty is not None:
 
             def residuals(vector):
@@ -277,9 +270,11 @@ class LeastSquares(AbstractProblem):
             cost = cost + matmul(values, values)
         factor, target, conditioned = triangle(matrix, factored)
         gradient = jnp.where(factored, matmul(factor.T, target), matrix[:-1, -1])
-        none = jnp.zeros(0, cost.dtype)
+        none, pair = jnp.zeros(0, cost.dtype), None
+        if sums.parts is not None:
+            pair = bread_and_meat(factor, sums.parts, jacobian)
         return Normal(
-            factor, target, gradient, cost, sums.count, conditioned, none, factor
+            factor, target, gradient, cost, sums.count, conditioned, none, factor, pair
         )
 
     def cost(self, vector):
@@ -314,6 +309,11 @@ class LeastSquares(AbstractProblem):
         values = jnp.where(used[:, None], values.reshape(used.size, -1), 0)
         scale = self.loss.scale
         return scale**2 * jnp.sum(self.loss.rho((values / scale) ** 2), axis=1)
+
+
+def is_robust(problem: AbstractProblem) -> bool:
+    """Tells whether the loss of a problem is another one than the square."""
+    return isinstance(problem, LeastSquares) and not isinstance(problem.loss, Squared)
 
 
 def _check_one_each(x: Any, name: str) -> None:

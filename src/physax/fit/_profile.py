@@ -86,8 +86,9 @@ def profile_likelihood(
     The parameter is held at each value of a grid and all others are fitted; the
     interval ends where the cost has increased by $q^2 s^2$, with q the quantile of the
     normal distribution and s = 1 for known standard deviations, or of Student's and
-    the reduced chi-square. It is valid where the covariance is not: near bounds, and
-    where the model is strongly nonlinear.
+    the reduced chi-square; with a loss other than squares $s^2$ is the variance over
+    the one that the curvature of the cost has (`FitResult.covariance`). It is valid
+    where the covariance is not: near bounds, and where the model is strongly nonlinear.
 
     Args:
         problem: What was fitted, with its data in memory.
@@ -121,7 +122,7 @@ def profile_likelihood(
     bounds = tuple(
         float(b[place]) for b in (problem.parameters.low, problem.parameters.high)
     )
-    rise = _rise(result, level)
+    rise = _rise(result, place, level)
     grid = _Grid(problem, result, place, method)
     if values is not None:
         held = np.sort(np.ravel(np.asarray(real(values, "values"), float)))
@@ -143,13 +144,29 @@ def profile_likelihood(
     return _with_interval(result, name, best, held, chi2, others, rise, level, bounds)
 
 
-def _rise(result: FitResult, level: float) -> float:
-    if result.absolute_sigma:
+def _rise(result: FitResult, place: int, level: float) -> float:
+    if result.absolute_sigma and result.pair is None:
         return float(ndtri(0.5 + level / 2)) ** 2
     freedom = int(result.degrees_of_freedom)
     if freedom < 1:
         return math.inf
-    return float(stdtrit(freedom, 0.5 + level / 2)) ** 2 * float(result.reduced_chi2)
+    square = float(result.reduced_chi2)
+    if result.pair is not None:
+        square = _excess_variance(result, place) * int(result.count) / freedom
+    return float(stdtrit(freedom, 0.5 + level / 2)) ** 2 * square
+
+
+def _excess_variance(result: FitResult, place: int) -> float:
+    """Returns the variance of a parameter over that of the curvature of the cost."""
+    free = ~np.asarray(result.held)
+    free[place] = True
+    pair = np.asarray(result.pair, float)[:, free][:, :, free]
+    scale = np.sqrt(np.abs(np.diagonal(pair[0])))
+    scale = np.where(scale > 0, scale, 1)
+    bread, meat = pair / scale[:, None] / scale
+    row = int(free[:place].sum())
+    way = np.linalg.pinv(bread)[row]
+    return float(way @ meat @ way / way[row])
 
 
 def _first_reach(result, place: int, level: float, bounds) -> list[float]:

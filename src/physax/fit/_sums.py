@@ -27,12 +27,14 @@ class Sums(eqx.Module):
         rest: What rounding has cut off X^T X.
         cost: The cost and what rounding has cut off it.
         count: Number of residuals.
+        parts: Products of further rows, for `bread_and_meat`; None without.
     """
 
     matrix: Float[Array, "*groups k k"]
     rest: Float[Array, "*groups k k"]
     cost: Float[Array, "2"]
     count: Int[Array, ""]
+    parts: Float[Array, "2 m m"] | None = None
 
 
 class Columns(eqx.Module):
@@ -42,11 +44,13 @@ class Columns(eqx.Module):
         rows: The columns X, transposed.
         cost: Their cost.
         count: Number of residuals.
+        parts: Rows of `robust_rows`, with a loss other than the square.
     """
 
     rows: Float[Array, "*groups k points"]
     cost: Float[Array, ""]
     count: Int[Array, ""]
+    parts: Float[Array, "2 m points"] | None = None
 
 
 class Normal(eqx.Module):
@@ -63,6 +67,7 @@ class Normal(eqx.Module):
         conditioned: Whether sums of squares were good enough.
         linear: Linear coefficients that were eliminated; empty without.
         joint: The triangular factor for those and the parameters together.
+        pair: What `bread_and_meat` returns, with a loss other than the square.
     """
 
     factor: Float[Array, "m m"]
@@ -73,16 +78,18 @@ class Normal(eqx.Module):
     conditioned: Array
     linear: Float[Array, " linear"]
     joint: Float[Array, "all all"]
+    pair: Float[Array, "2 m m"] | None = None
 
 
 # Below this the sums of squares have lost half of their digits.
 LEAST_CONDITION = 1e-8
 
 
-def no_sums(shape: tuple[int, ...], dtype) -> Sums:
-    """Returns the sums of no points."""
-    matrix = jnp.zeros(shape, dtype)
-    return Sums(matrix, matrix, jnp.zeros(2, dtype), jnp.zeros((), int))
+def no_sums(shape: tuple[int, ...], dtype, robust: bool) -> Sums:
+    """Returns the sums of no points, with a loss other than the square if `robust`."""
+    matrix, size = jnp.zeros(shape, dtype), shape[-1] - 1
+    parts = jnp.zeros((2, size, size), dtype) if robust else None
+    return Sums(matrix, matrix, jnp.zeros(2, dtype), jnp.zeros((), int), parts)
 
 
 def add(sums: Sums, columns: Columns, factored: Factored) -> Sums:
@@ -107,11 +114,15 @@ def add(sums: Sums, columns: Columns, factored: Factored) -> Sums:
 
     matrix, rest = either(factored, extend_factor, extend_products, None)
     cost, lost = _two_sum(sums.cost[0], columns.cost)
+    parts = sums.parts
+    if parts is not None and columns.parts is not None:
+        parts = parts + matmul(columns.parts, jnp.swapaxes(columns.parts, -1, -2))
     return Sums(
         matrix,
         rest,
         jnp.stack([cost, sums.cost[1] + lost]),
         sums.count + columns.count,
+        parts,
     )
 
 

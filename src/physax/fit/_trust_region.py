@@ -106,12 +106,13 @@ class Search(eqx.Module):
         return self.phase == _DONE
 
 
-def begin(vector: Float[Array, " m"], linear: int = 0) -> Search:
+def begin(vector: Float[Array, " m"], linear: int = 0, robust: bool = False) -> Search:
     """Returns a search that has evaluated nothing.
 
     Args:
         vector: Where it starts.
         linear: Number of linear coefficients that are eliminated.
+        robust: Whether the loss is another one than the square.
     """
     dtype, size = vector.dtype, vector.size
     zero, number = jnp.zeros((), dtype), jnp.zeros((), jnp.int32)
@@ -124,6 +125,7 @@ def begin(vector: Float[Array, " m"], linear: int = 0) -> Search:
         conditioned=jnp.ones((), bool),
         linear=jnp.zeros(linear, dtype),
         joint=jnp.zeros((linear + size, linear + size), dtype),
+        pair=jnp.zeros((2, size, size), dtype) if robust else None,
     )
     return Search(
         vector=vector,

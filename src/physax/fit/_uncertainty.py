@@ -31,7 +31,7 @@ class Interval(eqx.Module):
 def confidence_intervals(result: FitResult, level: float = 0.95) -> Interval:
     """Returns intervals from the covariance.
 
-    Where errors are scaled by the reduced chi-square, Student's distribution is used.
+    Where errors follow from the residuals, Student's distribution is used.
 
     Args:
         result: The result of a fit, or of a batch.
@@ -47,7 +47,7 @@ def confidence_intervals(result: FitResult, level: float = 0.95) -> Interval:
     instance(result, "result", FitResult, "Make one by `least_squares`.")
     level = probability(level)
     reach = jax.scipy.stats.norm.ppf(0.5 + level / 2)
-    if not result.absolute_sigma:
+    if result.pair is not None or not result.absolute_sigma:
         refuse_traced(
             result.degrees_of_freedom,
             "result",

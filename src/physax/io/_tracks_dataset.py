@@ -20,6 +20,7 @@ _SPHERE = (
     ("lon", {"standard_name": "longitude", "units": "degrees_east", "axis": "X"}),
     ("lat", {"standard_name": "latitude", "units": "degrees_north", "axis": "Y"}),
 )
+_WORDS = ("first", "last")
 _FATES = ("status", "since", "ended", "face", "entries")
 # All names that mean something to a reader, of tracks in any number of axes.
 _OWN = frozenset(
@@ -86,12 +87,8 @@ def tracks_dataset(xarray: Any, tracks: Tracks, labels: Labels, *, ragged: bool)
     for number, (name, attributes) in enumerate(_coordinates(labels, positions)):
         ends = _periodic_range(tracks, number)
         coordinates[name] = (*along(positions[..., number]), {**attributes, **ends})
-        for word, row in (("first", 0), ("last", -1)):
-            label = {
-                "long_name": f"{name} where the particle was {word}",
-                "units": attributes["units"],
-            }
-            variables[f"{word}_{name}"] = (_ID, positions[:, row, number], label)
+        label = {"units": attributes["units"]}
+        variables |= _at_the_ends(name, "where", positions[..., number], label)
         if tracks.velocities is not None:
             speed = np.asarray(tracks.velocities)[..., number].T
             label = {
@@ -101,8 +98,9 @@ def tracks_dataset(xarray: Any, tracks: Tracks, labels: Labels, *, ragged: bool)
             variables[f"velocity_{name}"] = (*along(speed), label)
     variables |= _fates(tracks, clock)
     for name, values in tracks.variables.items():
-        label = {"long_name": name, **labels.attributes.get(name, {})}
-        variables[name] = (*along(np.asarray(values).T), label)
+        label, rows = labels.attributes.get(name, {}), np.asarray(values).T
+        variables[name] = (*along(rows), {"long_name": name, **label})
+        variables |= _at_the_ends(name, "when", rows, label)
     identity = {"cf_role": "trajectory_id", "long_name": "number of the particle"}
     coordinates[_ID] = (_ID, np.arange(count, dtype=np.int32), identity)
     if ragged:
@@ -117,6 +115,20 @@ def tracks_dataset(xarray: Any, tracks: Tracks, labels: Labels, *, ragged: bool)
     return xarray.Dataset(variables, coordinates, whole)
 
 
+def _at_the_ends(
+    name: str, at: str, rows: np.ndarray, attributes: Mapping[str, Any]
+) -> dict[str, tuple]:
+    """Returns what fills the rows before the release and after the end, two numbers."""
+    names = {
+        word: f"{attributes.get('long_name', name)} {at} the particle was {word}"
+        for word in _WORDS
+    }
+    return {
+        f"{word}_{name}": (_ID, rows[:, row], {**attributes, "long_name": names[word]})
+        for word, row in zip(_WORDS, (0, -1), strict=True)
+    }
+
+
 def _check_names(tracks: Tracks) -> None:
     """Raises if a variable has a name that is none, or that means something else."""
     for name in tracks.variables:
@@ -125,6 +137,13 @@ def _check_names(tracks: Tracks) -> None:
                 "`tracks.variables` of a CF file must have names without '/', which "
                 f"are not empty, but one is {name!r}. Rename it, or write `.npz`."
             )
+        for word in _WORDS:
+            if (twin := f"{word}_{name}") in tracks.variables:
+                raise ArgumentError(
+                    f"`tracks.variables` of a CF file must not have the name {twin!r} "
+                    f"beside {name!r}, whose {word} value has it. Rename it, or write "
+                    "`.npz`."
+                )
         if name in _OWN:
             raise ArgumentError(
                 "`tracks.variables` of a CF file must not have the names "
@@ -190,7 +209,7 @@ def tracks_of(data: Any) -> Tracks:
     """Makes tracks of a dataset by `tracks_dataset`, read without decoding times.
 
     Rows before the release and after the end hold the place of release and of the end
-    again, as those of `track` do.
+    again, and variables their value there, as those of `track` do.
 
     Args:
         data: The `xarray.Dataset`.
@@ -200,23 +219,20 @@ def tracks_of(data: Any) -> Tracks:
     """
     times = np.atleast_1d(np.asarray(data.attrs["recorded_times"], float))
     names = _names(data)
-    start, last = (
-        np.stack([data[f"{word}_{name}"].values for name in names], -1)
-        for word in ("first", "last")
-    )
     wide = _padded(data, times)
-    positions = np.stack([wide(name) for name in names], -1)
-    known = np.isfinite(positions[..., 0])
+    known = np.isfinite(wide(names[0]))
     first = np.where(known.any(1), known.argmax(1), times.size)
     before = np.arange(times.size) < first[:, None]
-    positions = np.where(
-        known[..., None],
-        positions,
-        np.where(before[..., None], start[:, None], last[:, None]),
-    )
-    along = set(data["time"].dims)
+
+    def filled(name: str) -> np.ndarray:
+        start, last = (data[f"{word}_{name}"].values[:, None] for word in _WORDS)
+        return np.where(known, wide(name), np.where(before, start, last))
+
+    positions = np.stack([filled(name) for name in names], -1)
+    along, every = set(data["time"].dims), data.variables
     variables = {
-        str(name): as_array(wide(name).T)
+        # Files of other programs may have no values at the ends.
+        str(name): as_array((filled if f"last_{name}" in every else wide)(name).T)
         for name, values in data.variables.items()
         if set(values.dims) == along and name not in _OWN
     }

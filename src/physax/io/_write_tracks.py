@@ -167,7 +167,7 @@ def read_tracks(path: str | os.PathLike) -> Tracks:
 
     Returns:
         The tracks, in float32 where JAX has 64 bits off. Of NetCDF and zarr files,
-        velocities and variables are NaN before the release and after the end.
+        velocities are NaN before the release and after the end.
 
     Raises:
         ArgumentError: If `path` is not the name of a file.

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from ._diffusivity import differs_by_axis, local
+from ._diffusivity import by_axis
 from ._motions import AbstractMotion
 from ._sphere import sphere_of, unit_lengths
 from ._state import Particles, code
@@ -50,10 +50,11 @@ class Passage(NamedTuple):
         if sphere is not None:
             away = gradient / unit_lengths(sphere, place) ** 2
         # What has a velocity of its own is thrown back by the wall, not by the noise.
-        spreads = self.diffusivity is not None and not self.motion.second_order
-        if spreads and differs_by_axis(self.diffusivity, self.t, place):
-            spread = local(self.diffusivity, self.t, place).value * gradient
-            away = jnp.where(jnp.sum(gradient * spread) > 0, spread, away)
+        if self.diffusivity is not None and not self.motion.second_order:
+            spread = by_axis(self.diffusivity, self.t, place)
+            if spread is not None:
+                faster = spread * away
+                away = jnp.where(jnp.sum(gradient * faster) > 0, faster, away)
         share = jnp.sum(gradient * away)
         return away / jnp.where(share > 0, share, 1)
 

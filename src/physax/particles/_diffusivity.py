@@ -12,7 +12,7 @@ from .._written_for_jax import check_takes
 from ._callables import called_as
 from ._fields import AbstractField, check_components
 from ._numbers import check_numbers
-from ._sphere import OnSphere, unfolded
+from ._sphere import OnSphere, great_circle, unfolded
 from ._state import code
 from ._status import ParticleStatus
 
@@ -30,17 +30,23 @@ class Diffusivity(eqx.Module):
 class DiffusivityOnSphere(eqx.Module):
     r"""A diffusivity in m^2/s of particles whose positions are in degrees.
 
-    With longitude $\lambda$ and latitude $\phi$ in radians the diffusion $\nabla \cdot
-    (K \nabla)$ on a sphere of radius $a$ is that of Ito's equation
+    A step goes along the great circle whose beginning is, eastward and northward, in
+    radians of arc on a sphere of radius $a$ at longitude $\lambda$ and latitude $\phi$,
 
-    $$d\lambda = \frac{\partial_\lambda K}{a^2 \cos^2\phi}\,dt
-      + \frac{\sqrt{2 K}}{a \cos\phi}\,dW_1, \qquad
-      d\phi = \frac{\partial_\phi K - K \tan\phi}{a^2}\,dt
-      + \frac{\sqrt{2 K}}{a}\,dW_2.$$
+    $$\frac{\partial_\lambda K_1}{a^2 \cos\phi}\,dt + \frac{\sqrt{2 K_1}}{a}\,dW_1,
+      \qquad \frac{\partial_\phi K_2 + (K_1 - K_2) \tan\phi}{a^2}\,dt
+      + \frac{\sqrt{2 K_2}}{a}\,dW_2.$$
 
-    Meridians come closer to each other toward a pole, so without the drift $-K
-    \tan\phi$ particles would gather there. Closer to a pole than `pole`, $1 / \cos^2
-    \phi$ is that at this distance.
+    The second derivative of a function along a great circle that begins eastward is
+    $\partial_\lambda^2 / \cos^2\phi - \tan\phi\,\partial_\phi$ (meridians come closer
+    to each other toward a pole), so the generator is that of the diffusion $\nabla
+    \cdot (K \nabla)$, and where $K$ is one number poles are places as all others. The
+    same equation in longitude and latitude has a drift without bound at the poles,
+    which throws particles that a step has put next to one far away. Closer to a pole
+    than `pole`, $1 / \cos\phi$ is that at this distance.
+
+    Reference: Ikeda and Watanabe, *Stochastic Differential Equations and Diffusion
+    Processes* (1989), chapter V.
 
     Attributes:
         diffusivity: A `Diffusivity`, eastward, northward and along $z$, or a callable
@@ -54,17 +60,24 @@ class DiffusivityOnSphere(eqx.Module):
     pole: Float[Array, ""]
 
     def scale(self, x: Float[Array, " ndim"]) -> Float[Array, " ndim"]:
-        """Returns what one m^2/s is worth along each axis.
+        """Returns what one m^2/s is worth along each axis, in square degrees of arc.
+
+        Args:
+            x: The place.
+        """
+        square = (jnp.degrees(1 / self.radius) ** 2).astype(x.dtype)
+        return jnp.ones_like(x).at[:2].set(square)
+
+    def degrees_in_one_of_arc(self, x: Float[Array, " ndim"]) -> Float[Array, " ndim"]:
+        """Returns how much each coordinate changes with a degree of arc along it.
 
         Args:
             x: The place, whose latitude may be beyond a pole.
         """
-        square = (jnp.degrees(1 / self.radius) ** 2).astype(x.dtype)
-        east = square / self._cosine_squared(x)
-        return jnp.concatenate([jnp.stack([east, square]), jnp.ones_like(x[2:])])
+        return jnp.ones_like(x).at[0].set(jax.lax.rsqrt(self._cosine_squared(x)))
 
     def drift(self, x: Float[Array, " ndim"], value: Array) -> Float[Array, " ndim"]:
-        """Returns the part of the drift that the meridians make.
+        """Returns the part of the drift that the meridians make, in degrees of arc.
 
         Args:
             x: The place.
@@ -72,7 +85,8 @@ class DiffusivityOnSphere(eqx.Module):
         """
         latitude = jnp.radians(x[1])
         tangent = jnp.sin(latitude) * jnp.cos(latitude) / self._cosine_squared(x)
-        return jnp.zeros_like(x).at[1].set(-value[1] * jnp.radians(tangent))
+        north = (value[0] - value[1]) * jnp.radians(tangent)
+        return jnp.zeros_like(x).at[1].set(north)
 
     def _cosine_squared(self, x: Array) -> Array:
         nearest = jnp.sin(jnp.radians(self.pole)).astype(x.dtype)
@@ -120,7 +134,7 @@ def _constant(diffusivity: Any, ndim: int) -> Diffusivity:
 
 
 class Local(NamedTuple):
-    """What diffusion is at one place.
+    """What diffusion is at one place; on a sphere along its arcs, in degrees of those.
 
     Attributes:
         value: K along each axis; NaN where it is negative.
@@ -170,14 +184,43 @@ def local(diffusivity: Any, t: Float[Array, ""], x: Float[Array, " ndim"]) -> Lo
     value, none = along(x), jnp.zeros_like(x)
     constant = isinstance(_what_is_given(diffusivity), Diffusivity)
     slope = none if constant else jnp.diagonal(jax.jacfwd(along)(x))
-    return Local(value, slope, diffusivity.drift(x, value) if on_sphere else none)
+    if not on_sphere:
+        return Local(value, slope, none)
+    slope = slope * diffusivity.degrees_in_one_of_arc(x)
+    return Local(value, slope, diffusivity.drift(x, value))
 
 
-def differs_by_axis(
+def displaced(
+    diffusivity: Any, x: Float[Array, " ndim"], way: Float[Array, " ndim"]
+) -> Float[Array, " ndim"]:
+    """Returns where diffusion leads to: straight on, on a sphere on a great circle.
+
+    NaN, without a derivative, where a number is not finite.
+
+    Args:
+        diffusivity: As `as_diffusivity` returns it.
+        x: The place.
+        way: How far along each axis, as of `Local`.
+    """
+    sound = jnp.all(jnp.isfinite(x) & jnp.isfinite(way))
+    x, way = jnp.where(sound, x, 0), jnp.where(sound, way, 0)
+    if isinstance(diffusivity, DiffusivityOnSphere):
+        way = jnp.concatenate([great_circle(x[1], way[:2]), way[2:]])
+    return jnp.where(sound, x + way, jnp.nan)
+
+
+def by_axis(
     diffusivity: Any, t: Float[Array, ""], x: Float[Array, " ndim"]
-) -> bool:
-    """Whether a diffusivity is one number for each axis; as for `local`."""
-    return jax.eval_shape(lambda t, x: _given(diffusivity, t, x), t, x).ndim > 0
+) -> Float[Array, " ndim"] | None:
+    """Returns K in m^2/s along each axis, `None` where it is one number.
+
+    Args:
+        diffusivity: As `as_diffusivity` returns it.
+        t: The time, in seconds.
+        x: The place.
+    """
+    shape = jax.eval_shape(lambda t, x: _given(diffusivity, t, x), t, x)
+    return _given(diffusivity, t, x) if shape.ndim else None
 
 
 def _what_is_given(diffusivity: Any) -> Any:

@@ -14,6 +14,7 @@ from .._checks import ArgumentError, real, single, whole
 from ._fields import as_function
 from ._numbers import check_listed
 from ._seed_checks import as_box
+from ._sphere import sphere_of, unit_lengths
 
 
 class AbstractPlacement(eqx.Module):
@@ -75,8 +76,10 @@ class FluxWeighted(AbstractPlacement):
     Attributes:
         axes: Edges of the cells of the face along each axis of the box but the one
             normal to it.
-        inflow: Velocity inward through each cell, which is weighted with its size;
-            negative where fluid goes out, which counts as 0.
+        inflow: Velocity inward through each cell, which is weighted with its size along
+            `axes`; negative where fluid goes out, which counts as 0. Only ratios
+            matter. Along degrees on a sphere, whose sizes are not in metres, times the
+            metres in a unit of each axis, as `of` does it.
         normal: The axis normal to the face, counted from 0.
 
     Raises:
@@ -112,10 +115,13 @@ class FluxWeighted(AbstractPlacement):
         cells: Sequence[int],
         t: float = 0.0,
     ) -> "FluxWeighted":
-        """Takes the inflow from a velocity, at the centres of cells of equal size.
+        r"""Takes the inflow from a velocity, at the centres of cells of equal size.
+
+        With an `OnSphere` of radius $a$ the flux through a meridian is $u\, a\,
+        d\phi$, through a parallel $v\, a \cos\phi\, d\lambda$.
 
         Args:
-            velocity: A callable `u(t, x)`.
+            velocity: A callable `u(t, x)`, a field, or an `OnSphere` over degrees.
             low: Low corner of the box.
             high: High corner of the box.
             face: Number of the face: low x, high x, low y, ...
@@ -142,8 +148,11 @@ class FluxWeighted(AbstractPlacement):
         centres = jnp.meshgrid(*[(e[1:] + e[:-1]) / 2 for e in axes], indexing="ij")
         points = [c.ravel() for c in centres]
         points.insert(normal, jnp.full_like(points[0], (low, high)[side][normal]))
-        speed = [velocity(at, x)[normal] for x in jnp.stack(points, -1)]
-        inflow = jnp.stack(speed).reshape(centres[0].shape) * (1 - 2 * side)
+        places = jnp.stack(points, -1)
+        speed = jnp.stack([velocity(at, x)[normal] for x in places])
+        if (sphere := sphere_of(velocity)) is not None:
+            speed = speed * jnp.abs(jnp.prod(unit_lengths(sphere, places), -1))
+        inflow = speed.reshape(centres[0].shape) * (1 - 2 * side)
         return cls(tuple(axes), inflow, normal)
 
     def is_random(self):

@@ -36,8 +36,9 @@ class OnSphere(AbstractField):
 
     A `diffusivity` given to `track` is in m^2/s then too, eastward, northward, and
     along $z$: noise and drift are those of diffusion on the sphere, so particles that
-    are spread evenly over its area stay so. Within about one step's length of a pole
-    that depends on the size of the steps.
+    are spread evenly over its area stay so. Its steps follow great circles, also across
+    a pole. One that differs eastward and northward has no value at a pole: within about
+    one step's length of it tracks depend on the size of the steps then.
 
     Equations of motion with forces or inertia, such as `MaxeyRiley`, hold in a plane
     and raise an error here.
@@ -168,6 +169,38 @@ def check_latitudes(seeds: Float[Array, "particles ndim"]) -> None:
             "The order is longitude, latitude; `wrap_globe` brings places back that "
             "have crossed a pole."
         )
+
+
+def great_circle(
+    latitude: Float[Array, ""], way: Float[Array, "2"]
+) -> Float[Array, "2"]:
+    """Returns how longitude and latitude change on a great circle, in degrees.
+
+    Beyond a pole latitudes go on, so that longitudes change by at most 90 degrees.
+
+    Args:
+        latitude: Where it begins, in degrees; maybe beyond a pole.
+        way: Its length in degrees of arc toward larger longitudes and latitudes.
+    """
+    phi, (east, north) = jnp.radians(latitude), jnp.radians(way)
+    sine, cosine = jnp.sin(phi), jnp.cos(phi)
+    # Sine over angle has a derivative at 0 that its quotient does not.
+    square = east**2 + north**2
+    small = square < 1e-4
+    angle = jnp.sqrt(jnp.where(small, 1, square))
+    onward = jnp.where(small, 1 - square / 2 + square**2 / 24, jnp.cos(angle))
+    ratio = jnp.where(small, 1 - square / 6 + square**2 / 120, jnp.sin(angle) / angle)
+    north, east = ratio * north, ratio * east * jnp.where(cosine < 0, -1, 1)
+    # Seen from above the pole: along the first meridian, and the distance from the
+    # axis, negative where the latitude is beyond the pole.
+    ahead = cosine * onward - sine * north
+    sign = jnp.where(ahead < 0, -1, 1)
+    off_axis = ahead**2 + east**2 > 0
+    distance = sign * jnp.sqrt(jnp.where(off_axis, ahead**2 + east**2, 1))
+    more = jnp.where(off_axis, east**2 / (distance + ahead + ~off_axis), 0)
+    turn = jnp.arctan2(sign * east, jnp.where(off_axis, sign * ahead, 1))
+    rise = jnp.arctan2(north - sine * more, onward + cosine * more)
+    return jnp.degrees(jnp.stack([turn, rise]))
 
 
 def unfolded(x: Float[Array, "..."]) -> tuple[Array, Array]:

@@ -7,9 +7,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from ._diffusivity import local
+from ._diffusivity import displaced, local
 from ._motions import AbstractMotion
-from ._solvers import Trial, finite, moved
+from ._solvers import Trial, moved
 
 
 class AbstractStochastic(eqx.Module):
@@ -56,6 +56,12 @@ def _spread(value: Array, h: Array) -> Array:
     return jnp.where(some, jnp.sqrt(jnp.where(some, variance, 1)), none)
 
 
+def _after(diffusivity: Any, y: Array, h: Array, rate: Array, move: Array) -> Array:
+    """Returns where a step leads: with the flow, then by diffusion."""
+    after, ndim = moved(y, h, rate), move.size
+    return after.at[:ndim].set(displaced(diffusivity, after[:ndim], move))
+
+
 class EulerMaruyama(AbstractStochastic):
     """Strong order 1/2, and 1 where K is constant; weak order 1.
 
@@ -67,8 +73,7 @@ class EulerMaruyama(AbstractStochastic):
         seen = motion.rate(t, y, memory)
         value, slope, drift = local(diffusivity, t, y[: noise.size])
         move = (slope + drift) * jnp.abs(h) + _spread(value, h) * noise
-        after = moved(y, h, seen.value).at[: noise.size].add(move)
-        return Trial(after, seen.memory)
+        return Trial(_after(diffusivity, y, h, seen.value, move), seen.memory)
 
 
 class Milstein(AbstractStochastic):
@@ -83,29 +88,29 @@ class Milstein(AbstractStochastic):
         # Half of sigma times its slope is half the slope of K.
         move = (slope + drift) * jnp.abs(h) + _spread(value, h) * noise
         move = move + 0.5 * slope * jnp.abs(h) * (noise**2 - 1)
-        after = moved(y, h, seen.value).at[: noise.size].add(move)
-        return Trial(after, seen.memory)
+        return Trial(_after(diffusivity, y, h, seen.value, move), seen.memory)
 
 
 class StochasticHeun(AbstractStochastic):
     """Heun's method on the equation of Stratonovich: order 2 where nothing diffuses.
 
-    Strong order 1 as `Milstein`, with a smaller error of the drift.
+    Strong order 1 as `Milstein`, with a smaller error of the drift. On a sphere of weak
+    order 1.
 
     Reference: Ruemelin, SIAM Journal on Numerical Analysis 19, 604 (1982).
     """
 
     def step(self, motion, diffusivity, t, h, y, memory, noise):
-        ndim, zeros = noise.size, jnp.zeros_like(y)
-
         def slopes(t, y, memory):
             seen = motion.rate(t, y, memory)
-            value, slope, drift = local(diffusivity, t, y[:ndim])
+            value, slope, drift = local(diffusivity, t, y[: noise.size])
             # Of the drift grad K, Stratonovich's calculus brings one half by itself.
             move = (slope / 2 + drift) * jnp.abs(h) + _spread(value, h) * noise
-            return seen, moved(zeros, h, seen.value).at[:ndim].add(move)
+            return seen, move
 
         seen, move = slopes(t, y, memory)
-        later, move_then = slopes(t + h, y + finite(move), seen.memory)
-        after = y + (move + move_then) / 2
-        return Trial(after, later.memory)
+        guess = _after(diffusivity, y, h, seen.value, move)
+        guess = jnp.where(jnp.isfinite(guess), guess, y)
+        later, move_then = slopes(t + h, guess, seen.memory)
+        mean = (seen.value + later.value) / 2, (move + move_then) / 2
+        return Trial(_after(diffusivity, y, h, *mean), later.memory)

@@ -26,7 +26,8 @@ def two_time_from_frames(
     stay as small as they are stored. Differentiable in `frames`.
 
     Args:
-        frames: Intensities or counts; integers not negative.
+        frames: Intensities or counts. Integers must not be negative, as detectors mark
+            pixels by that; floating point may be, as counts less a dark image are.
         labels: Which map a pixel belongs to: 0 for none, 1, 2, ... for those of each
             wavevector. Not traced.
         chunk: How many pixels to take at once.
@@ -36,9 +37,9 @@ def two_time_from_frames(
         pixels of a label are NaN: leave them out with the mask of `TwoTime`.
 
     Raises:
-        ArgumentError: If a shape does not fit, a pixel is negative or not finite, there
-            are fewer than two frames, labels are missing or negative, or `chunk` is not
-            positive.
+        ArgumentError: If a shape does not fit, a pixel with a label is not finite or is
+            a negative integer, there are fewer than two frames, labels are missing or
+            negative, or `chunk` is not positive.
     """
     frames = as_frames(frames)
     parts = pixel_chunks(frames, labels, chunk)

@@ -93,9 +93,9 @@ def multi_tau(
         wavevectors they make a `OneTime`.
 
     Raises:
-        ArgumentError: If a shape does not fit, a pixel is negative or not finite, there
-            are fewer than two frames, labels are missing or negative, or a number is
-            out of its range.
+        ArgumentError: If a shape does not fit, a pixel with a label is not finite or is
+            a negative integer, there are fewer than two frames, labels are missing or
+            negative, or a number is out of its range.
     """
     frames = as_frames(frames)
     parts = pixel_chunks(frames, labels, chunk)

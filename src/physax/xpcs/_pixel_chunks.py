@@ -51,9 +51,9 @@ def pixel_chunks(
         The chunks, each of pixels with one label.
 
     Raises:
-        ArgumentError: If a shape does not fit, a pixel with a label is negative or not
-            finite, a label between 1 and the largest is missing, a label is negative or
-            none is positive, or `chunk` is not positive.
+        ArgumentError: If a shape does not fit, a pixel with a label is not finite or is
+            a negative integer, a label between 1 and the largest is missing, one is
+            negative or none is positive, or `chunk` is not positive.
     """
     refuse_traced(labels, "labels", "Close over it instead of passing it in.")
     refuse_masked(labels, "labels", "Pixels to leave out have the label 0.")
