@@ -251,7 +251,7 @@ AT_SIGNS = {
     "em/_vector_fit.py": 7,
     "fit/_eliminate.py": 1,
     "fit/_multistart.py": 1,
-    "fit/_profile.py": 2,
+    "fit/_profile.py": 4,
     "fit/_target.py": 2,
     "graph/_perceptron.py": 1,
     "io/_vtk_xml.py": 1,

@@ -170,6 +170,28 @@ def test_the_errors_of_a_loss_are_differentiable(high):
     assert (want[1] == 0) == (high is not None)
 
 
+@pytest.mark.parametrize("noise", [0.01, 1.0])
+def test_errors_of_a_loss_do_not_depend_on_the_condition(noise):
+    # Passes form triangular factors for the second; also where none are outliers, so
+    # that the curvature is kept positive nowhere.
+    y = 1 + noise * np.random.default_rng(0).standard_t(4, X.size)
+
+    def errors(shift, small):
+        made = LeastSquares(
+            lambda p, d: d[1] - p[0] - p[1] * (1 + small * d[0]),
+            np.zeros(2),
+            (X, y + shift * jnp.sin(X)),
+            loss=Cauchy(1.0),
+        )
+        return small * least_squares(made).standard_errors[1]
+
+    want, found = (errors(0.0, small) for small in (1.0, 1e-6))
+    np.testing.assert_allclose(found, want, rtol=1e-6)
+    want, found = (jax.grad(errors)(0.0, small) for small in (1.0, 1e-6))
+    # The derivative of the minimum solves with the Hessian, the square of 4e6.
+    np.testing.assert_allclose(found, want, rtol=1e-3)
+
+
 @pytest.mark.slow
 def test_a_profile_with_a_loss_ends_where_the_errors_do():
     # The cost of a mean is nearly a parabola.

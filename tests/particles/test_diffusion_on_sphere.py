@@ -162,7 +162,9 @@ def test_great_circles_are_those_of_vectors():
     rng = np.random.default_rng(0)
     latitude = rng.uniform(-270, 270, 1000)
     way = rng.normal(size=(1000, 2)) * 10.0 ** rng.uniform(-3, 2, (1000, 1))
-    change = np.asarray(jax.vmap(great_circle)(latitude, way), float)
+    change = np.asarray(
+        jax.vmap(great_circle)(*map(jnp.asarray, (latitude, way))), float
+    )
     assert np.abs(change[:, 0]).max() <= 90
     phi, (east, north), zero = np.radians(latitude), np.radians(way).T, 0 * latitude
     begin = np.stack([np.cos(phi), zero, np.sin(phi)])

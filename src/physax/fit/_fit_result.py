@@ -15,6 +15,7 @@ from .._products import matmul
 from .._status import Status
 from ._plan import Plan
 from ._problems import check_problem
+from ._robust import Parts, sandwich
 from ._sums import rank_limit
 
 
@@ -36,8 +37,8 @@ class FitResult(eqx.Module):
             the order linear, free.
         held: Which linear and free parameters are at a bound that the cost pushes them
             against.
-        pair: With a loss other than squares the matrices $A$ and $B$ of `covariance`;
-            else None.
+        parts: With a loss other than squares what `covariance` is made of, besides the
+            factor.
         chi2: The cost: the sum of squared residuals, or of the loss.
         count: Number of residuals; complex ones count twice.
         iterations: Steps that were accepted.
@@ -55,7 +56,7 @@ class FitResult(eqx.Module):
     linear: Float[Array, "*fits linear"]
     factor: Float[Array, "*fits all all"]
     held: Bool[Array, "*fits all"]
-    pair: Float[Array, "*fits 2 all all"] | None
+    parts: Parts | None
     chi2: Float[Array, "*fits"]
     count: Int[Array, "*fits"]
     iterations: Int[Array, "*fits"]
@@ -86,7 +87,7 @@ class FitResult(eqx.Module):
         return _statistics(
             self.factor,
             self.held,
-            self.pair,
+            self.parts,
             self.chi2,
             self.count,
             linear=self.linear.shape[-1],
@@ -301,23 +302,23 @@ class _Statistics(NamedTuple):
 
 
 @partial(jax.jit, static_argnames=("linear", "absolute"))
-def _statistics(factor, held, pair, chi2, count, *, linear: int, absolute: bool):
+def _statistics(factor, held, parts, chi2, count, *, linear: int, absolute: bool):
     """Computes all at once, for each fit: one small program instead of dozens."""
     each = partial(_of_one, linear=linear, absolute=absolute)
     for _ in chi2.shape:
         each = jax.vmap(each)
-    return each(factor, held, pair, chi2, count)
+    return each(factor, held, parts, chi2, count)
 
 
 def _of_one(
-    factor, held, pair, chi2, count, *, linear: int, absolute: bool
+    factor, held, parts, chi2, count, *, linear: int, absolute: bool
 ) -> _Statistics:
     freedom = count - (factor.shape[-1] - jnp.sum(held))
     reduced = chi2 / jnp.maximum(freedom, 1)
-    unscaled = _inverse_products(factor, held, pair)
+    unscaled = _inverse_products(factor, held, parts)
     full = unscaled
-    scale = reduced if pair is None else count / jnp.maximum(freedom, 1)
-    if pair is not None or not absolute:
+    scale = reduced if parts is None else count / jnp.maximum(freedom, 1)
+    if parts is not None or not absolute:
         # Without degrees of freedom nothing is known of the scale, nor of a sign.
         nothing = jnp.where(held[:, None] | held[None, :], 0, jnp.inf)
         full = jnp.where(freedom > 0, unscaled * scale, nothing)
@@ -346,11 +347,11 @@ def _of_one(
 
 
 def _inverse_products(
-    factor: Float[Array, "n n"], held: Array, pair: Array | None
+    factor: Float[Array, "n n"], held: Array, parts: Parts | None
 ) -> Float[Array, "n n"]:
     """Returns the inverse of R^T R in what is not held, infinite where it has none.
 
-    With a pair of A and B it is that of A, times B, times that of A.
+    With `parts` it is that of A, times B, times that of A.
     """
     equal, norms = _equal_columns(factor)
     equal = jnp.where(held, 0, equal)
@@ -362,12 +363,10 @@ def _inverse_products(
     null = jnp.where(sound, 0, right.T**2)
     loose = (jnp.sum(null, axis=1) > 1e-8) & ~held
     still = held[:, None] | held[None, :]
-    if pair is None:
-        products = matmul(half, half.T)
+    if parts is None:
+        covariance = matmul(half, half.T) / norms[:, None] / norms[None, :]
     else:
-        pair = jnp.where(still, 0, pair / norms[:, None] / norms[None, :])
-        products = _sandwich(right, sound, pair)
-    covariance = products / norms[:, None] / norms[None, :]
+        covariance = sandwich(factor, half / norms[:, None], sound, parts)
     covariance = jnp.where(still, 0, covariance)
     infinite = jnp.diag(jnp.where(loose, jnp.inf, 0))
     return jnp.where(
@@ -375,21 +374,6 @@ def _inverse_products(
         jnp.where(jnp.eye(len(norms), dtype=bool), infinite, jnp.nan),
         covariance,
     )
-
-
-def _sandwich(
-    right: Float[Array, "n n"], sound: Array, pair: Float[Array, "2 n n"]
-) -> Float[Array, "n n"]:
-    """Returns A^-1 B A^-1 in the space of the rows of `right` that are sound."""
-    # Any basis of that space gives the same.
-    right = jax.lax.stop_gradient(right)
-    bread, meat = matmul(matmul(right, pair), right.T)
-    both = sound[:, None] & sound[None, :]
-    bread = jnp.where(both, bread, jnp.eye(len(right), dtype=right.dtype))
-    # NaN where it is not positive definite: there is no minimum.
-    lower = jax.scipy.linalg.cho_factor(bread, lower=True)
-    way = jax.scipy.linalg.cho_solve(lower, right)
-    return matmul(matmul(way.T, jnp.where(both, meat, 0)), way)
 
 
 _unscaled = jax.jit(_inverse_products)

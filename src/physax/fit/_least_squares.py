@@ -292,7 +292,7 @@ def report(problem: AbstractProblem, method: TrustRegion, search: Search) -> Fit
         linear=jnp.concatenate([normal.linear, kept]),
         factor=joint,
         held=held,
-        pair=normal.pair,
+        parts=normal.parts,
         chi2=normal.cost,
         count=normal.count,
         iterations=search.iterations,

@@ -20,8 +20,17 @@ from .._written_for_jax import check_function, floating, written_for_jax
 from ._given import check_mask, refuse_complex
 from ._losses import AbstractLoss, Squared
 from ._parameters import Parameters, Tie
-from ._robust import bread_and_meat, robust_rows
-from ._sums import Columns, Factored, Normal, Sums, either, triangle, triangular
+from ._robust import Parts, robust_rows
+from ._sums import (
+    Columns,
+    Factored,
+    Normal,
+    Sums,
+    either,
+    extended,
+    triangle,
+    triangular,
+)
 from ._used import safe_points
 
 
@@ -253,7 +262,7 @@ class LeastSquares(AbstractProblem):
 
     def normal(self, vector, sums, factored):
         matrix, cost = sums.matrix + sums.rest, sums.cost[0] + sums.cost[1]
-        jacobian = None
+        parts = sums.parts
         if self.penalty is not None:
 
             def residuals(vector):
@@ -268,13 +277,15 @@ class LeastSquares(AbstractProblem):
                 matrix,
             )
             cost = cost + matmul(values, values)
+            if parts is not None:
+                parts = extended(parts, jnp.stack([0 * jacobian, jacobian]), factored)
         factor, target, conditioned = triangle(matrix, factored)
         gradient = jnp.where(factored, matmul(factor.T, target), matrix[:-1, -1])
-        none, pair = jnp.zeros(0, cost.dtype), None
-        if sums.parts is not None:
-            pair = bread_and_meat(factor, sums.parts, jacobian)
+        none = jnp.zeros(0, cost.dtype)
+        if parts is not None:
+            parts = Parts(parts, jnp.asarray(factored))
         return Normal(
-            factor, target, gradient, cost, sums.count, conditioned, none, factor, pair
+            factor, target, gradient, cost, sums.count, conditioned, none, factor, parts
         )
 
     def cost(self, vector):

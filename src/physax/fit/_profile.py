@@ -13,6 +13,7 @@ from ._batched_search import chunk_for, search_all
 from ._fit_result import FitResult, fit_of
 from ._given import method_or_default, probability
 from ._problems import AbstractProblem
+from ._robust import Parts
 from ._separable import AbstractSeparable
 from ._trust_region import TrustRegion
 
@@ -145,22 +146,23 @@ def profile_likelihood(
 
 
 def _rise(result: FitResult, place: int, level: float) -> float:
-    if result.absolute_sigma and result.pair is None:
+    if result.absolute_sigma and result.parts is None:
         return float(ndtri(0.5 + level / 2)) ** 2
     freedom = int(result.degrees_of_freedom)
     if freedom < 1:
         return math.inf
     square = float(result.reduced_chi2)
-    if result.pair is not None:
-        square = _excess_variance(result, place) * int(result.count) / freedom
+    if result.parts is not None:
+        square = _excess_variance(result, result.parts, place)
+        square *= int(result.count) / freedom
     return float(stdtrit(freedom, 0.5 + level / 2)) ** 2 * square
 
 
-def _excess_variance(result: FitResult, place: int) -> float:
+def _excess_variance(result: FitResult, parts: Parts, place: int) -> float:
     """Returns the variance of a parameter over that of the curvature of the cost."""
     free = ~np.asarray(result.held)
     free[place] = True
-    pair = np.asarray(result.pair, float)[:, free][:, :, free]
+    pair = _bread_and_meat(np.asarray(result.factor, float), parts)[:, free][:, :, free]
     scale = np.sqrt(np.abs(np.diagonal(pair[0])))
     scale = np.where(scale > 0, scale, 1)
     bread, meat = pair / scale[:, None] / scale
@@ -196,6 +198,14 @@ def _too_short(held, chi2, best, lowest, rise, bounds) -> tuple[bool, bool]:
         bool(held[0] > bounds[0] and not risen[held < best].any()),
         bool(held[-1] < bounds[1] and not risen[held > best].any()),
     )
+
+
+def _bread_and_meat(factor: np.ndarray, parts: Parts) -> np.ndarray:
+    """Returns A and B of `Parts`, in double precision."""
+    less, meat = matrix = np.asarray(parts.matrix, float)
+    if parts.factored:
+        less, meat = np.swapaxes(matrix, -1, -2) @ matrix
+    return np.stack([factor.T @ factor - less, meat])
 
 
 class _Grid:

@@ -1,7 +1,9 @@
 """What losses other than the square need: scaled rows, and the sums of their errors."""
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from .._products import matmul
 from ._losses import AbstractLoss
@@ -22,8 +24,7 @@ def robust_rows(
         root: The root of each weight, or of all.
 
     Returns:
-        The rows of the quadratic model, the cost, and those whose products
-        `bread_and_meat` takes.
+        The rows of the quadratic model, the cost, and those of E and B of `Parts`.
     """
     scale = loss.scale.astype(values.dtype)
     z = (values / scale) ** 2
@@ -42,27 +43,61 @@ def robust_rows(
     return rows * root, cost, parts * root
 
 
-def bread_and_meat(
-    factor: Float[Array, "m m"],
-    products: Float[Array, "2 m m"],
-    penalties: Float[Array, "m rows"] | None,
-) -> Float[Array, "2 m m"]:
-    r"""Returns the two matrices of the errors of a fit with a loss.
+class Parts(eqx.Module):
+    r"""What the errors of a fit with a loss are made of, besides its quadratic model.
 
-    With weights $w$ and $z = (r / s)^2$ these are $A = \sum w (\rho' + 2 \rho'' z)
-    J^T J$, the curvature of half the cost, and $B = \sum (w \rho' r)^2 J^T J$, the
-    variance of its gradient. The covariance is $A^{-1} B A^{-1}$. Penalties count as
-    measurements of known deviation 1 in both.
+    With weights $w$ and $z = (r / s)^2$ the curvature of half the cost is $A = \sum w
+    (\rho' + 2 \rho'' z) J^T J = R^T R - E$, and the variance of its gradient $B = \sum
+    (w \rho' r)^2 J^T J$. Penalties count as measurements of known deviation 1 in both.
+
+    Attributes:
+        matrix: E and B, or triangular factors of them.
+        factored: Whether these are factors.
+    """
+
+    matrix: Float[Array, "*fits 2 m m"]
+    factored: Bool[Array, "*fits"]
+
+
+@jax.custom_jvp
+def factor_of_products(rows: Float[Array, "*parts n m"]) -> Float[Array, "*parts m m"]:
+    """Returns R with R^T R = X^T X; rows may vanish, as those of E without outliers."""
+    return jnp.linalg.qr(rows, mode="r")
+
+
+@factor_of_products.defjvp
+def _factor_of_products_jvp(primals, tangents):
+    # Not triangular, but it gives the right derivative of R^T R without R^-1.
+    basis, factor = jnp.linalg.qr(primals[0])
+    return factor, matmul(jnp.swapaxes(basis, -1, -2), tangents[0])
+
+
+def sandwich(
+    factor: Float[Array, "m m"],
+    half: Float[Array, "m m"],
+    sound: Bool[Array, " m"],
+    parts: Parts,
+) -> Float[Array, "m m"]:
+    """Returns A^-1 B A^-1 in the space of the columns of `half` that are sound.
 
     References: Huber, Annals of Mathematical Statistics 35, 73 (1964); White,
     Econometrica 48, 817 (1980).
 
     Args:
-        factor: Of the quadratic model, whose curvature was kept positive.
-        products: Of the rows of `robust_rows`, summed over all points.
-        penalties: Derivatives of the residuals that are not data.
+        factor: R.
+        half: The columns of V / S of R = U S V^T.
+        sound: Which of them count.
+        parts: E and B.
     """
-    meat = products[1]
-    if penalties is not None:
-        meat = meat + matmul(penalties, penalties.T)
-    return jnp.stack([matmul(factor.T, factor) - products[0], meat])
+    # Any basis of that space gives the same; in this one R^T R is the identity, and
+    # nothing is lost to the condition of its square.
+    half = jnp.where(sound, jax.lax.stop_gradient(half), 0)
+    ahead = matmul(factor, half)
+    turned = matmul(parts.matrix, half)
+    left = jnp.where(parts.factored, turned, half)
+    less, meat = matmul(jnp.swapaxes(left, -1, -2), turned)
+    bread = matmul(ahead.T, ahead) - less + jnp.diag(jnp.where(sound, 0.0, 1.0))
+    # NaN where it is not positive definite: there is no minimum.
+    lower = jax.scipy.linalg.cho_factor(bread, lower=True)
+    way = jax.scipy.linalg.cho_solve(lower, half.T)
+    return matmul(matmul(way.T, meat), way)

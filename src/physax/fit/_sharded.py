@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, PyTree
 
 from ._passes import add_points, first_sums, points_in, without_data
 from ._problems import AbstractProblem
+from ._robust import factor_of_products
 from ._sums import Factored, Normal, Sums, triangular
 from ._trust_region import Search
 
@@ -185,13 +186,16 @@ def on_first_device(sums: Sums, *, mesh: Mesh) -> Sums:
 def _together(sums: Sums, factored: Factored, names) -> Sums:
     """Adds the sums of all devices."""
     added = jax.tree.map(lambda x: jax.lax.psum(x, names), sums)
-    factors = jax.lax.all_gather(sums.matrix, names)
-    # One after the other along the rows, group by group.
-    stacked = jnp.moveaxis(factors, 0, -3)
-    stacked = stacked.reshape(*stacked.shape[:-3], -1, stacked.shape[-1])
-    matrix = jax.lax.cond(
-        factored,
-        lambda: triangular(stacked),
-        lambda: added.matrix,
-    )
-    return eqx.tree_at(lambda s: s.matrix, added, matrix)
+
+    def together(matrix, total, factor):
+        # One after the other along the rows, group by group.
+        stacked = jnp.moveaxis(jax.lax.all_gather(matrix, names), 0, -3)
+        stacked = stacked.reshape(*stacked.shape[:-3], -1, stacked.shape[-1])
+        return jax.lax.cond(factored, lambda: factor(stacked), lambda: total)
+
+    matrix = together(sums.matrix, added.matrix, triangular)
+    added = eqx.tree_at(lambda s: s.matrix, added, matrix)
+    if sums.parts is None:
+        return added
+    parts = together(sums.parts, added.parts, factor_of_products)
+    return eqx.tree_at(lambda s: s.parts, added, parts)

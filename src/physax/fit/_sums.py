@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from .._products import matmul
+from ._robust import Parts, factor_of_products
 
 
 Factored = bool | Bool[Array, ""]
@@ -27,7 +28,7 @@ class Sums(eqx.Module):
         rest: What rounding has cut off X^T X.
         cost: The cost and what rounding has cut off it.
         count: Number of residuals.
-        parts: Products of further rows, for `bread_and_meat`; None without.
+        parts: The matrix of `Parts`, with a loss other than the square.
     """
 
     matrix: Float[Array, "*groups k k"]
@@ -67,7 +68,7 @@ class Normal(eqx.Module):
         conditioned: Whether sums of squares were good enough.
         linear: Linear coefficients that were eliminated; empty without.
         joint: The triangular factor for those and the parameters together.
-        pair: What `bread_and_meat` returns, with a loss other than the square.
+        parts: For errors, with a loss other than the square.
     """
 
     factor: Float[Array, "m m"]
@@ -78,7 +79,7 @@ class Normal(eqx.Module):
     conditioned: Array
     linear: Float[Array, " linear"]
     joint: Float[Array, "all all"]
-    pair: Float[Array, "2 m m"] | None = None
+    parts: Parts | None = None
 
 
 # Below this the sums of squares have lost half of their digits.
@@ -116,12 +117,25 @@ def add(sums: Sums, columns: Columns, factored: Factored) -> Sums:
     cost, lost = _two_sum(sums.cost[0], columns.cost)
     parts = sums.parts
     if parts is not None and columns.parts is not None:
-        parts = parts + matmul(columns.parts, jnp.swapaxes(columns.parts, -1, -2))
+        parts = extended(parts, columns.parts, factored)
     return Sums(
         matrix,
         rest,
         jnp.stack([cost, sums.cost[1] + lost]),
         sums.count + columns.count,
+        parts,
+    )
+
+
+def extended(
+    parts: Float[Array, "2 m m"], rows: Float[Array, "2 m points"], factored: Factored
+) -> Float[Array, "2 m m"]:
+    """Adds rows to the matrix of `Parts`."""
+    turned = jnp.swapaxes(rows, -1, -2)
+    return either(
+        factored,
+        lambda m: factor_of_products(jnp.concatenate([m, turned], axis=-2)),
+        lambda m: m + matmul(rows, turned),
         parts,
     )
 

@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .._checks import at_least, positive, true_or_false, whole
 from .._products import matmul
+from ._robust import Parts
 from ._sums import Factored, Normal, column_norms
 from ._trial_step import held_at_bounds, trial_step
 
@@ -115,6 +116,7 @@ def begin(vector: Float[Array, " m"], linear: int = 0, robust: bool = False) -> 
         robust: Whether the loss is another one than the square.
     """
     dtype, size = vector.dtype, vector.size
+    no = jnp.zeros((), bool)
     zero, number = jnp.zeros((), dtype), jnp.zeros((), jnp.int32)
     normal = Normal(
         factor=jnp.zeros((size, size), dtype),
@@ -125,7 +127,7 @@ def begin(vector: Float[Array, " m"], linear: int = 0, robust: bool = False) -> 
         conditioned=jnp.ones((), bool),
         linear=jnp.zeros(linear, dtype),
         joint=jnp.zeros((linear + size, linear + size), dtype),
-        pair=jnp.zeros((2, size, size), dtype) if robust else None,
+        parts=Parts(jnp.zeros((2, size, size), dtype), no) if robust else None,
     )
     return Search(
         vector=vector,

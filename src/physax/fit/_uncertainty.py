@@ -47,7 +47,7 @@ def confidence_intervals(result: FitResult, level: float = 0.95) -> Interval:
     instance(result, "result", FitResult, "Make one by `least_squares`.")
     level = probability(level)
     reach = jax.scipy.stats.norm.ppf(0.5 + level / 2)
-    if result.pair is not None or not result.absolute_sigma:
+    if result.parts is not None or not result.absolute_sigma:
         refuse_traced(
             result.degrees_of_freedom,
             "result",
