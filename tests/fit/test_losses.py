@@ -216,3 +216,16 @@ def test_what_lacks_a_method_is_refused_when_it_is_made(kind):
 
     with pytest.raises(TypeError, match="abstract"):
         Half()
+
+
+def test_a_maximum_of_the_cost_is_told_from_a_minimum():
+    # Between two heaps of points the cost of Cauchy has a maximum.
+    points = jnp.array([0.0, 1.0, 0.0, 1.0])
+    given = LeastSquares(
+        lambda p, d: p["m"] - d, {"m": 0.5}, points, loss=Cauchy(scale=0.2)
+    )
+    found = least_squares(given)
+    assert np.isnan(found.standard_errors).all()
+    assert "Errors are NaN as the cost has no minimum here" in str(found)
+    with pytest.raises(ArgumentError, match=r"at a minimum .*, with m = 0\.5\."):
+        profile_likelihood(given, found, "m")

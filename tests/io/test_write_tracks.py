@@ -21,9 +21,11 @@ from physax.io import (
 from physax.particles import (
     Box,
     BoxRegion,
+    Outlet,
     Periodic,
     Reflect,
     Tracks,
+    Variable,
     residence_time,
     track,
 )
@@ -91,6 +93,29 @@ def test_what_is_written_comes_back(tmp_path, suffix, ragged):
         given = tracks(3, backward=backward)
         write_tracks(path, given, ragged=ragged)
         assert_equal(given, read_tracks(path), padded=True)
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_a_particle_that_lives_between_two_recorded_times_comes_back(
+    tmp_path, backward
+):
+    age = Variable(lambda t, x, c: jnp.ones_like(c))
+    times = np.linspace(0, 1, 6)
+    release = np.array([0.05, 0.45])
+    tracks = track(
+        lambda t, x: jnp.array([-1.0 if backward else 1.0]),
+        np.array([[0.9], [0.95]]),
+        times[::-1] if backward else times,
+        steps=20,
+        boundary=Box([0.0], [1.0], Outlet()),
+        release=1 - release if backward else release,
+        variables={"age": age},
+    )
+    assert np.allclose(np.abs(tracks.ended - tracks.since), [0.1, 0.05], atol=1e-6)
+    write_tracks(tmp_path / "fast.nc", tracks)
+    read = read_tracks(tmp_path / "fast.nc")
+    assert np.array_equal(read.positions, tracks.positions)
+    assert np.array_equal(read.variables["age"], tracks.variables["age"])
 
 
 @pytest.mark.parametrize("options", [{}, {"ragged": True}, {"spherical": True}])

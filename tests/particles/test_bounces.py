@@ -291,7 +291,25 @@ def test_a_ball_ends_at_the_face_above_the_mirror_that_throws_it_there(several):
     assert tracks.status.tolist() == [ParticleStatus.EXITED]
     assert np.allclose(tracks.ended, time, atol=1e-12)
     assert np.allclose(tracks.positions[-1], [[x, 1]], atol=1e-12)
+    fall = np.sqrt(v**2 + 2 * g * 0.5)
+    speed = -0.7 * 2, np.sqrt((kept * fall) ** 2 - 2 * g)
+    assert tracks.velocities is not None
+    assert np.allclose(tracks.velocities[-1], [speed], atol=1e-12)
     assert np.isclose(slope, (exact(0.5 + 1e-6) - exact(0.5 - 1e-6)) / 2e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("walls", [box, body, both])
+def test_the_velocity_of_a_particle_that_ends_is_that_of_the_hit(walls):
+    rule = Absorb()
+    boundary = {
+        box: Box(*WIDE, rule),
+        body: Obstacle(floor, rule),
+        both: [Box([-50.0, -1.0], [50.0, 30.0], Reflect()), Obstacle(floor, rule)],
+    }[walls]
+    launch = lambda t, x: jnp.array([3.0, 2.0])  # noqa: E731
+    _, v = track(falling(launch), [[0.2, 0.7]], [0.0, 2.0], steps=2, boundary=boundary)
+    exact = [3.0, -np.sqrt(2.0**2 + 2 * G * 0.7)]
+    assert np.allclose(v[-1], [exact], atol=1e-12)
 
 
 @pytest.mark.parametrize("floor_of", [box, body])

@@ -220,6 +220,8 @@ def _ending(result: FitResult) -> str:
     sentence = Status(int(result.status)).sentence
     if int(result.status) == Status.UNDETERMINED:
         sentence = f"{sentence.rstrip('.')}: {', '.join(_undetermined(result))}."
+    if result.parts is not None and np.any(np.isnan(result.standard_errors)):
+        sentence += " Errors are NaN as the cost has no minimum here: start elsewhere."
     return f"{sentence} {result.detail}".rstrip()
 
 

@@ -106,7 +106,8 @@ def profile_likelihood(
 
     Raises:
         ArgumentError: If there is no such parameter, a number is out of range, or
-            `result` is a batch or of another problem.
+            `result` is a batch, of another problem or, with a loss other than squares,
+            not at a minimum of the cost.
     """
     method = method_or_default(method)
     if name not in fit_of(problem, result).names:
@@ -168,6 +169,12 @@ def _excess_variance(result: FitResult, parts: Parts, place: int) -> float:
     bread, meat = pair / scale[:, None] / scale
     row = int(free[:place].sum())
     way = np.linalg.pinv(bread)[row]
+    if not way[row] > 0 or np.isnan(float(result.standard_errors[place])):
+        raise ArgumentError(
+            "`result` must be at a minimum of the cost, but is not, with "
+            f"{result.names[place]} = {float(result.values[place]):g}. Fit again from "
+            "another start."
+        )
     return float(way @ meat @ way / way[row])
 
 

@@ -221,7 +221,10 @@ def tracks_of(data: Any) -> Tracks:
     names = _names(data)
     wide = _padded(data, times)
     known = np.isfinite(wide(names[0]))
-    first = np.where(known.any(1), known.argmax(1), times.size)
+    # A particle may begin and end between two recorded times.
+    sense = -1 if times[-1] < times[0] else 1
+    late = sense * times < sense * np.asarray(data["since"].values, float)[:, None]
+    first = np.where(known.any(1), known.argmax(1), late.sum(1))
     before = np.arange(times.size) < first[:, None]
 
     def filled(name: str) -> np.ndarray:

@@ -26,7 +26,7 @@ class Hit(NamedTuple):
         part: The part of the way before; 1 where nothing is met.
         position: The place; the end of the way where nothing is met.
         normal: Unit normal, outward; zero where nothing is met.
-        recoil: As of `Passage.recoil`, for this normal.
+        recoil: As of `Passage.recoil`, for this normal; the normal until it is asked.
     """
 
     found: Bool[Array, ""]
@@ -66,6 +66,12 @@ class Leg(NamedTuple):
     def bend(self) -> Float[Array, "*ndim"] | None:
         """The second derivative of the way by the part of it."""
         return None if self.kick is None else self.time * self.kick
+
+    def velocity_after(self, part: Float[Array, "..."]) -> Float[Array, "*ndim"] | None:
+        """Returns the velocity after a part of the way, if it has one of its own."""
+        if self.velocity is None or self.kick is None:
+            return None
+        return self.velocity - (1 - part) * self.kick
 
 
 def leg_of(before: Particles, after: Particles, passage: Passage, ndim: int) -> Leg:
@@ -244,14 +250,10 @@ class Bounced(NamedTuple):
     def at(
         self, part: Float[Array, ""]
     ) -> tuple[Float[Array, " ndim"], Float[Array, " ndim"] | None]:
-        """Returns where a particle is after a part of the step.
+        """Returns place and velocity after a part of the step.
 
         Args:
             part: The part.
-
-        Returns:
-            The place, and the velocity that it would end the step with if it met no
-            more mirrors, `None` if it has none of its own.
         """
 
         def one(legs, parts):
@@ -259,7 +261,8 @@ class Bounced(NamedTuple):
             leg, done = jax.tree.map(lambda x: x[number], (legs, parts[:-1]))
             left = 1 - done
             own = (part - done) / jnp.where(left > 0, left, 1)
-            return place_at(leg.place, leg.move, leg.bend, own), leg.velocity
+            place = place_at(leg.place, leg.move, leg.bend, own)
+            return place, leg.velocity_after(own)
 
         return jax.vmap(one)(self.legs, self.parts)
 

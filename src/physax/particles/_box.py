@@ -197,7 +197,8 @@ class Box(AbstractBoundary):
         place = jnp.where(self.high > self.low, place, jnp.nan)
         particle = moved_to(after, goal, None if leg.velocity is None else own)
         time, face = passage.t + part * passage.h, passage.face + met
-        ended = self._anew(end(after, place, status, time, face), passage)
+        ended = end(after, place, status, time, face)
+        ended = self._anew(moved_to(ended, place, leg.velocity_after(part)), passage)
         particle = select(ends, ended, particle)
         kick = None if leg.kick is None else kick
         place = jnp.where(ends, particle.y[:ndim], place)
@@ -257,7 +258,8 @@ class Box(AbstractBoundary):
         crossed = (best <= 1) & (after.status == ParticleStatus.ALIVE)
         part = jnp.where(crossed, best, 1)
         if bounced is None:
-            at, velocity = place_at(leg.place, leg.move, leg.bend, part), leg.velocity
+            at = place_at(leg.place, leg.move, leg.bend, part)
+            velocity = leg.velocity_after(part)
         else:
             at, velocity = bounced.at(part)
         ended = end(after, at, status, passage.t + part * passage.h, face)

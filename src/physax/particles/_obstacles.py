@@ -118,7 +118,7 @@ class Obstacle(AbstractBoundary):
         leg = leg_of(before, after, passage, coordinates(passage.motion, after.y.size))
         if self.rule.ends is not None:
             hit = first_hit(phi, leg.place, leg.move, leg.bend)
-            return select(hit.found, self._end(after, hit, passage), after)
+            return select(hit.found, self._end(after, hit, leg, passage), after)
         return _at_end(after, self._deflected(phi, leg, passage))
 
     def turn(self, before, after, passage):
@@ -126,7 +126,7 @@ class Obstacle(AbstractBoundary):
         leg = leg_of(before, after, passage, coordinates(passage.motion, after.y.size))
         hit = first_hit(phi, leg.place, leg.move, leg.bend)
         if self.rule.ends is not None:
-            met = self._end(after, hit, passage)
+            met = self._end(after, hit, leg, passage)
             return Turn(hit.found, hit.part, hit.position, met)
         further = self._thrown_back(phi, hit, leg, passage)
         # Along a hollow surface a particle hits it all the time.
@@ -145,10 +145,11 @@ class Obstacle(AbstractBoundary):
         place = _lifted(self._distance(), particle.y[:ndim], passage)
         return eqx.tree_at(lambda p: p.y, particle, particle.y.at[:ndim].set(place))
 
-    def _end(self, particle: Particles, hit: Hit, passage: Passage) -> Particles:
+    def _end(self, particle: Particles, hit: Hit, leg: Leg, passage: Passage):
         time = passage.t + hit.part * passage.h
         assert self.rule.ends is not None
-        return end(particle, hit.position, self.rule.ends, time, passage.face)
+        ended = end(particle, hit.position, self.rule.ends, time, passage.face)
+        return moved_to(ended, hit.position, leg.velocity_after(hit.part))
 
     def _distance(self) -> Callable[[Array], Array]:
         def phi(x):
@@ -228,12 +229,8 @@ def first_hit(
     normal = _normal(phi, at + inner)
     # A way that hardly leads into the body must not go on from within it.
     at = at - lax.stop_gradient(jnp.where(found & ~steep, value * normal, 0))
-    return Hit(
-        found,
-        part,
-        jnp.where(found, at, start + move),
-        *2 * (jnp.where(found, normal, 0),),
-    )
+    normal = jnp.where(found, normal, 0)
+    return Hit(found, part, jnp.where(found, at, start + move), normal, normal)
 
 
 def _normal(phi, place: Float[Array, " ndim"]) -> Float[Array, " ndim"]:

@@ -19,7 +19,7 @@ class Tracks(eqx.Module):
         times: The recorded times, in seconds.
         positions: Where the particles were then, in the unit of the seeds.
         velocities: The particles' own velocities, of motions that have one (inertial
-            particles); else `None`.
+            particles); else `None`. After the end that at the hit.
         variables: What was integrated along the tracks, by name.
         status: `ParticleStatus` codes at the last time.
         ended: When each particle ended, NaN before that: the time of the hit for those
