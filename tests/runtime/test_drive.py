@@ -516,13 +516,20 @@ def test_a_state_of_the_host_resumes_and_compiles_nothing(tmp_path, name):
     )
 
 
-@pytest.mark.parametrize("leaf", ["x", jnp.tanh, np.array([None]), 2**40])
+@pytest.mark.parametrize("leaf", ["x", jnp.tanh, np.array([None])])
 def test_what_no_checkpoint_can_hold_is_refused_before_the_first_step(tmp_path, leaf):
     def never(state, start, stop):
         raise AssertionError
 
     with pytest.raises(ArgumentError, match=r"`state\['a'\]` must be a JAX array"):
         drive(never, {"a": leaf}, stop=4, checkpoint=Checkpointing(tmp_path, 2))
+
+
+@pytest.mark.parametrize("leaf", [2**40, np.array([2**40, 5])])
+def test_integers_that_do_not_fit_are_refused_before_the_first_step(tmp_path, leaf):
+    keep = Checkpointing(tmp_path, 2)
+    with pytest.raises(ArgumentError, match=r"`state\['a'\]` must fit into int32"):
+        drive(lambda *given: given[0], {"a": leaf}, stop=4, checkpoint=keep)
 
 
 def test_a_state_that_changes_in_a_later_chunk_is_refused():

@@ -24,14 +24,14 @@ def check_animation(suffix: str | None, sim: em.Simulation) -> None:
             "`animation` must be gif, but is mp4: that needs the program ffmpeg, which "
             "is not there. Install it: `apt install ffmpeg`, or `conda install ffmpeg`."
         )
+    if suffix is None:
+        return
     boxes = [
         sim.place(name)[0].box
         for name, monitor in sim.monitors.items()
         if isinstance(monitor, em.TimeMonitor)
     ]
-    if suffix is not None and not any(
-        _is_area([high - low for low, high in box]) for box in boxes
-    ):
+    if not any(_is_area([high - low for low, high in box]) for box in boxes):
         raise ArgumentError(
             "`animation` must be left out without a `TimeMonitor` on an area in "
             f"`monitors`, but is {suffix!r}. Add one, with `size` above 0 along two "

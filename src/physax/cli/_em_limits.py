@@ -15,8 +15,8 @@ from ..units import SPEED_OF_LIGHT
 
 # Wavelengths along the longest axis: files tell units, and are of devices.
 _LIGHT = (1e-3, 1e5)
-# Poles lie far from the band, or are all but lossless: between these and what a
-# forgotten THz or fs makes of them there are orders of magnitude.
+# Poles lie far from the band: between these and what a forgotten THz or fs makes of
+# them there are orders of magnitude.
 _POLE = (1e-9, 1e8)
 # Of `em.scene`, per wavelength in the densest material.
 _CELLS = 20
@@ -47,7 +47,7 @@ def check_scale(
 
 
 def check_pole(size: Sequence[float], pole: em.AbstractPole) -> None:
-    """Refuses a pole whose frequency or width is not of light, by all appearances.
+    """Refuses a pole whose frequency or time is not of light, by all appearances.
 
     Args:
         size: Lengths of the scene in metres.
@@ -56,11 +56,8 @@ def check_pole(size: Sequence[float], pole: em.AbstractPole) -> None:
     Raises:
         ArgumentError: If a number lacks its unit.
     """
-    rates = {"time" if isinstance(pole, em.Debye) else "frequency": pole.scale()}
-    if isinstance(pole, em.Drude | em.Lorentz) and pole.damping > 0:
-        rates["damping"] = pole.damping
-    for key, frequency in rates.items():
-        check_scale(size, SPEED_OF_LIGHT / np.atleast_1d(frequency), key, _POLE)
+    key = "time" if isinstance(pole, em.Debye) else "frequency"
+    check_scale(size, SPEED_OF_LIGHT / np.atleast_1d(pole.scale()), key, _POLE)
 
 
 def check_spacing(spacing: float | None, size: Sequence[float]) -> None:

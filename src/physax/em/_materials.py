@@ -1,6 +1,7 @@
 """Materials: how a medium answers to the fields."""
 
 from collections.abc import Callable, Sequence
+from numbers import Real
 
 import equinox as eqx
 import jax
@@ -174,10 +175,15 @@ class Material(eqx.Module):
     def __check_init__(self):
         check_poles(self.poles)
         ends = self.valid
-        if ends is not None and not (len(ends) == 2 and 0 <= ends[0] <= ends[1]):
+        if ends is None:
+            return
+        pair = isinstance(ends, tuple | list) and len(ends) == 2
+        if not (pair and all(isinstance(end, Real) for end in ends)) or not (
+            0 <= ends[0] <= ends[1]
+        ):
             raise ArgumentError(
                 "`valid` must be the shortest and then the longest wavelength in "
-                f"metres, but is {ends}."
+                f"metres, but is {ends!r}."
             )
 
 

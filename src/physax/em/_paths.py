@@ -270,7 +270,8 @@ def _strip(middle, normal, width, prism: Extrusion) -> Polygon:
             np.asarray(corners),
             corners.shape[:1],
             "points` and `width",
-            "Choose a smaller `width`, or `points` that bend less and do not cross.",
+            "Choose a smaller `width`, or `points` that bend less and do not cross; "
+            "make a closed path of two.",
         )
     return Polygon(corners, **prism)
 

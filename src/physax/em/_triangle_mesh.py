@@ -48,7 +48,8 @@ class TriangleMesh(AbstractShape):
     with an edge of the solid gets too much of it, up to a quarter, in a dent too
     little. With the length $L$ of all edges and parts of width $h$ a box is some
     0.07 $L h^2$ too large, a tetrahedron 0.12, a wedge of 10 degrees 0.16, each at most
-    twice to four times as much. Differentiable in the vertices
+    twice to four times as much. A film much thinner than a part counts as up to half a
+    part thick: choose `parts` such that two fit into it. Differentiable in the vertices
     and in the cells; the normal of a flat face is exact. The work grows as triangles x
     cells x parts, so simplify what is finer than the grid.
 

@@ -57,7 +57,8 @@ def shardings(
         if not isinstance(spec, PartitionSpec):
             raise ArgumentError(
                 f"The rule {rule!r} must give a `PartitionSpec`, but gives "
-                f"{kind_of(spec)} Write `PartitionSpec({spec!r})`."
+                f"{kind_of(spec)} Write `PartitionSpec('x')`, with the name of "
+                "an axis of the mesh, or None, for each axis of the array."
             )
         _check_axes(rule, spec, mesh)
     leaves, structure = tree_flatten_with_path(tree)

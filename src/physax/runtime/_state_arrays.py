@@ -38,11 +38,16 @@ def _as_array(path, leaf: Any) -> jax.Array:
         weak = not _is_key(leaf) and leaf.weak_type and not leaf.is_deleted()
         return leaf.astype(leaf.dtype) if weak else leaf
     try:
-        dtype = jnp.result_type(native(np.asarray(leaf)))
-        # From `leaf` itself, which says if it does not fit into the dtype.
-        return jax.device_put(np.array(leaf, dtype))
-    except (TypeError, OverflowError) as error:
+        given = native(np.asarray(leaf))
+        dtype = jnp.result_type(given)
+    except TypeError as error:
         raise _no_array(path, leaf) from error
+    if given.dtype.kind in "iu" and np.any(given != given.astype(dtype)):
+        raise ArgumentError(
+            f"`state{keystr(path)}` must fit into {dtype}, but does not. Call "
+            "`jax.config.update('jax_enable_x64', True)` first."
+        )
+    return jax.device_put(np.array(given, dtype))
 
 
 def _no_array(path, leaf: Any) -> ArgumentError:
