@@ -98,3 +98,9 @@ def test_a_traced_integer_counts_as_a_number(name):
     found = jax.jit(lambda x: getattr(Material(**{name: x}), name))(12)
     assert found == 12
     assert found.dtype == jnp.zeros(()).dtype
+
+
+@pytest.mark.parametrize("valid", [(2e-6, 0.9e-6), (float("nan"), 1e-6)])
+def test_a_range_that_is_none_is_refused(valid):
+    with pytest.raises(ArgumentError, match="`valid` must be the shortest and then"):
+        Material(valid=valid)

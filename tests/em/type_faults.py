@@ -425,6 +425,10 @@ FAULTS = {
         lambda: em.yee_energy(sim(), 1, 2),
         r"`before` must be a `State`, but is an int\. Pass the `state` of a `RunResult",
     ),
+    "number for a range": (
+        lambda: em.Material(valid=3),
+        "`valid` must be the shortest and then the longest wavelength in metres, but",
+    ),
     "flux to cut": (
         lambda: em.recorded(FLUX),
         r"`series` must be a `TimeSeries` or `EnergySeries`, but is a SpectralFlux",
