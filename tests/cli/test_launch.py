@@ -77,6 +77,8 @@ def start(folder, job, *words):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # A job in the background of a script inherits that Ctrl-C is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
