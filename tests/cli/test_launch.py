@@ -60,6 +60,15 @@ sys.exit(4)
 """
 
 
+# A job in the background of a script inherits that Ctrl-C is ignored.
+LAUNCH = """
+import runpy, signal
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("physax", run_name="__main__", alter_sys=True)
+"""
+
+
 def start(folder, job, *words):
     """Starts `physax launch` in a process of its own: tests may open no socket."""
     path = folder / "job.py"
@@ -70,15 +79,13 @@ def start(folder, job, *words):
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
     return subprocess.Popen(
-        [sys.executable, "-m", "physax", "launch", "-n", "2", *words],
+        [sys.executable, "-c", LAUNCH, "launch", "-n", "2", *words],
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        # A job in the background of a script inherits that Ctrl-C is ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
