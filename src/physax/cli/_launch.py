@@ -68,7 +68,7 @@ def _run(options: argparse.Namespace) -> int:
                 printers[-1].start()
             failed = _wait(processes, options.grace, request)
         finally:
-            _end(processes, options.grace)
+            left = _end(processes, options.grace)
     for printer in printers:
         printer.join()
     failed = failed or _failure(processes)
@@ -79,9 +79,10 @@ def _run(options: argparse.Namespace) -> int:
     if all(process.returncode == code for process in processes):
         print(f"physax: {options.n} of {options.n} ended {how}.", file=sys.stderr)
         return code if code > 0 else _BY_SIGNAL - code
+    others = "; the others were ended" if left else ""
     print(
-        f"physax: process {number} of {options.n} ended {how}; the others were ended. "
-        "Start the job again: a run with checkpoints goes on.",
+        f"physax: process {number} of {options.n} ended {how}{others}. Start the job "
+        "again: a run with checkpoints goes on.",
         file=sys.stderr,
     )
     return ExitCode.REFUSED
@@ -179,8 +180,12 @@ def _wait(
     return failed
 
 
-def _end(processes: list[subprocess.Popen], grace: float) -> None:
-    """Ends what has not ended, at first in a way that it can answer."""
+def _end(processes: list[subprocess.Popen], grace: float) -> bool:
+    """Ends what has not ended, at first in a way that it can answer.
+
+    Returns:
+        Whether there was any.
+    """
     left = [process for process in processes if process.poll() is None]
     for process in left:
         process.terminate()
@@ -191,6 +196,7 @@ def _end(processes: list[subprocess.Popen], grace: float) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+    return bool(left)
 
 
 def _failure(processes: list[subprocess.Popen]) -> tuple[int, int] | None:

@@ -8,7 +8,7 @@ from scipy.linalg import toeplitz
 
 from .._checks import ArgumentError, instance, refuse_traced
 from ._monitors import SpectralFields, as_frequencies
-from ._time_monitors import TimeSeries, recorded
+from ._time_monitors import TimeSeries, recorded_part
 
 
 # The cost grows as the third power of the samples: some seconds for so many.
@@ -67,7 +67,7 @@ def pade(
     refuse_traced(series, "series", "Call `pade` outside.")
     refuse_traced(frequencies, "frequencies", "Call `pade` outside.")
     f = np.asarray(as_frequencies(frequencies), float)
-    series = recorded(series)
+    series = recorded_part(series, "series")
     values, changes = {}, []
     for name, samples in series.values.items():
         record, times = np.asarray(samples), np.asarray(series.times[name], float)

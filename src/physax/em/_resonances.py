@@ -11,7 +11,7 @@ from .._checks import ArgumentError, refuse_traced
 from .._status import RunError, Status
 from ..units import NANO, SPEED_OF_LIGHT, TERA
 from ._matrix_pencil import STOP, Modes, modes_in_band
-from ._time_monitors import TimeSeries, recorded
+from ._time_monitors import TimeSeries, recorded_part
 
 
 # Fewer samples than this determine hardly a mode.
@@ -201,12 +201,7 @@ def _record(signal, dt) -> _Record:
         return _Record(values, np.zeros(values.shape[1]), dt, rounding)
     if dt is not None:
         raise ArgumentError("`dt` must be left out: a `TimeSeries` has its own times.")
-    if any(np.ndim(times) != 1 for times in signal.times.values()):
-        raise ArgumentError(
-            "`signal` must be from one run, but its times have shape "
-            f"{np.shape(next(iter(signal.times.values())))}. Pass one of a batch."
-        )
-    signal, columns, first = recorded(signal), [], []
+    signal, columns, first = recorded_part(signal, "signal"), [], []
     for name, samples in signal.values.items():
         columns.append(_columns(np.asarray(samples)))
         first.append(np.full(columns[-1].shape[1], float(signal.times[name][0])))

@@ -194,10 +194,15 @@ def recorded(series: _Series) -> _Series:
         series, "series", (TimeSeries, EnergySeries), "Pass one entry of `monitors`."
     )
     refuse_traced(series, "series", "Call `recorded` outside.")
+    return recorded_part(series, "series")
+
+
+def recorded_part(series: _Series, name: str) -> _Series:
+    """Does what `recorded` does, for an argument of a name that is not traced."""
     shape = np.shape(jax.tree.leaves(series.times)[0])
     if len(shape) != 1:
         raise ArgumentError(
-            f"`series` must be from one run, but its times have shape {shape}. Pass "
+            f"`{name}` must be from one run, but its times have shape {shape}. Pass "
             "one of a batch."
         )
     used = np.zeros(shape, bool)
