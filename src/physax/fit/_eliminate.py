@@ -11,8 +11,9 @@ from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, refuse_text, refuse_traced, whole
 from .._products import einsum, matmul
+from ._factors import triangular
 from ._given import check_names
-from ._sums import LEAST_CONDITION, Factored, Normal, Sums, either, triangle, triangular
+from ._sums import LEAST_CONDITION, Factored, Normal, Sums, either, triangle
 
 
 class Mixing(eqx.Module):

@@ -21,16 +21,7 @@ from ._given import check_mask, refuse_complex
 from ._losses import AbstractLoss, Squared
 from ._parameters import Parameters, Tie
 from ._robust import Parts, robust_rows
-from ._sums import (
-    Columns,
-    Factored,
-    Normal,
-    Sums,
-    either,
-    extended,
-    triangle,
-    triangular,
-)
+from ._sums import Columns, Factored, Normal, Sums, add, triangle
 from ._used import safe_points
 
 
@@ -261,8 +252,6 @@ class LeastSquares(AbstractProblem):
         return Columns(rows, cost, jnp.sum(keep), parts)
 
     def normal(self, vector, sums, factored):
-        matrix, cost = sums.matrix + sums.rest, sums.cost[0] + sums.cost[1]
-        parts = sums.parts
         if self.penalty is not None:
 
             def residuals(vector):
@@ -270,20 +259,14 @@ class LeastSquares(AbstractProblem):
 
             values, jacobian = _jacobian(residuals, vector)
             rows = jnp.concatenate([jacobian, values[None]])
-            matrix = either(
-                factored,
-                lambda m: triangular(jnp.concatenate([m, rows.T])),
-                lambda m: m + matmul(rows, rows.T),
-                matrix,
-            )
-            cost = cost + matmul(values, values)
-            if parts is not None:
-                parts = extended(parts, jnp.stack([0 * jacobian, jacobian]), factored)
+            more = jnp.stack([0 * jacobian, jacobian]) if is_robust(self) else None
+            cost, none = matmul(values, values), jnp.zeros_like(sums.count)
+            sums = add(sums, Columns(rows, cost, none, more), factored)
+        matrix, cost = sums.matrix + sums.rest, sums.cost[0] + sums.cost[1]
         factor, target, conditioned = triangle(matrix, factored)
         gradient = jnp.where(factored, matmul(factor.T, target), matrix[:-1, -1])
         none = jnp.zeros(0, cost.dtype)
-        if parts is not None:
-            parts = Parts(parts, jnp.asarray(factored))
+        parts = None if sums.parts is None else Parts(sums.parts, jnp.asarray(factored))
         return Normal(
             factor, target, gradient, cost, sums.count, conditioned, none, factor, parts
         )

@@ -59,19 +59,6 @@ class Parts(eqx.Module):
     factored: Bool[Array, "*fits"]
 
 
-@jax.custom_jvp
-def factor_of_products(rows: Float[Array, "*parts n m"]) -> Float[Array, "*parts m m"]:
-    """Returns R with R^T R = X^T X; rows may vanish, as those of E without outliers."""
-    return jnp.linalg.qr(rows, mode="r")
-
-
-@factor_of_products.defjvp
-def _factor_of_products_jvp(primals, tangents):
-    # Not triangular, but it gives the right derivative of R^T R without R^-1.
-    basis, factor = jnp.linalg.qr(primals[0])
-    return factor, matmul(jnp.swapaxes(basis, -1, -2), tangents[0])
-
-
 def sandwich(
     factor: Float[Array, "m m"],
     half: Float[Array, "m m"],

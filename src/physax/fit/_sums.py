@@ -1,7 +1,6 @@
 """Sums over all points, from which a step follows: added chunk by chunk."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -10,7 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from .._products import matmul
-from ._robust import Parts, factor_of_products
+from ._factors import factors
+from ._robust import Parts
 
 
 Factored = bool | Bool[Array, ""]
@@ -101,23 +101,24 @@ def add(sums: Sums, columns: Columns, factored: Factored) -> Sums:
         columns: Of the chunk.
         factored: Whether `sums` hold R and not X^T X.
     """
+    old, new = (sums.matrix, sums.parts), (columns.rows, columns.parts)
 
-    def extend_factor(_):
-        rows = jnp.concatenate(
-            [sums.matrix, jnp.swapaxes(columns.rows, -1, -2)], axis=-2
+    def extend_factors(_):
+        joined = jax.tree.map(
+            lambda x, y: jnp.concatenate([x, jnp.swapaxes(y, -1, -2)], axis=-2),
+            old,
+            new,
         )
-        return triangular(rows), sums.rest
+        return *factors(*joined), sums.rest
 
     def extend_products(_):
-        product = matmul(columns.rows, jnp.swapaxes(columns.rows, -1, -2))
+        product, more = jax.tree.map(lambda y: matmul(y, jnp.swapaxes(y, -1, -2)), new)
         total, lost = _two_sum(sums.matrix, product)
-        return total, sums.rest + lost
+        parts = None if sums.parts is None else sums.parts + more
+        return total, parts, sums.rest + lost
 
-    matrix, rest = either(factored, extend_factor, extend_products, None)
+    matrix, parts, rest = either(factored, extend_factors, extend_products, None)
     cost, lost = _two_sum(sums.cost[0], columns.cost)
-    parts = sums.parts
-    if parts is not None and columns.parts is not None:
-        parts = extended(parts, columns.parts, factored)
     return Sums(
         matrix,
         rest,
@@ -125,32 +126,6 @@ def add(sums: Sums, columns: Columns, factored: Factored) -> Sums:
         sums.count + columns.count,
         parts,
     )
-
-
-def extended(
-    parts: Float[Array, "2 m m"], rows: Float[Array, "2 m points"], factored: Factored
-) -> Float[Array, "2 m m"]:
-    """Adds rows to the matrix of `Parts`."""
-    turned = jnp.swapaxes(rows, -1, -2)
-    return either(
-        factored,
-        lambda m: factor_of_products(jnp.concatenate([m, turned], axis=-2)),
-        lambda m: m + matmul(rows, turned),
-        parts,
-    )
-
-
-@jax.custom_jvp
-def triangular(rows: Float[Array, "*groups n k"]) -> Float[Array, "*groups m k"]:
-    """Returns R of rows, with a derivative in full precision."""
-    return jnp.linalg.qr(rows, mode="r")
-
-
-@triangular.defjvp
-def _triangular_jvp(primals, tangents):
-    # The rule of JAX makes its products in the precision of the context.
-    with jax.default_matmul_precision("highest"):
-        return jax.jvp(partial(jnp.linalg.qr, mode="r"), primals, tangents)
 
 
 def either(factored: Factored, yes: Callable, no: Callable, operand: Any) -> Any:
@@ -186,13 +161,16 @@ def triangle(
         # Column norms of 1 are what makes sums of squares usable: of the parameters'
         # units nothing is left.
         equal = columns / norms[:, None] / norms[None, :]
-        lowest = jnp.linalg.eigvalsh(equal)[0] if norms.size else jnp.ones(())
         lower = jnp.linalg.cholesky(equal)
-        target = jax.scipy.linalg.solve_triangular(
-            lower, matrix[:-1, -1] / norms, lower=True
-        )
+        one = jnp.eye(norms.size, dtype=norms.dtype)
+        sides = jnp.column_stack([matrix[:-1, -1] / norms, one])
+        found = jax.scipy.linalg.solve_triangular(lower, sides, lower=True)
+        # The trace of the inverse is at least that of the lowest eigenvalue, and at
+        # most as many times that as there are columns; NaN where there is no factor.
+        trace = jnp.sum(found[:, 1:] ** 2)
         limit = max(LEAST_CONDITION, float(10 * jnp.finfo(matrix.dtype).eps))
-        return lower.T * norms[None, :], target, lowest > limit * norms.size
+        sound = trace * (limit * norms.size) < 1
+        return lower.T * norms[None, :], found[:, 0], sound
 
     def from_factor(_):
         return columns, matrix[:-1, -1], jnp.ones((), bool)

@@ -1,0 +1,94 @@
+"""Triangular factors of the rows of a fit, with derivatives."""
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax.custom_batching import custom_vmap
+from jaxtyping import Array, Float
+
+from .._products import matmul
+
+
+# Of a batch with more floating-point operations LAPACK's calls divide the work over the
+# threads of XLA's CPU client, and each keeps one of them waiting: with as many calls as
+# threads, of several devices for instance, all wait for ever (jax 0.10).
+_MOST = 100_000
+
+
+@custom_vmap
+def _factor(rows: Float[Array, "*batch n k"]) -> Float[Array, "*batch m k"]:
+    *batch, count, columns = rows.shape
+    each = max(1, _MOST // (2 * count * columns**2 + 1))
+    factor = partial(jnp.linalg.qr, mode="r")
+    if math.prod(batch) <= each:
+        return factor(rows)
+    found = jax.lax.map(factor, rows.reshape(-1, count, columns), batch_size=each)
+    return found.reshape(*batch, *found.shape[1:])
+
+
+@_factor.def_vmap
+def _factor_batch(size, batched, rows):
+    del size
+    return _factor(rows), batched[0]
+
+
+@jax.custom_jvp
+def triangular(rows: Float[Array, "*groups n k"]) -> Float[Array, "*groups m k"]:
+    """Returns R of rows, with a derivative in full precision."""
+    return _factor(rows)
+
+
+@triangular.defjvp
+def _triangular_jvp(primals, tangents):
+    basis, factor = jnp.linalg.qr(primals[0])
+    return factor, _moved(factor, matmul(_turned(basis), tangents[0]))
+
+
+def factors(
+    rows: Float[Array, "*groups n k"], parts: Float[Array, "2 p m"] | None
+) -> tuple[Float[Array, "*groups k k"], Float[Array, "2 m m"] | None]:
+    """Returns R of rows, and factors F with F^T F = Y^T Y of those of `Parts`.
+
+    Those may vanish, as where there are no outliers.
+
+    Args:
+        rows: The rows, not fewer than those of parts; without groups if there are such.
+        parts: The rows of E and B, one column less than the others.
+    """
+    return (triangular(rows), None) if parts is None else _factors(rows, parts)
+
+
+@jax.custom_jvp
+def _factors(rows, parts):
+    return _apart(_factor(_stacked(rows, parts)))
+
+
+@_factors.defjvp
+def _factors_jvp(primals, tangents):
+    basis, factor = jnp.linalg.qr(_stacked(*primals))
+    first, more = _apart(matmul(_turned(basis), _stacked(*tangents)))
+    # Of the parts it is not triangular, but gives the right derivative of the product
+    # without an inverse.
+    return _apart(factor), (_moved(factor[0], first), more)
+
+
+def _stacked(rows, parts):
+    missing = rows.shape[0] - parts.shape[1]
+    return jnp.concatenate([rows[None], jnp.pad(parts, ((0, 0), (0, missing), (0, 1)))])
+
+
+def _apart(stacked):
+    return stacked[0], stacked[1:, :-1, :-1]
+
+
+def _turned(x):
+    return jnp.swapaxes(x, -1, -2)
+
+
+def _moved(factor, turned):
+    """Returns the derivative of R from Q^T times that of the rows."""
+    ratio = _turned(jax.scipy.linalg.solve_triangular(factor, _turned(turned), trans=1))
+    lower = jnp.tril(ratio, -1)
+    return turned - matmul(lower - _turned(lower), factor)
