@@ -45,6 +45,8 @@ class Scene(eqx.Module):
     weights: Mapping[str, float] = dataclasses.field(default_factory=dict)
     ranges: Sequence[tuple[float, float]] = ()
     free: Any = None
+    lengths: Sequence[float] | None = None
+    pair: tuple[float, float] = (0.0, 0.0)
     ball: Ball | None = None
 
 
@@ -212,6 +214,10 @@ FAULTS = {
     "yes": (GOOD + "dark: yes", "`dark` must be true or false, but is the text 'yes'"),
     "choice": (GOOD + "mode: slow", "`mode` must be one of 'fast', 'exact', but is"),
     "mapping": (GOOD + "others: {a: 1}", "`others` must be a list, but is a mapping"),
+    "name for mapping": (GOOD + "ball: Ball", "`ball` must be a mapping or null, but "
+                         r"is the text 'Ball'. Write `{type: Ball}`\.$"),
+    "number for list": (GOOD + "lengths: 3", r"`lengths` must .* is 3. Write `\[3\]`"),
+    "number for pair": (GOOD + "pair: 3", r"`pair` must be a list, but is 3\.$"),
     "scalar for mapping": (GOOD + "weights: 3", "`weights` must be a mapping, but is"),
     "entry": (GOOD + "angles: [1, x]", r"`angles\[1\]` must be a number, but is the"),
     "flag": (GOOD + "flags: [1]", r"`flags\[0\]` must be true or false, but is 1"),

@@ -22,6 +22,8 @@ from ._yaml_nodes import YamlNode
 TYPE = "type"
 """The key that names a constructor."""
 
+_UNIONS = (typing.Union, types.UnionType)
+_LISTS = (list, tuple, collections.abc.Sequence)
 _KINDS = {
     bool: "true or false",
     int: "a whole number",
@@ -160,11 +162,11 @@ class _Builder(NamedTuple):
         origin, args = typing.get_origin(hint), typing.get_args(hint)
         if origin is typing.Annotated:
             return self.value(node, args[0])
-        if origin in (typing.Union, types.UnionType):
+        if origin in _UNIONS:
             return self._one_of(node, hint, args)
         if not _takes(node.value, hint):
-            raise node.error(f"must be {_name(hint)}, but is {_seen(node)}.")
-        if origin in (list, tuple, collections.abc.Sequence):
+            raise self._other_kind(node, hint)
+        if origin in _LISTS:
             return self._items(node, origin, args)
         if origin in (dict, collections.abc.Mapping):
             entries = typing.cast("dict[str, YamlNode]", node.value)
@@ -182,7 +184,7 @@ class _Builder(NamedTuple):
     def _one_of(self, node: YamlNode, hint: Any, options: tuple) -> Any:
         possible = [option for option in options if _takes(node.value, option)]
         if not possible:
-            raise node.error(f"must be {_name(hint)}, but is {_seen(node)}.")
+            raise self._other_kind(node, hint)
         for option in possible[:-1]:
             try:
                 return self.value(node, option)
@@ -190,6 +192,18 @@ class _Builder(NamedTuple):
                 continue
         # What the last one says is said.
         return self.value(node, possible[-1])
+
+    def _other_kind(self, node: YamlNode, hint: Any) -> PhysaxFileError:
+        given, remedy = node.value, ""
+        union = typing.get_origin(hint) in _UNIONS
+        for option in typing.get_args(hint) if union else (hint,):
+            item, *more = typing.get_args(option) or (None,)
+            listed = typing.get_origin(option) in _LISTS and more in ([], [...])
+            if inspect.isclass(option) and given in self._fitting(option):
+                remedy = f" Write `{{{TYPE}: {given}}}`."
+            elif listed and not isinstance(given, dict) and _takes(given, item):
+                remedy = f" Write `[{given}]`."
+        return node.error(f"must be {_name(hint)}, but is {_seen(node)}.{remedy}")
 
     def _items(self, node: YamlNode, origin: Any, args: tuple) -> Any:
         items = typing.cast("list[YamlNode]", node.value)
@@ -235,11 +249,11 @@ def _takes(value: object, hint: Any) -> bool:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
         return _takes(value, args[0])
-    if origin in (typing.Union, types.UnionType):
+    if origin in _UNIONS:
         return any(_takes(value, option) for option in args)
     if origin is typing.Literal:
         return not isinstance(value, list | dict) and value in args
-    if origin in (list, tuple, collections.abc.Sequence):
+    if origin in _LISTS:
         return isinstance(value, list)
     if origin in (dict, collections.abc.Mapping):
         return isinstance(value, dict)
@@ -315,14 +329,14 @@ def _is_abstract(target: Any) -> bool:
 
 def _name(hint: Any) -> str:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
+    if origin in _UNIONS:
         if any(map(_is_array, args)):
             # Of all that JAX takes as an array, a file can hold these.
             args = (np.ndarray, *(one for one in args if one is type(None)))
         return " or ".join(dict.fromkeys(_name(option) for option in args))
     if origin is typing.Literal:
         return "one of " + ", ".join(map(repr, args))
-    if origin in (list, tuple, collections.abc.Sequence) or hint in (list, tuple):
+    if origin in _LISTS or hint in (list, tuple):
         return "a list"
     if origin in (dict, collections.abc.Mapping):
         return "a mapping"
