@@ -273,6 +273,9 @@ def test_scalars_are_sampled_along_tracks(tmp_path):
     # North of 60 degrees there are no data, and the value is that at 60.
     assert warmth.land.mask.sum() == LON.size
     assert np.allclose(at(warmth, 10.0, 80.0), 14)
+    # Beyond a pole latitudes of tracks go on: 230 degrees are 50 degrees south.
+    assert np.allclose(at(warmth, 10.0, -130.0), 25)
+    assert np.allclose(at(warmth, 10.0, 230.0), 25)
     tracks = track(
         field, np.array([[0.0, 10.0], [20.0, -50.0]]), np.array([0.0, 86400.0])
     )
