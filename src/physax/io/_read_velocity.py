@@ -146,8 +146,8 @@ def read_velocity(
             `{"depth": 10.0}`, in the unit of the file. Refused more than half a cell
             beyond them.
         snapshots: Which instants to read, as `slice(0, 2)`; one makes a steady flow.
-        scale: What a number of the file is in m/s; by default its `units` say, and
-            without these it is in m/s, as `unitless` of the result says.
+        scale: What a number is in m/s, of all components in place of their `units`. By
+            default these say; without it is in m/s, as `unitless` of the result says.
         gaps: The longest time, in seconds, between two instants with data over which a
             node that has none in between is interpolated linearly. `math.inf` bridges
             all gaps, and holds the first and the last data of a node before and after.
