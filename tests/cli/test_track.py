@@ -245,3 +245,55 @@ output: {{tracks: a.npz, figures: false}}
         assert main(line) == ExitCode.DONE
     assert read_tracks(out / "a.npz").status.tolist() == [ParticleStatus.NOT_FINITE]
     assert "not_finite" in capsys.readouterr().out
+
+
+def test_speeds_count_beyond_a_pole_too(tmp_path, capsys):
+    # Northward at 20 m/s on one side of the pole, southward at 40 m/s on the other.
+    lon, lat = np.arange(0.0, 360, 30), np.arange(60.0, 91, 5)
+    v = np.where(np.abs(lon - 180) < 90, -40.0, 20.0) + 0 * lat[:, None]
+    coordinates = {
+        "lat": ("lat", lat, {"units": "degrees_north"}),
+        "lon": ("lon", lon, {"units": "degrees_east"}),
+    }
+    winds = {"u": (("lat", "lon"), 0 * v, {"units": "m/s"}),
+             "v": (("lat", "lon"), v, {"units": "m/s"})}  # fmt: skip
+    path, out = tmp_path / "flow.nc", tmp_path / "out"
+    xarray.Dataset(winds, coordinates).to_netcdf(path, engine="h5netcdf")
+    (tmp_path / "a.yaml").write_text("""
+seeds: {type: Points, points: [[0, 70]]}
+times: {duration_hours: 48, record_every_hours: 6}
+output: {figures: false}
+""")
+    line = ["track", str(path), "--config", str(tmp_path / "a.yaml")]
+    assert main([*line, "--output-dir", str(out)]) == ExitCode.DONE
+    # 20 degrees to the pole take 30.9 h: six records before it, three behind.
+    speed = json.loads((out / "summary.json").read_text())["speed"]
+    truth = {"least": 20, "mean": (6 * 20 + 3 * 40) / 9, "most": 40}
+    assert speed.pop("components") == "all"
+    assert speed == pytest.approx(truth)
+    assert "20 to 40 m/s, mean 26.7, of all components" in capsys.readouterr().out
+
+
+def test_a_rate_of_change_of_pressure_is_no_speed(tmp_path, capsys):
+    coordinates = {
+        "lev": ("lev", [1000.0, 900, 800], {"units": "hPa"}),
+        "lat": ("lat", [0.0, 5, 10], {"units": "degrees_north"}),
+        "lon": ("lon", [0.0, 5, 10], {"units": "degrees_east"}),
+    }
+    full = np.ones((3, 3, 3))
+    names = ("u", 4, "m/s"), ("v", 3, "m/s"), ("omega", -12, "Pa/s")
+    winds = {n: (coordinates.keys(), k * full, {"units": s}) for n, k, s in names}
+    path, out = tmp_path / "flow.nc", tmp_path / "out"
+    xarray.Dataset(winds, coordinates).to_netcdf(path, engine="h5netcdf")
+    (tmp_path / "a.yaml").write_text("""
+seeds: {type: Points, points: [[5, 5, 9.0e+4]]}
+times: {duration_minutes: 10}
+output: {figures: false}
+""")
+    line = ["track", str(path), "--w", "omega", "--config", str(tmp_path / "a.yaml")]
+    assert main([*line, "--output-dir", str(out)]) == ExitCode.DONE
+    speed = json.loads((out / "summary.json").read_text())["speed"]
+    truth = dict.fromkeys(("least", "mean", "most"), 5)
+    assert speed.pop("components") == "horizontal"
+    assert speed == pytest.approx(truth)
+    assert "mean 5, of horizontal components" in capsys.readouterr().out

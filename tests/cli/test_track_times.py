@@ -4,6 +4,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 from physax import ArgumentError
 from physax.cli import ExitCode, main
@@ -11,7 +12,7 @@ from physax.cli._track_settings import Timing
 from physax.cli._track_times import DAY, plan_times
 from physax.grid import Clamp
 from physax.io import read_tracks, read_velocity
-from physax.particles import EARTH_RADIUS
+from physax.particles import EARTH_RADIUS, CGridField, Components
 
 
 WIND = Path(__file__).parents[1] / "validation" / "data" / "wind"
@@ -129,7 +130,8 @@ def test_the_speed_at_each_latitude_counts(globe):
     assert slow.steps == np.ceil(DAY / (0.25 * DEGREE / 5))
 
 
-def test_components_on_faces_count_at_the_latitude_next_to_a_pole(tmp_path):
+@pytest.mark.parametrize("kind", [CGridField, Components])
+def test_components_apart_count_at_the_latitude_next_to_a_pole(tmp_path, kind):
     edges = np.arange(0.0, 21), np.arange(60.0, 86)
     middles = [(axis[1:] + axis[:-1]) / 2 for axis in edges]
     path = tmp_path / "faces.nc"
@@ -139,7 +141,8 @@ def test_components_on_faces_count_at_the_latitude_next_to_a_pole(tmp_path):
     axes = {
         "lon_u": (edges[0], "longitude"),
         "lat_u": (middles[1], "latitude"),
-        "lon_v": (middles[0], "longitude"),
+        # Columns that share a longitude are no cells between faces.
+        "lon_v": (middles[0] if kind is CGridField else edges[0], "longitude"),
         "lat_v": (edges[1], "latitude"),
     }
     xarray.Dataset(
@@ -158,6 +161,7 @@ def test_components_on_faces_count_at_the_latitude_next_to_a_pole(tmp_path):
         },
     ).to_netcdf(path, engine="h5netcdf")
     flow = read_velocity(path)
+    assert isinstance(flow.field.velocity, kind)
     plan = plan_times(Timing(duration=DAY, record_every=DAY), flow)
     # Samples are not at nodes: the highest speed counts at the highest latitude.
     width = DEGREE * np.cos(np.radians(float(flow.high[1])))
@@ -258,3 +262,69 @@ def test_times_beyond_short_data_are_in_seconds(flow):
     timing = Timing(duration=40.0)
     with pytest.raises(ArgumentError, match="0 to 30 s, but reach from 0 to 40 s"):
         plan_times(timing, flow([1.0, 1.0], [0.0, 30.0]))
+
+
+def test_a_step_is_a_quarter_of_a_cell_along_the_vertical_too(tmp_path, capsys):
+    # Sinking through layers of 1 m, at a speed that changes over 20 m.
+    z = np.arange(0.0, 101)
+    sinking = -0.002 * (1 + 0.9 * np.cos(2 * np.pi * z / 20))
+    shape = (3, 3, z.size)
+    np.savez(
+        tmp_path / "flow.npz",
+        x=np.arange(3) * 1e5,
+        y=np.arange(3) * 1e5,
+        z=z,
+        u=np.full(shape, 0.05),
+        v=np.zeros(shape),
+        w=np.broadcast_to(sinking, shape),
+    )
+    (tmp_path / "a.yaml").write_text(f"""
+velocity: {{files: ["{tmp_path}/flow.npz"], axes: [x, y, z], w: w}}
+seeds: {{type: Points, points: [[9.0e+4, 1.0e+5, 95], [1.0e+5, 1.0e+5, 90]]}}
+times: {{duration_hours: 8, record_every_hours: 8}}
+output: {{tracks: a.npz, figures: false}}
+""")
+    line = ["track", "--config", str(tmp_path / "a.yaml")]
+    assert main([*line, "--output-dir", str(tmp_path)]) == ExitCode.DONE
+    found = read_tracks(tmp_path / "a.npz").positions[-1, :, 2]
+    fall = lambda _, at: np.interp(at, z, sinking)  # noqa: E731
+    span, seeds = (0, 8 * 3600), [95, 90]
+    truth = solve_ivp(fall, span, seeds, rtol=1e-10, atol=1e-8, max_step=20).y[:, -1]
+    # Kinks at the nodes, at a quarter of a cell a step, cost 0.05 mm.
+    assert np.allclose(found, truth, atol=1e-3)
+    said = capsys.readouterr().out
+    # 1 m / 0.0038 m/s / 4 are 65.8 s.
+    assert re.search(
+        r"438 steps of 65\.7534 s, .* 1 m at the highest speed along z at \S+ m, "
+        r"0\.0038 m/s",
+        said,
+    )
+
+
+def test_layers_of_pressure_count_with_their_own_thickness(tmp_path):
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip("h5netcdf")
+    # The layer of 20 hPa is crossed at 1 Pa/s in 2000 s, that of 300 hPa at 12 Pa/s in
+    # 2500 s, and one degree at 5 m/s in 22,000 s.
+    level = np.array([1000.0, 980, 850, 500, 200])
+    fall = np.array([1.0, 1, 0, 0, 12])
+    places = {
+        "level": ("level", level, {"units": "hPa"}),
+        "lat": ("lat", np.arange(-2.0, 3), {"units": "degrees_north"}),
+        "lon": ("lon", np.arange(5.0), {"units": "degrees_east"}),
+    }
+    full = np.ones((5, 5, 5))
+    winds = {
+        "u": (places.keys(), 5 * full, {"units": "m/s"}),
+        "v": (places.keys(), -full, {"units": "m/s"}),
+        "omega": (places.keys(), fall[:, None, None] * full, {"units": "Pa/s"}),
+    }
+    path = tmp_path / "a.nc"
+    xarray.Dataset(winds, places).to_netcdf(path, engine="h5netcdf")
+    plan = plan_times(
+        Timing(duration=DAY, record_every=DAY), read_velocity(path, w="omega")
+    )
+    assert plan.steps == np.ceil(DAY / 500)
+    assert (
+        "cell of 2e+03 Pa at the highest speed along level at 9.9e+04 Pa" in plan.reason
+    )

@@ -1,5 +1,8 @@
 """Velocities that are read: places, dates, land and units as the file has them."""
 
+import inspect
+from types import SimpleNamespace
+
 import h5py
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +11,7 @@ import pytest
 from physax import ArgumentError, PhysaxWarning
 from physax.io import Epoch, PhysaxFileError, SnapshotSeries, read_scalar, read_velocity
 from physax.io._netcdf_variable import _nearest
+from physax.io._speed_units import speed_factor
 from physax.particles import CGridField, ParticleStatus, SlipField, sample_along, track
 
 from .flows import DEPTH, LON, flow, save
@@ -273,6 +277,9 @@ def test_scalars_are_sampled_along_tracks(tmp_path):
     # North of 60 degrees there are no data, and the value is that at 60.
     assert warmth.land.mask.sum() == LON.size
     assert np.allclose(at(warmth, 10.0, 80.0), 14)
+    # Beyond a pole latitudes of tracks go on: 230 degrees are 50 degrees south.
+    assert np.allclose(at(warmth, 10.0, -130.0), 25)
+    assert np.allclose(at(warmth, 10.0, 230.0), 25)
     tracks = track(
         field, np.array([[0.0, 10.0], [20.0, -50.0]]), np.array([0.0, 86400.0])
     )
@@ -295,6 +302,47 @@ def test_units_of_speed(tmp_path):
         data["uo"].attrs["units"] = wrong
         with pytest.raises(ArgumentError, match="unit of 'uo' must be a unit of speed"):
             read_velocity(save(data, tmp_path / "b.nc"))
+
+
+@pytest.mark.parametrize(
+    ("worth", "spellings"),
+    [
+        (1, "m/s,m s-1,m s^-1,m s**-1,m.s-1,m*s-1,meter second-1,m/sec,m·s⁻¹"),
+        (1 / 86400, "m/day,m day-1,m d-1,m/d,meters per day,metre day^-1"),
+        (0.01, "cm/s,cm s-1,cm.s-1,centimeter/second"),
+        (0.01 / 86400, "cm day-1,cm/day"),
+        (1e-3, "mm/s,mm s-1"),
+        (1e3 / 86400, "km/day,km d-1"),
+        (1 / 3.6, "km/h,km h-1,km hr-1"),
+        (1e-3 / 3600, "mm/h,mm hour-1"),
+        (1 / 60, "m/min,m min-1"),
+    ],
+)
+def test_spellings_of_lengths_per_time(worth, spellings):
+    def factor(units):
+        variable = SimpleNamespace(name="w", units=units)
+        return inspect.unwrap(speed_factor)(variable, None, vertical=True)
+
+    for units in spellings.split(","):
+        assert factor(units) == pytest.approx(worth)
+    assert factor("hPa/h") == pytest.approx(1 / 36)
+
+
+def test_each_component_keeps_its_own_unit(tmp_path):
+    # As files of biogeochemical models have them.
+    data = flow(depth=DEPTH)
+    data["wo"] = data.vo.assign_attrs(units="m day-1")
+    path = save(data, tmp_path / "a.nc")
+    velocity = at(metres(read_velocity(path, w="wo")), 0.0, 45.0, 10.0)
+    # Upward, where depth increases downward.
+    assert np.allclose(velocity, [10045, 1, -1 / 86400], rtol=1e-5)
+    data["wo"].attrs["units"] = "furlong day-1"
+    message = (
+        "'wo' must be .* m day-1, but is 'furlong day-1'. Correct `units` in the file; "
+        "or, if all components have one unit, .* `scale`, which replaces the units of"
+    )
+    with pytest.raises(ArgumentError, match=message):
+        read_velocity(save(data, tmp_path / "b.nc"), w="wo")
 
 
 def test_the_largest_speed_is_that_of_all_instants(tmp_path):

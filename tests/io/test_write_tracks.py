@@ -178,9 +178,8 @@ def test_netcdf_follows_the_cf_conventions(tmp_path):
         assert np.array_equal(
             data.lon.values, np.where(MOVING, given[..., 0].T, np.nan), equal_nan=True
         )
-        assert np.array_equal(
-            data.time.values, np.where(MOVING, TIMES, np.nan), equal_nan=True
-        )
+        # xarray would read NaN as a date of this calendar.
+        assert np.array_equal(data.time.values, np.broadcast_to(TIMES, (3, 4)))
         assert np.array_equal(data.last_lat, given[-1, :, 1])
         for variable in data.variables.values():
             assert variable.attrs["long_name"]

@@ -21,7 +21,7 @@ velocity:
   axes: null  # of .h5 and .npz: names of the coordinates in order, such as [x, y]
   time: null  # of .h5 and .npz: name of the times, the first dimension
   select: null  # one place along other dimensions, such as {depth: 10.0}
-  scale: null  # what a number of the file is in m/s, if the file has no units; else 1
+  scale: null  # what numbers of all components are in m/s, in place of their units
   gaps_hours: null  # longest gap in time of a node that is bridged; .inf for all
   slip: null  # along land: 1 slides freely, 0 not at all
   period_days: null  # after which the flow repeats

@@ -6,7 +6,6 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from .. import plot
@@ -24,7 +23,6 @@ from ..io._netcdf_open import list_files
 from ..io._snapshot_series import UnnamedComponentError
 from ..particles import (
     RK4,
-    AbstractField,
     Coast,
     OnSphere,
     ParticleStatus,
@@ -32,6 +30,7 @@ from ..particles import (
     sample_along,
     track,
 )
+from ..particles._sphere import unfolded
 from ..runtime import compile_quickly
 from ._exit import ExitCode
 from ._output import check_place, replace_summary
@@ -171,14 +170,26 @@ def _description(flow: StoredField, files: list[Path]) -> str:
     return "\n".join(lines)
 
 
-def _metres(flow: StoredField) -> AbstractField:
-    """Returns the velocity in m/s."""
-    return flow.field.velocity if isinstance(flow.field, OnSphere) else flow.field
+def _speeds(flow: StoredField, found: Tracks) -> dict[str, Any]:
+    """Returns the range of speeds in m/s along the tracks, and of which components."""
+    field = flow.field
+    if isinstance(field, OnSphere):
+        # In degrees per second it would know of the poles.
+        field = field.velocity
+        found = dataclasses.replace(found, positions=unfolded(found.positions)[0])
+    velocity = np.asarray(sample_along(field, found))
+    # A rate of change of pressure is no speed.
+    flat = flow.units[2:] == ("Pa",)
+    speeds = np.linalg.norm(velocity[..., :2] if flat else velocity, axis=-1)
+    known = speeds[np.isfinite(speeds)]
+    ends = (("least", np.min), ("mean", np.mean), ("most", np.max))
+    return {
+        "components": "horizontal" if flat else "all",
+        **{name: float(of(known)) if known.size else None for name, of in ends},
+    }
 
 
 def _summary(flow: StoredField, found: Tracks, plan: Plan) -> dict[str, Any]:
-    speeds = np.asarray(jnp.linalg.norm(sample_along(_metres(flow), found), axis=-1))
-    known = speeds[np.isfinite(speeds)]
     start = float(plan.times[0])
     return {
         "particles": int(found.status.size),
@@ -190,10 +201,7 @@ def _summary(flow: StoredField, found: Tracks, plan: Plan) -> dict[str, Any]:
         "backward": bool(plan.times[-1] < start),
         "steps": plan.steps,
         "step_seconds": float(abs(plan.times[-1] - start)) / plan.steps,
-        "speed": {
-            name: float(of(known)) if known.size else None
-            for name, of in (("least", np.min), ("mean", np.mean), ("most", np.max))
-        },
+        "speed": _speeds(flow, found),
     }
 
 
@@ -211,7 +219,10 @@ def _table(summary: dict[str, Any]) -> str:
             lines.append(f"  {status.name.lower():<12}{count:>8}  {status.sentence}")
     if summary["speed"]["mean"] is not None:
         least, mean, most = (summary["speed"][n] for n in ("least", "mean", "most"))
-        lines.append(f"  speed       {least:8.3g} to {most:.3g} m/s, mean {mean:.3g}")
+        lines.append(
+            f"  speed       {least:8.3g} to {most:.3g} m/s, mean {mean:.3g}, of "
+            f"{summary['speed']['components']} components"
+        )
     return "\n".join(lines)
 
 

@@ -51,7 +51,7 @@ class Flow:
         axes: Coordinates of HDF5 and npz files, in the order of dimensions.
         time: The array of times of such files.
         select: Where to take a sample, along dimensions that are not used.
-        scale: What a number of the file is in m/s.
+        scale: What a number of all components is in m/s, in place of their units.
         gaps: The longest gap in time that is bridged, in seconds; none if `None`.
         slip: How particles slide along land, from 0 to 1.
         period: The time after which the flow repeats, in seconds.

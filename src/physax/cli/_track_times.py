@@ -3,13 +3,12 @@
 import math
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from .._checks import ArgumentError
 from ..em._simulation import MOST_STEPS
 from ..io import StoredField
-from ..particles import GriddedField
+from ._track_cells import soonest_crossed
 from ._track_settings import Timing
 
 
@@ -18,9 +17,6 @@ DAY = 86_400.0
 _ROWS = 40
 # A step leads through this part of a cell at most, at the highest speed of the data.
 _PART = 0.25
-# Closer to a pole, cells count with their width at this latitude: the true one tends
-# to 0.
-_LAST_LATITUDE = 85.0
 # What is no speed, such as a fill value, asks for more.
 _MOST_STEPS = 1_000_000
 
@@ -55,9 +51,9 @@ class Plan(NamedTuple):
 def plan_times(timing: Timing, flow: StoredField, period: float | None = None) -> Plan:
     """Finds the times that are recorded and the steps between them.
 
-    A step leads through a quarter of a mean cell at most at the highest speed of the
-    data, on a sphere at that of each latitude, and not over an interval between
-    instants, unless its length is given.
+    A step leads through a quarter of a cell at most along each axis, as
+    `soonest_crossed` counts, and not over an interval between instants, unless its
+    length is given.
 
     Args:
         timing: What the settings say.
@@ -76,7 +72,7 @@ def plan_times(timing: Timing, flow: StoredField, period: float | None = None) -
     duration = timing.duration or _duration(timing, flow, instants, begin, speed)
     rows = round(duration / (timing.record_every or duration / _ROWS))
     every = duration / rows
-    step, reason = _step(timing, flow, _interval(instants, period), speed, every)
+    step, reason = _step(timing, flow, _interval(instants, period), every)
     # No number of steps is infinite.
     stride = max(math.ceil(min(every / step, 1e18) * (1 - 1e-9)), 1)
     if timing.step is None and stride * rows > _MOST_STEPS:
@@ -99,12 +95,12 @@ def plan_times(timing: Timing, flow: StoredField, period: float | None = None) -
 
 def _highest_speed(flow: StoredField) -> float:
     """Returns the largest component along the ground, in m/s."""
-    speed = float(np.max(np.asarray(flow.largest)[:2]))
-    if not math.isfinite(speed):
+    largest = np.asarray(flow.largest, float)
+    if not np.isfinite(largest).all():
         raise ArgumentError(
             "The velocity must have data in each component, but one has none."
         )
-    return speed
+    return float(largest[:2].max())
 
 
 def _extent(flow: StoredField) -> np.ndarray:
@@ -140,7 +136,7 @@ def _duration(
 
 
 def _step(
-    timing: Timing, flow: StoredField, interval: float, speed: float, every: float
+    timing: Timing, flow: StoredField, interval: float, every: float
 ) -> tuple[float, str]:
     """Returns the longest step, in seconds, and what bounds it."""
     if timing.step is not None:
@@ -151,58 +147,15 @@ def _step(
     step, reason = every, "one for each recorded time"
     if interval < step:
         step, reason = interval, f"at most the {interval:g} s between two instants"
-    if speed > 0:
-        cell, speed, place = _soonest_crossed(flow, speed)
-        if _PART * cell / speed < step:
-            step = _PART * cell / speed
-            reason = (
-                f"at most {_PART:g} of a cell of {cell:.3g} m at the highest speed"
-                f"{place}, {speed:.3g} m/s"
-            )
+    crossing = soonest_crossed(flow)
+    if crossing is not None and _PART * crossing.width / crossing.speed < step:
+        width, speed, unit, place = crossing
+        step = _PART * width / speed
+        reason = (
+            f"at most {_PART:g} of a cell of {width:.3g} {unit} at the highest speed"
+            f"{place}, {speed:.3g} {unit}/s"
+        )
     return step, reason
-
-
-def _soonest_crossed(flow: StoredField, speed: float) -> tuple[float, float, str]:
-    """Returns the width of the cell that is crossed soonest, the speed, and where."""
-    sizes = _extent(flow) / np.array(flow.cells[:2], float)
-    # An axis of one node has no extent.
-    cell = float(sizes[sizes > 0].min(initial=np.inf))
-    if not flow.spherical or not sizes[0] > 0:
-        return cell, speed, ""
-    latitudes, speeds = _eastward_speeds(flow, speed)
-    capped = np.minimum(np.abs(latitudes), _LAST_LATITUDE)
-    widths = sizes[0] * np.cos(np.radians(capped))
-    soonest = int(np.argmax(speeds / widths))
-    width, eastward = float(widths[soonest]), float(speeds[soonest])
-    if cell * eastward < width * speed:
-        return cell, speed, ""
-    # Closer to a pole, where steps do not follow, the width is that at the last one.
-    place = float(np.copysign(capped, latitudes)[soonest])
-    return width, eastward, f" at latitude {place:.3g}"
-
-
-def _eastward_speeds(flow: StoredField, speed: float) -> tuple[np.ndarray, np.ndarray]:
-    """Returns latitudes, and the highest speed along the parallel in cells at each.
-
-    Where samples do not lie at nodes, it is the highest speed of all at the latitude
-    closest to a pole.
-    """
-    gridded = lambda x: isinstance(x, GriddedField)  # noqa: E731
-    leaves = jax.tree.leaves(flow.field, is_leaf=gridded)
-    field = next((leaf for leaf in leaves if gridded(leaf)), None)
-    if field is None:
-        ends = np.array([flow.low[1], flow.high[1]], float)
-        return ends[np.argmax(np.abs(ends))][None], np.array([speed])
-    latitudes = np.asarray(field.axes[1].positions(), float)
-    eastward = np.asarray(field.values)[..., 0]
-    row = len(field.instants.leading) + 1
-    others = tuple(axis for axis in range(eastward.ndim) if axis != row)
-    # These pass over NaN, and need no copy of the samples.
-    high, low = np.fmax.reduce(eastward, others), np.fmin.reduce(eastward, others)
-    rows = np.minimum(np.nan_to_num(np.maximum(high, -low), posinf=np.inf), speed)
-    # In the cells on both sides of a node the velocity is between those of nodes.
-    padded = np.pad(rows, 1)
-    return latitudes, np.maximum(rows, np.maximum(padded[:-2], padded[2:]))
 
 
 def _interval(instants: np.ndarray, period: float | None) -> float:

@@ -22,6 +22,7 @@ from ..particles import (
     SlipField,
     fill_land,
 )
+from ..particles._sphere import unfolded
 from ..runtime import check_memory
 from ._gaps import as_gaps, bridged, warn_of_gaps, warn_of_land
 from ._netcdf_open import Paths
@@ -37,8 +38,9 @@ _LINEAR = Linear()
 class StoredField(AbstractField):
     """A field that was read from files, and what these say about it.
 
-    It may carry particles, or be sampled along their tracks, as it is. Time is in
-    seconds since `epoch`; without dates in the files, as these have it.
+    It may carry particles, or be sampled along their tracks, as it is: on a sphere also
+    beyond a pole, where latitudes of tracks go on. Time is in seconds since `epoch`;
+    without dates in the files, as these have it.
 
     Attributes:
         field: The field.
@@ -75,10 +77,15 @@ class StoredField(AbstractField):
     unitless: tuple[str, ...] = eqx.field(static=True)
 
     def start(self, x):
-        return self.field.start(x)
+        return self.field.start(self._within(x))
 
     def look(self, t, x, memory):
-        return self.field.look(t, x, memory)
+        return self.field.look(t, self._within(x), memory)
+
+    def _within(self, x):
+        """Returns the place where a scalar on a sphere has it, if beyond a pole."""
+        folds = self.spherical and not isinstance(self.field, OnSphere)
+        return unfolded(x)[0] if folds else x
 
     def span(self):
         return self.field.span()
@@ -139,8 +146,8 @@ def read_velocity(
             `{"depth": 10.0}`, in the unit of the file. Refused more than half a cell
             beyond them.
         snapshots: Which instants to read, as `slice(0, 2)`; one makes a steady flow.
-        scale: What a number of the file is in m/s; by default its `units` say, and
-            without these it is in m/s, as `unitless` of the result says.
+        scale: What a number is in m/s, of all components in place of their `units`. By
+            default these say; without it is in m/s, as `unitless` of the result says.
         gaps: The longest time, in seconds, between two instants with data over which a
             node that has none in between is interpolated linearly. `math.inf` bridges
             all gaps, and holds the first and the last data of a node before and after.

@@ -6,13 +6,14 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from .._checks import ArgumentError, real, single, warn
+from .._checks import ArgumentError, warn
 from ..particles import Land
 from ._errors import PhysaxFileError
 from ._netcdf_axes import X, Y, Z
 from ._netcdf_open import Paths, StoredArray, StoredData, list_files, open_stored
 from ._netcdf_time import Epoch
 from ._netcdf_variable import StoredVariable, find_variable, same_places
+from ._speed_units import changes_pressure, speed_factor
 
 
 # Names and standard names of the components, in lower case.
@@ -42,21 +43,6 @@ _STANDARD = {
         "lagrangian_tendency_of_air_pressure"
     ).split(),
 }
-# Without spaces and in lower case.
-_SPEEDS = {
-    **dict.fromkeys(
-        (
-            "m/s ms-1 m.s-1 ms**-1 ms^-1 m*s-1 m/sec meter/second meters/second "
-            "metre/second metersecond-1 meterspersecond"
-        ).split(),
-        1.0,
-    ),
-    **dict.fromkeys("cm/s cms-1 cm.s-1 cms**-1".split(), 1e-2),
-    **dict.fromkeys("mm/s mms-1 mm.s-1".split(), 1e-3),
-    **dict.fromkeys("km/h kmh-1 km.h-1".split(), 1 / 3.6),
-    **dict.fromkeys("knot knots kt kts".split(), 1852 / 3600),
-}
-_FALLS = dict.fromkeys("pa/s pas-1 pas**-1".split(), 1.0)
 
 
 class UnnamedComponentError(PhysaxFileError):
@@ -127,32 +113,6 @@ def component_names(
             name = fitting[0]
         names.append(name)
     return names
-
-
-def speed_factor(
-    variable: StoredVariable, scale: float | None, *, vertical: bool = False
-) -> float:
-    """Returns what a number of the file is worth in m/s, or in Pa/s.
-
-    Args:
-        variable: A component of a velocity.
-        scale: What the user says, or `None`.
-        vertical: Whether it may be a rate of change of pressure.
-
-    Raises:
-        ArgumentError: If `scale` is not a number, or the unit in the file not known.
-    """
-    if scale is not None:
-        return float(single(real(scale, "scale"), "scale"))
-    units = "m/s" if variable.units is None else variable.units
-    known = _SPEEDS | (_FALLS if vertical else {})
-    factor = known.get("".join(units.split()).lower())
-    if factor is None:
-        raise ArgumentError(
-            f"The unit of {variable.name!r} must be a unit of speed, such as m/s, but "
-            f"is {units!r}. Give its value in m/s as `scale`."
-        )
-    return factor
 
 
 class SnapshotSeries:
@@ -356,8 +316,8 @@ def _upward(variable: StoredVariable) -> float:
     if len(variable.axes) < 3:
         return 1.0
     standard = str(variable.attributes.get("standard_name", "")).lower()
-    units = "".join(str(variable.attributes.get("units", "")).split()).lower()
-    pressure = units.startswith("pa")
+    units = str(variable.attributes.get("units", ""))
+    pressure = changes_pressure(units)
     unit = variable.axes[2].unit
     if (unit == "Pa") != pressure or unit not in ("m", "Pa"):
         raise ArgumentError(

@@ -9,13 +9,13 @@ from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, as_array
 from ..particles import ParticleStatus, Tracks
+from ..particles._sphere import unfolded
 from ._netcdf_time import Epoch
+from ._tracks_clock import Clock, make_clock
 
 
 _ID, _OBS, _SIZE = "trajectory", "obs", "row_size"
 _PERIODIC = "periodic_range"
-_UNDATED = Epoch("1970-01-01T00:00:00")
-_UNDATED_COMMENT = "The run has no date: times count from an arbitrary one."
 _SPHERE = (
     ("lon", {"standard_name": "longitude", "units": "degrees_east", "axis": "X"}),
     ("lat", {"standard_name": "latitude", "units": "degrees_north", "axis": "Y"}),
@@ -54,6 +54,10 @@ class Labels(NamedTuple):
 def tracks_dataset(xarray: Any, tracks: Tracks, labels: Labels, *, ragged: bool) -> Any:
     """Makes a dataset of tracks.
 
+    Places beyond a pole are written as those within 90 degrees of latitude that they
+    are. Where xarray would read NaN as a date, rows without an observation have a time,
+    too, and `ended` is without a unit unless all have ended.
+
     Args:
         xarray: The package.
         tracks: The tracks.
@@ -67,11 +71,9 @@ def tracks_dataset(xarray: Any, tracks: Tracks, labels: Labels, *, ragged: bool)
     moving = np.asarray(tracks.moving()).T
     count, rows = moving.shape
     times = np.asarray(tracks.times, float)
-    positions = np.moveaxis(np.asarray(tracks.positions), 0, 1)
-    epoch = labels.epoch or _UNDATED
-    clock = {"units": epoch.units, "calendar": epoch.calendar}
-    if labels.epoch is None:
-        clock["comment"] = _UNDATED_COMMENT
+    positions, velocities = _within_the_poles(tracks, labels.spherical)
+    positions = np.moveaxis(positions, 0, 1)
+    clock = make_clock(xarray, labels.epoch, times)
     dims = (_OBS,) if ragged else (_ID, _OBS)
 
     def along(values: np.ndarray) -> tuple:
@@ -81,16 +83,18 @@ def tracks_dataset(xarray: Any, tracks: Tracks, labels: Labels, *, ragged: bool)
         return dims, np.where(moving, values, np.nan).astype(kind)
 
     every = np.broadcast_to(times, (count, rows))
-    shared = {"standard_name": "time", "long_name": "time", "axis": "T", **clock}
-    coordinates: dict[str, tuple] = {"time": (*along(every), shared)}
+    stamps = along(every)[1] if ragged or clock.gaps else every
+    stamps, label = clock.dated(stamps, "time")
+    shared = {"standard_name": "time", "axis": "T", **label}
+    coordinates: dict[str, tuple] = {"time": (dims, stamps, shared)}
     variables: dict[str, tuple] = {}
     for number, (name, attributes) in enumerate(_coordinates(labels, positions)):
         ends = _periodic_range(tracks, number)
         coordinates[name] = (*along(positions[..., number]), {**attributes, **ends})
         label = {"units": attributes["units"]}
         variables |= _at_the_ends(name, "where", positions[..., number], label)
-        if tracks.velocities is not None:
-            speed = np.asarray(tracks.velocities)[..., number].T
+        if velocities is not None:
+            speed = velocities[..., number].T
             label = {
                 "long_name": f"velocity of the particle along {name}",
                 "units": f"{labels.units[number]} s-1",
@@ -113,6 +117,33 @@ def tracks_dataset(xarray: Any, tracks: Tracks, labels: Labels, *, ragged: bool)
         "recorded_times": times,
     }
     return xarray.Dataset(variables, coordinates, whole)
+
+
+def _within_the_poles(
+    tracks: Tracks, spherical: bool
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Returns positions and velocities, on a sphere with latitudes within 90 degrees.
+
+    Longitudes are turned by 180 degrees only where a track is beyond a pole; others
+    keep their bits and their whole turns.
+    """
+    positions, velocities = np.asarray(tracks.positions), tracks.velocities
+    velocities = None if velocities is None else np.asarray(velocities)
+    if not spherical:
+        return positions, velocities
+    places, turned = map(np.array, unfolded(tracks.positions))
+    if tracks.wraps is not None:
+        low, high = np.asarray(tracks.wraps)[:, 0]
+        if np.isfinite(high - low):
+            # They stay between the ends of a periodic axis.
+            inside = low + np.mod(places[..., 0] - low, high - low)
+            places[..., 0] = np.where(turned, inside, places[..., 0])
+    if velocities is not None:
+        # Beyond a pole the latitude of a track increases southward.
+        southward = np.where(turned, -velocities[..., 1], velocities[..., 1])
+        velocities = velocities.copy()
+        velocities[..., 1] = southward
+    return places, velocities
 
 
 def _at_the_ends(
@@ -173,25 +204,18 @@ def _periodic_range(tracks: Tracks, number: int) -> dict[str, np.ndarray]:
     return {_PERIODIC: ends} if np.isfinite(ends).all() else {}
 
 
-def _fates(tracks: Tracks, clock: Mapping[str, str]) -> dict[str, tuple]:
+def _fates(tracks: Tracks, clock: Clock) -> dict[str, tuple]:
     members = list(ParticleStatus)
     flags = {
         "long_name": "what became of the particle",
         "flag_values": np.array([int(m) for m in members], np.int32),
         "flag_meanings": " ".join(m.name.lower() for m in members),
     }
+    since, ended = np.asarray(tracks.since, float), np.asarray(tracks.ended, float)
     return {
         "status": (_ID, np.asarray(tracks.status, np.int32), flags),
-        "since": (
-            _ID,
-            np.asarray(tracks.since, float),
-            {"long_name": "time of release or last entry", **clock},
-        ),
-        "ended": (
-            _ID,
-            np.asarray(tracks.ended, float),
-            {"long_name": "time at which the particle ended", **clock},
-        ),
+        "since": (_ID, *clock.dated(since, "time of release or last entry")),
+        "ended": (_ID, *clock.dated(ended, "time at which the particle ended")),
         "face": (
             _ID,
             np.asarray(tracks.face, np.int32),

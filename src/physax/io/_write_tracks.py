@@ -56,8 +56,17 @@ def write_tracks(
     most programs of the field open: `time`, `lon` and `lat` or `x` and `y`, further
     variables, and for each particle its `status`, when it `ended`, and where it was
     last. A coordinate that is periodic has its ends as the attribute `periodic_range`.
-    Before the release and after the end of a particle there are no observations.
-    `read_tracks` reads all of them.
+    Before the release and after the end of a particle there are no observations: the
+    coordinates are NaN there. `read_tracks` reads all of them.
+
+    On a sphere a place beyond a pole is written to `.nc` and `.zarr` with the latitude
+    and longitude that it has, as by `wrap_globe`, but without taking whole turns off
+    longitudes; `.npz` keeps latitudes of tracks beyond 90 degrees.
+
+    xarray decodes dates of calendars that NumPy does not have, as `noleap`, and of
+    years before 1678, but not missing ones. Files with such dates have a `time` in
+    every row, also where there is no observation, and `ended`, unless all particles
+    have ended, is a number of seconds without a unit: its `comment` has the date.
 
     Variables of the tracks that have a name which these files use, such as `z`,
     `velocity_x` or `status`, are refused: rename them, or write `.npz`.

@@ -18,6 +18,12 @@ def sample_along(field: Any, tracks: Tracks) -> Num[Array, "times particles ..."
     depends on the field all along the way, such as an exposure, is integrated while
     particles move: `variables` of `track`.
 
+    On a sphere a track that has crossed a pole has latitudes beyond 90 degrees. Fields
+    of `io.read_scalar`, `io.read_velocity` and `OnSphere` know of these; any other, as
+    a `GriddedField` in degrees, has no data there: give it
+    `replace(tracks, positions=wrap_globe(tracks.positions, west))`, with `west` where
+    its longitudes begin.
+
     Args:
         field: A field, such as a scalar `GriddedField`, or a callable `s(t, x)`.
         tracks: The tracks.
