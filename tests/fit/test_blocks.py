@@ -106,6 +106,19 @@ def test_a_short_stream_is_an_error():
         run(short)
 
 
+@pytest.mark.parametrize("length", [1000, COUNT])
+@pytest.mark.parametrize("skip", [None, Skip(0.9)])
+def test_a_stream_that_hands_out_one_iterator_is_told_the_remedy(length, skip):
+    pieces = in_pieces((length,)).open()
+    message = (
+        "^The stream must give `points`, 4700, points in each pass, but gave [0-9]+. "
+        "`open` must return a new iterator at each call, not one that was read before; "
+        "if it does, correct `points`.$"
+    )
+    with pytest.raises(DataError, match=message):
+        run(Stream(lambda: pieces, COUNT), on_bad_chunk=skip)
+
+
 @pytest.mark.parametrize("lengths", [(100,), (COUNT,), (1000,)])
 @pytest.mark.parametrize("points", [4000, 4600])
 def test_a_long_stream_is_an_error(points, lengths):

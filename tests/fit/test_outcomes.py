@@ -10,6 +10,7 @@ from physax._status import Status
 from physax.fit import (
     FitError,
     LeastSquares,
+    Separable,
     TrustRegion,
     confidence_intervals,
     identifiability,
@@ -91,6 +92,20 @@ def test_a_perfect_fit_converges():
 def test_fewer_residuals_than_parameters_are_refused():
     with pytest.raises(ArgumentError, match="as there are parameters, 3, but give 2"):
         least_squares(problem(data=(X[:2], Y[:2])))
+
+
+@pytest.mark.parametrize("left", [0, 2])
+def test_a_mask_that_leaves_fewer_residuals_than_parameters_is_refused(left):
+    mask = np.arange(X.size) < left
+    text = f"`mask` must leave .* parameters, 3, but leaves {left}. Fix"
+    with pytest.raises(ArgumentError, match=text):
+        least_squares(problem(mask=mask))
+    apart = Separable(
+        lambda p, x: jnp.exp(-p["rate"] * x), {"rate": 1.0}, X, Y, offset=True,
+        mask=mask,
+    )  # fmt: skip
+    with pytest.raises(ArgumentError, match=text):
+        least_squares(apart)
 
 
 def test_as_many_residuals_as_parameters_leave_the_errors_open():

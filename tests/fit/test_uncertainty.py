@@ -49,6 +49,25 @@ def test_covariance_is_scipys(relative, absolute):
         )
 
 
+def test_what_exact_data_do_not_determine_has_an_infinite_error():
+    # On data without noise chi-square is 0, and so are the errors of what they do
+    # determine: a straight line through the origin, and a number that nothing reads.
+    x = np.arange(5.0)
+
+    def fit(slope):
+        start = {"a": 1.0, "b": 2.0}
+        lines = LeastSquares(lambda p, y: p["a"] * x - y + 0 * p["b"], start, slope * x)
+        return least_squares(lines)
+
+    one, batch = fit(2.0), jax.vmap(fit)(jnp.array([2.0, 4.0]))
+    assert float(one.chi2) == 0
+    assert "b  2 ± inf" in str(one)
+    np.testing.assert_array_equal(np.diag(one.covariance), [0, np.inf])
+    np.testing.assert_array_equal(one.standard_errors, [0, np.inf])
+    np.testing.assert_array_equal(batch.chi2, [0, 0])
+    np.testing.assert_array_equal(batch.standard_errors, [[0, np.inf]] * 2)
+
+
 def test_reduced_chi_square(relative, absolute):
     assert int(relative.degrees_of_freedom) == X.size - 3
     rest = host_model(X, *relative.values) - Y

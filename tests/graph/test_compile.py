@@ -325,9 +325,12 @@ def test_less_is_kept_for_gradients_and_they_stay_the_same():
     assert used["none"] > used["nothing_saveable"] + 0.9 * inputs
 
 
-def test_an_unknown_policy_is_refused():
-    with pytest.raises(ValueError, match="`policy` must be one of none"):
-        compile(network(), {"x": (12, 5)}, remat="some")(x=X)
+# One needs names, for which there is no argument.
+@pytest.mark.parametrize("policy", ["some", "save_only_these_names"])
+def test_an_unknown_policy_is_refused_before_anything_runs(policy):
+    message = f"`remat` must be one of none, .*nothing_saveable.*, but is {policy!r}"
+    with pytest.raises(GraphError, match=message):
+        compile(network(), {"x": (12, 5)}, remat=policy)
 
 
 @pytest.mark.slow

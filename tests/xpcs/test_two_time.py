@@ -173,3 +173,54 @@ def test_masked_maps_point_to_the_mask():
     mask = np.ma.array(np.ones((5, 5), bool), mask=np.eye(5, dtype=bool))
     with pytest.raises(ArgumentError, match="`mask` must be known .* `mask.filled"):
         data(c2=c2, mask=mask)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_one_time_sums_maps_of_half_precision_in_float32(dtype):
+    # Values that half precision holds exactly, so that NumPy's means of the same
+    # values in float64 are the truth; float32 rounds them by some 1e-7.
+    rng = np.random.default_rng(1)
+    c2 = jnp.asarray(1 + 0.02 * rng.normal(size=(2, 200, 200)), dtype)
+    sigma = jnp.asarray(rng.uniform(2e-4, 4e-4, size=(2, 200, 200)), dtype)
+    given = xpcs.TwoTime(c2, 0.005, 0.0, 0.1 * np.arange(200), sigma)
+    found = xpcs.one_time(given)
+    assert given.c2.dtype == dtype
+    assert found.g2.dtype == found.sigma.dtype == jnp.float32
+    values, errors = np.asarray(c2, np.float64), np.asarray(sigma, np.float64)
+    for k in (1, 100, 198):
+        mean = np.diagonal(values, k, 1, 2).mean(-1)
+        error = np.sqrt(np.sum(np.diagonal(errors, k, 1, 2) ** 2, -1)) / (200 - k)
+        np.testing.assert_allclose(found.g2[:, k - 1], mean, rtol=1e-6)
+        np.testing.assert_allclose(found.sigma[:, k - 1], error, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_correlations_at_numbers_of_half_precision_are_computed_in_float32(dtype):
+    # A constant rate J: f = exp(-q^2 J (t2 - t1)), here in float64 of the same numbers.
+    q, t1, t2 = (jnp.asarray(x, dtype) for x in (1e-3, [0.1, 7.0], [0.3, 1.9]))
+    model = xpcs.Static(xpcs.Diffusion(jnp.asarray(6e4, dtype)))
+    rate = float(model.diffusion.D0)
+    exact = [np.asarray(x, np.float64) for x in (q, t1, t2)]
+    power = rate * exact[0] ** 2 * np.abs(exact[2] - exact[1])
+    np.testing.assert_allclose(
+        xpcs.c2(model, t1, t2, q, offset=0.0), np.exp(-power), rtol=1e-6
+    )
+    found = xpcs.two_time(model, t1, q, offset=0.0)[0, 0, 1]
+    lag = exact[1][1] - exact[1][0]
+    np.testing.assert_allclose(found, np.exp(-rate * exact[0] ** 2 * lag), rtol=1e-6)
+
+
+def test_weights_of_half_precision_do_not_overflow():
+    # 1 / sigma is above the largest float16.
+    sigma = np.full((5, 5, 5), 2.0**-20, np.float16)
+    model = xpcs.Static(xpcs.Diffusion(1e4))
+    problem = xpcs.two_time_problem(data(sigma=sigma), model, scaling=xpcs.Shared())
+    assert float(jnp.max(problem.data[2])) == 2.0**20
+
+
+def test_noise_of_half_precision_has_its_variance():
+    # 2e-4 squared is 4.0e-8, which float16 rounds to 6.0e-8.
+    noise = xpcs.WhiteNoise(np.float16(2e-4))
+    key, model = jax.random.key(0), xpcs.Static(xpcs.Diffusion(1e4))
+    found = xpcs.simulate_two_time(model, TIMES, 0.005, key=key, noise=noise)
+    assert float(found.sigma) == pytest.approx(float(np.float16(2e-4)), rel=1e-6)

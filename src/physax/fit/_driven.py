@@ -26,7 +26,7 @@ from ._plan import Plan
 from ._pointwise import check_pointwise
 from ._problems import AbstractProblem
 from ._sharded import block_on_devices, on_first_device, total
-from ._sources import Block, DataError, Skip, Stream, in_memory, read_blocks
+from ._sources import Block, CountError, DataError, Skip, Stream, in_memory, read_blocks
 from ._sums import Sums
 from ._trust_region import Search, TrustRegion, advance
 
@@ -97,9 +97,7 @@ class _Reader:
         self._next = -1
         block = next(self._open, None)
         if block is None:
-            raise DataError(
-                f"The data must have {self._blocks} blocks, but ended early."
-            )
+            raise DataError(f"the data ended before {self._blocks} blocks were read")
         self._next = number + 1
         return block
 
@@ -146,14 +144,16 @@ def fit_blocks(
     def one_block(state: Pass, number: int) -> Pass:
         if np.asarray(state.skipped)[number]:
             return state
-        fault = ""
+        block, fault = sample, None
         try:
             block = reader.read(number)
         except DataError as error:
-            block, fault = sample, str(error)
-        if anywhere(bool(fault)):
-            fault = fault or "another process could not read its part"
-            return _leave_out(state, number, plan, on_bad_chunk, fault)
+            fault = error
+        if anywhere(fault is not None):
+            if isinstance(fault, CountError):
+                raise fault
+            why = str(fault or "another process could not read its part").rstrip(".")
+            return _leave_out(state, number, plan, on_bad_chunk, why)
         sums = _with_block(problem, state, block, plan.chunk, mesh)
         first_pass = checks and int(state.search.evaluations) == 0
         if first_pass and not bool(all_finite(sums.matrix)):

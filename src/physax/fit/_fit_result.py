@@ -323,7 +323,10 @@ def _of_one(
     if parts is not None or not absolute:
         # Without degrees of freedom nothing is known of the scale, nor of a sign.
         nothing = jnp.where(held[:, None] | held[None, :], 0, jnp.inf)
-        full = jnp.where(freedom > 0, unscaled * scale, nothing)
+        # What is infinite stays so where the residuals vanish, and with them the scale.
+        loose = jnp.isinf(unscaled)
+        scaled = jnp.where(loose, jnp.inf, jnp.where(loose, 0, unscaled) * scale)
+        full = jnp.where(freedom > 0, scaled, nothing)
     variances = jnp.diagonal(full)
     # The root has no derivative at the zeros of what a bound holds.
     some = variances > 0

@@ -24,7 +24,7 @@ from ._passes import points_in, resident_normal, start_search, without_data
 from ._plan import Plan, plan as make_plan
 from ._pointwise import check_pointwise
 from ._problems import AbstractProblem, LeastSquares, check_problem
-from ._separable import AbstractSeparable
+from ._separable import AbstractSeparable, Separable
 from ._sharded import sharded_normal, spread
 from ._sources import Skip, count_points, in_memory, stream_of
 from ._trial_step import held_at_bounds
@@ -355,6 +355,16 @@ def _check_count(problem: AbstractProblem) -> None:
             "`data` must give at least as many residuals as there are parameters, "
             f"{size}, but give {count}. Fix parameters, or add data."
         )
+    mask = problem.data[-1] if isinstance(problem, LeastSquares | Separable) else None
+    # One on a device or on disk would have to be fetched: the result tells of those.
+    if isinstance(mask, np.ndarray) and not isinstance(mask, np.memmap):
+        left = count * np.count_nonzero(mask) // mask.size
+        if left < size:
+            raise ArgumentError(
+                "`mask` must leave at least as many residuals as there are "
+                f"parameters, {size}, but leaves {left}. Fix parameters, or let more "
+                "points count."
+            )
 
 
 def _finish(problem, result: FitResult, throw: bool) -> FitResult:

@@ -24,6 +24,10 @@ class DataError(PhysaxError, OSError):
     """A part of the data cannot be read, or is not finite."""
 
 
+class CountError(DataError):
+    """A stream gives another number of points than it says: not a chunk to skip."""
+
+
 class Block(NamedTuple):
     """Some points in memory.
 
@@ -42,9 +46,9 @@ class Stream(eqx.Module):
     """Data that come from an iterator, which is opened anew for each pass.
 
     Attributes:
-        open: Called without arguments for each pass; returns an iterator of trees of
-            arrays whose first axis is the points, of any lengths. The same points must
-            come in the same order each time.
+        open: Called without arguments for each pass, and once before; returns a new
+            iterator of trees of arrays whose first axis is the points, of any lengths.
+            The same points must come in the same order each time.
         points: How many points it gives in all.
 
     Raises:
@@ -160,8 +164,8 @@ def _read(array, start: int, stop: int, where: Sharding | None):
         except OSError as error:
             if attempt == _TRIES - 1:
                 raise DataError(
-                    f"The points from {start} to {stop} must be readable, but were "
-                    f"not in {_TRIES} attempts: {error}"
+                    f"the points from {start} to {stop} could not be read in {_TRIES} "
+                    f"attempts: {error}"
                 ) from error
             time.sleep(0.1 * 4**attempt)
     _forget(array)
@@ -228,9 +232,16 @@ def _stream_blocks(
         held = [jax.tree.map(lambda x, b=begin: x[b + size :], whole)]
         waiting = points_in(held[0])
     if seen != stream.points:
-        raise DataError(
+        more = seen > stream.points
+        remedy = (
+            "Correct `points`."
+            if more
+            else "`open` must return a new iterator at each call, not one that was "
+            "read before; if it does, correct `points`."
+        )
+        raise CountError(
             f"The stream must give `points`, {stream.points}, points in each pass, but "
-            f"gave {'at least ' * (seen > stream.points)}{seen}."
+            f"gave {'at least ' * more}{seen}. {remedy}"
         )
     if last is not None:
         yield _streamed(data, last, size, 0, where)

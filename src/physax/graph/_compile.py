@@ -17,6 +17,7 @@ from jaxtyping import Array, Key
 
 from .._checks import instance, one_key
 from ..runtime import propose, shardings
+from ..runtime._remat import NAMELESS
 from ._assembly import Assembly, Frozen, assemble
 from ._backend import Backend
 from ._block import Connection, GraphError
@@ -68,16 +69,16 @@ def compile(
         shard: How the backend's mesh cuts wires, by name.
         shard_params: How it cuts parameters, by regular expressions that are searched
             in their names; True to take what `Program.propose_shardings` proposes.
-        remat: What a gradient keeps of each node, as of `runtime.remat`: with
-            `"nothing_saveable"` its inputs alone, from which it runs again. A nested
-            graph is one node.
+        remat: What a gradient keeps of each node, a policy of `runtime.remat` without
+            names: with `"nothing_saveable"` its inputs alone, from which it runs again.
+            A nested graph is one node.
 
     Returns:
         The program.
 
     Raises:
-        GraphError: If an input has no shape, a name is unknown, or a shape does not
-            fit.
+        GraphError: If an input has no shape, a name or policy is unknown, or a shape
+            does not fit.
         ArgumentError: If a layout does not fit the mesh, or `key` or `backend` is of
             another kind.
     """
@@ -88,6 +89,10 @@ def compile(
         key = one_key(key)
     if jit is not None:
         backend = backend.with_jit(jit)
+    if remat not in NAMELESS:
+        raise GraphError(
+            f"`remat` must be one of {', '.join(NAMELESS)}, but is {remat!r}."
+        )
     fixed = {w: first_value(w, v, backend) for w, v in (trainable or {}).items()}
     other = {w: constant(w, v, backend) for w, v in (constants or {}).items()}
     outputs = _outputs(graph.wiring, discard)

@@ -28,6 +28,8 @@ _OFFLOADING = (
     "save_and_offload_only_these_names",
 )
 _HOST = "pinned_host"
+NAMELESS = ("none", *_POLICIES, "offload_dot_with_no_batch_dims")
+"""Policies that need no names of values."""
 
 
 class RematCost(eqx.Module):

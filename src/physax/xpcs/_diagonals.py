@@ -6,6 +6,7 @@ import numpy as np
 
 from .._checks import ArgumentError
 from ._known import known
+from ._measured import wide
 from ._one_time import OneTime
 from ._scaling import bound_pair
 from ._two_time import TwoTime, check_data
@@ -27,8 +28,8 @@ def one_time(data: TwoTime, age: tuple[float, float] | None = None) -> OneTime:
             the result to be a correlation of one state.
 
     Returns:
-        The curves. Their standard deviation assumes that pairs are independent, and is
-        only relative where that of `data` is not known.
+        The curves, in float32 or wider. Their standard deviation assumes that pairs are
+        independent, and is only relative where that of `data` is not known.
 
     Raises:
         ArgumentError: If the frames are not equally spaced, no pair is left, or `data`
@@ -66,7 +67,7 @@ def _means(c2, sigma, columns, pairs):
 
     def total(values):
         # Pairs left out may be NaN: they must not enter a sum, nor its gradient.
-        return jnp.where(pairs, values[rows, columns], 0).sum(0)
+        return jnp.where(pairs, wide(values[rows, columns]), 0).sum(0)
 
     sigma = jnp.broadcast_to(
         sigma[:, None, None] if sigma.ndim == 1 else sigma, c2.shape

@@ -9,13 +9,13 @@ from jaxtyping import Array, ArrayLike, Float, Num
 from .._checks import as_array, real
 from ._correlation import AbstractCorrelation, check_model
 from ._known import known, on_host
-from ._measured import directions, per_map, wavevectors
+from ._measured import directions, per_map, wavevectors, wide
 
 
 def _factor(model, t1, t2, q, phi):
     """Returns the factor of the contrast for pairs of times, elementwise."""
     check_model(model)
-    t1, t2 = real(t1, "t1"), real(t2, "t2")
+    t1, t2 = wide(real(t1, "t1")), wide(real(t2, "t2"))
     q, phi = wavevectors(q), directions(phi)
     if known(t1, t2) and t1.size and t2.size:
         # Checks within a program cannot raise, so the whole range is tried here.
@@ -138,8 +138,8 @@ def g2(
     Raises:
         ArgumentError: As for `g1`.
     """
-    start = real(age, "age")
-    stop = start + real(lags, "lags")
+    start = wide(real(age, "age"))
+    stop = start + wide(real(lags, "lags"))
     return c2(model, start, stop, q, phi, contrast=contrast, offset=offset)
 
 

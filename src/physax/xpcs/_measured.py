@@ -16,9 +16,14 @@ from ._known import on_host, require
 _LARGEST = 1000.0
 
 
+def wide(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Returns numbers in float32 or wider: half precision may store, not compute."""
+    return x.astype(jnp.promote_types(x.dtype, jnp.float32))
+
+
 def wavevectors(q: ArrayLike | Sequence) -> Array:
     """Returns wavevectors in 1/angstrom, refusing those in 1/m by their size."""
-    q = positive(q, "q")
+    q = wide(positive(q, "q"))
     (now,) = on_host(q)
     message = f"`q` must be in 1/angstrom, below {_LARGEST:g} (1/m times 1e-10)"
     return require(q, now < _LARGEST, message)
@@ -26,7 +31,7 @@ def wavevectors(q: ArrayLike | Sequence) -> Array:
 
 def directions(phi: ArrayLike | Sequence) -> Array:
     """Returns angles in radians, refusing those in degrees by their size."""
-    phi = real(phi, "phi")
+    phi = wide(real(phi, "phi"))
     (now,) = on_host(phi)
     message = "`phi` must be in radians, from -2 pi to 2 pi (use `jnp.deg2rad`)"
     # A little more than a full turn, for numbers that were rounded.
@@ -40,7 +45,7 @@ def deviations(sigma: ArrayLike | Sequence, remedy: str = "") -> Array:
         sigma: The standard deviations.
         remedy: What to do about others, in parentheses.
     """
-    sigma = real(sigma, "sigma")
+    sigma = wide(real(sigma, "sigma"))
     (now,) = on_host(sigma)
     what = "`sigma`, the standard deviation of one value,"
     good = (now > 0) & (now < np.inf)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from .._checks import positive, true_or_false
+from ._measured import wide
 
 
 class AbstractNoise(eqx.Module):
@@ -35,6 +36,10 @@ class AbstractNoise(eqx.Module):
         """
 
 
+def _positive(x, name):
+    return wide(positive(x, name))
+
+
 def _symmetric_normal(key, shape, dtype):
     """Draws normal numbers, independent for each pair of frames."""
     upper = jnp.triu(jax.random.normal(key, shape, dtype))
@@ -51,7 +56,7 @@ class WhiteNoise(AbstractNoise):
         ArgumentError: If `sigma` is not positive.
     """
 
-    sigma: Float[Array, ""] = eqx.field(converter=lambda x: positive(x, "sigma"))
+    sigma: Float[Array, ""] = eqx.field(converter=lambda x: _positive(x, "sigma"))
 
     def variance(self, c2):
         del c2
@@ -76,8 +81,8 @@ class ShotNoise(AbstractNoise):
         ArgumentError: If an attribute is not positive.
     """
 
-    counts: Float[Array, ""] = eqx.field(converter=lambda x: positive(x, "counts"))
-    pixels: Float[Array, ""] = eqx.field(converter=lambda x: positive(x, "pixels"))
+    counts: Float[Array, ""] = eqx.field(converter=lambda x: _positive(x, "counts"))
+    pixels: Float[Array, ""] = eqx.field(converter=lambda x: _positive(x, "pixels"))
 
     def variance(self, c2):
         return jnp.maximum(c2, 0) / (self.counts**2 * self.pixels)
@@ -104,7 +109,7 @@ class FrameNoise(AbstractNoise):
         ArgumentError: If `sigma` is not positive.
     """
 
-    sigma: Float[Array, ""] = eqx.field(converter=lambda x: positive(x, "sigma"))
+    sigma: Float[Array, ""] = eqx.field(converter=lambda x: _positive(x, "sigma"))
     shared: bool = eqx.field(
         static=True, converter=lambda x: true_or_false(x, "shared"), default=False
     )

@@ -7,11 +7,11 @@ from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, optional, real, true_or_false
 from ._known import on_host, require
-from ._measured import deviations, directions, increasing, wavevectors
+from ._measured import deviations, directions, increasing, wavevectors, wide
 
 
 def _lags(lags):
-    lags = real(lags, "lags")
+    lags = wide(real(lags, "lags"))
     if lags.ndim != 1 or not lags.size:
         raise ArgumentError(
             f"`lags` must have shape (lags,) and not be empty, but has {lags.shape}."

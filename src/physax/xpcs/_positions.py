@@ -8,6 +8,7 @@ from jaxtyping import Array, ArrayLike, Complex, Float, Num
 
 from .._checks import ArgumentError, real, true_or_false, whole
 from .._products import matmul
+from ._measured import wide
 
 
 def field_correlation_from_positions(
@@ -37,7 +38,7 @@ def field_correlation_from_positions(
     Raises:
         ArgumentError: If a shape does not fit, or `chunk` is not positive.
     """
-    x, q = real(x, "x"), real(q, "q")
+    x, q = real(x, "x"), wide(real(q, "q"))
     if x.ndim != 3 or not x.size:
         raise ArgumentError(
             "`x` must have shape (frames, particles, dims) and hold at least one "
@@ -62,7 +63,7 @@ def _self_part(x, q, chunk: int):
     @jax.checkpoint  # pyright: ignore[reportPrivateImportUsage]
     def pairs(part):
         # Only displacements matter: without the way to the origin phases are exact.
-        field = jnp.exp(1j * matmul(part - part[:1], q))
+        field = jnp.exp(1j * matmul(wide(part) - wide(part[:1]), q))
         return matmul(field.conj(), field.T)
 
     def add(total, k):

@@ -11,6 +11,7 @@ from jaxtyping import Array, ArrayLike, Float, Num
 
 from .._checks import ArgumentError, real
 from ._known import known, on_host, require
+from ._measured import wide
 from ._quotients import sinhc
 
 
@@ -52,7 +53,7 @@ class AbstractTransport(eqx.Module):
             ArgumentError: If the times are negative or decrease, or the integral
                 diverges.
         """
-        times = real(times, "times")
+        times = wide(real(times, "times"))
         if times.ndim != 1:
             raise ArgumentError(
                 f"`times` must have shape (frames,), but has shape {times.shape}."
@@ -96,7 +97,7 @@ def _number(name: str) -> Callable[[ArrayLike], Array]:
     """Makes a converter that refuses NaN; infinite ones may be bounds of a fit."""
 
     def convert(x):
-        x = real(x, name)
+        x = wide(real(x, name))
         (now,) = on_host(x)
         good = not known(now) or ~np.isnan(now)
         return require(x, good, f"`{name}` must be a number")

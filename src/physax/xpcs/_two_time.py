@@ -10,7 +10,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
 from .._checks import ArgumentError, instance, real, refuse_masked, true_or_false
 from ._known import known, on_host, require
-from ._measured import deviations, directions, increasing, per_map, wavevectors
+from ._measured import deviations, directions, increasing, per_map, wavevectors, wide
 
 
 # Of one value of the maps of an experiment, where nothing is known.
@@ -30,7 +30,7 @@ def _values(c2):
 
 
 def _times(times):
-    times = real(times, "times")
+    times = wide(real(times, "times"))
     if times.ndim != 1:
         raise ArgumentError(
             f"`times` must have shape (frames,), but has shape {times.shape}."
@@ -66,7 +66,9 @@ class TwoTime(eqx.Module):
     r"""Two-time intensity correlations $c_2(t_i, t_j)$, one map for each wavevector.
 
     The diagonal holds the peak of the shot noise and is never fitted, and as maps are
-    symmetric, a fit reads the triangle above it only.
+    symmetric, a fit reads the triangle above it only. Maps may be of half precision, to
+    take less memory: what is computed from them, and all other numbers, are float32 or
+    wider.
 
     Attributes:
         c2: The full symmetric maps, dimensionless, in the precision of the input.
