@@ -224,3 +224,19 @@ def test_points_of_weight_zero_do_not_count():
     np.testing.assert_allclose(weighted.covariance, masked.covariance, rtol=1e-9)
     with pytest.raises(ArgumentError, match="`weights` must be finite and not neg"):
         problem(weights=weights - 0.5)
+
+
+@pytest.mark.parametrize("mask", [None, np.arange(6) < 2])
+def test_what_is_known_before_makes_up_for_few_points(mask):
+    # Three parameters, two points; the minimum is that of the normal equations.
+    x = np.arange(6.0 if mask is not None else 2.0)
+    made = LeastSquares(
+        lambda p, d: p[0] + p[1] * d[0] + p[2] * d[0] ** 2 - d[1],
+        np.zeros(3),
+        (x, 1 + x),
+        mask=mask,
+        penalty=lambda p: 0.1 * p,
+    )
+    rows = np.vander(x[:2], 3, increasing=True)
+    want = np.linalg.solve(rows.T @ rows + 0.01 * np.eye(3), rows.T @ (1 + x[:2]))
+    np.testing.assert_allclose(least_squares(made).values, want, rtol=1e-6)

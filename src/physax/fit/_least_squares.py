@@ -348,6 +348,8 @@ def _check_count(problem: AbstractProblem) -> None:
     """Raises if there are too few residuals, before anything is compiled."""
     if stream_of(problem.data) is not None:
         return
+    if isinstance(problem, LeastSquares) and problem.penalty is not None:
+        return  # What is known before may be enough.
     size = len(problem.parameters.names) + len(problem.linear_names)
     count = points_in(problem.data) * problem.residuals_each()
     if count < size:
