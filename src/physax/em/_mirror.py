@@ -43,9 +43,9 @@ def _without_other_images(
 ) -> Float[Array, ""]:
     """Returns 0 if the image of the medium is like it, and otherwise raises.
 
-    The image of a crystal has entries that couple the normal of the wall with another
-    axis of the other sign, as those of oblique borders have it, which belong to the
-    image of a shape. That of chi2 has the other sign where the component is odd.
+    Entries that couple the normal of the wall with another axis change sign in the
+    image. At an oblique border they belong to the mirrored shape; those of a crystal
+    make it another one. So does chi2, which changes sign where the component is odd.
     """
     kind, normal = type(wall).__name__, AXES[axis]
     medium, doubt = sim.medium, jnp.zeros(())
@@ -102,8 +102,8 @@ def unfold(
     Shapes are mirrored. A crystal whose tensor couples the normal of the wall with
     another axis is another one behind it, and so is a medium with chi2 for a component
     of E that is odd about the wall: along a `PEC`, or normal to a `PMC`. Both are
-    refused; as a wall of metal the run is right. Entries of a tensor that change from
-    cell to cell are taken for those of borders.
+    refused; as one with a physical wall the run is right. Entries of a tensor that
+    change from cell to cell are taken for those of borders.
 
     Args:
         fields: From a `FieldMonitor` or a `TimeMonitor` that reaches the low faces.
