@@ -80,7 +80,7 @@ def simulation(medium, wall, component, polarisation, *, whole=False):
         sources={
             f"{y}": em.Dipole(
                 component,
-                (-2.3 * CELL, y * CELL, 2.2 * CELL)[: len(shape)],
+                CELL * np.array((-2.3, y, 2.2)[: len(shape)]),
                 PULSE,
                 part,
             )
