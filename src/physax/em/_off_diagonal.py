@@ -116,9 +116,31 @@ def largest_of_crystals(
     for axis in range(1, entries.ndim):
         if axis - 1 == normal:
             continue
-        along = (slice(None),) * axis
-        one, other = entries[*along, :-1], entries[*along, 1:]
-        alike = jnp.abs(one - other) <= _ALIKE * jnp.abs(one)
-        same = jnp.where(alike, jnp.abs(one), 0)
+        same = jnp.abs(_repeated(entries, axis))
         largest = jnp.maximum(largest, jnp.max(same, initial=0))
     return largest
+
+
+def _repeated(entries: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
+    """Returns entries that the next cell along an axis has too, others as 0."""
+    along = (slice(None),) * axis
+    one, other = entries[*along, :-1], entries[*along, 1:]
+    return jnp.where(jnp.abs(one - other) <= _ALIKE * jnp.abs(one), one, 0)
+
+
+def largest_of_patches(
+    entries: Float[Array, "*cells"], axes: tuple[int, ...]
+) -> Float[Array, ""]:
+    """Returns the largest entry that neighbours along all of some axes have.
+
+    With the axes of its pair it is one of a crystal, also of one a cell thick: a border
+    that is oblique to both does not cut a patch of four cells in the same way.
+
+    Args:
+        entries: Of one pair, in cells of the grid.
+        axes: Those of the patch; where there is one cell along an axis it counts.
+    """
+    for axis in axes:
+        if entries.shape[axis] > 1:
+            entries = _repeated(entries, axis)
+    return jnp.max(jnp.abs(entries), initial=0)
