@@ -1,0 +1,155 @@
+"""Walls, and rates of variables, on tracks that went across a pole.
+
+Beyond a pole latitudes go on above 90 degrees, but a place is what it is, however a
+particle got there.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax.particles import (
+    EARTH_RADIUS,
+    Absorb,
+    Coast,
+    Hold,
+    Land,
+    Obstacle,
+    OnSphere,
+    ParticleStatus,
+    Reflect,
+    Variable,
+    track,
+    wrap_globe,
+)
+
+
+X64 = jnp.result_type(float) == jnp.float64
+CLOSE = {"rtol": 0, "atol": 1e-8 if X64 else 2e-4}
+DEGREE = np.radians(EARTH_RADIUS)
+SPEED = 10.0
+# One degree a step.
+STEP = DEGREE / SPEED
+
+
+def over_the_poles(t, x):
+    """A rotation of the globe: northward on the meridian of 0 degrees."""
+    longitude, latitude = jnp.radians(x[0]), jnp.radians(x[1])
+    east = SPEED * jnp.sin(longitude) * jnp.sin(latitude)
+    return jnp.stack([east, SPEED * jnp.cos(longitude)])
+
+
+def away_from(longitude, latitude, radius):
+    """The distance to a round body, in degrees of arc."""
+
+    def unit(place):
+        lon, lat = jnp.radians(place)
+        return jnp.stack(
+            [jnp.cos(lat) * jnp.cos(lon), jnp.cos(lat) * jnp.sin(lon), jnp.sin(lat)]
+        )
+
+    def distance(x):
+        # The chord, as the arc cosine has no digits at small angles.
+        chord = jnp.linalg.norm(unit(x) - unit(jnp.asarray([longitude, latitude])))
+        return jnp.degrees(2 * jnp.arcsin(chord / 2)) - radius
+
+    return distance
+
+
+def sea_of_pole(x):
+    return jnp.abs(x[1]) - 82.5
+
+
+def land_around_the_poles():
+    longitude, latitude = np.arange(0, 360, 30.0), np.arange(-90, 90.1, 5)
+    dry = np.broadcast_to(np.abs(latitude) <= 80, (12, latitude.size))
+    return Land(dry, (longitude, latitude), periods=(360.0, None))
+
+
+NOTHING = Obstacle(away_from(90.0, 0.0, 1.0), Reflect())
+ENDS = {
+    "obstacle": Obstacle(sea_of_pole, Absorb()),
+    "coast": Coast(land_around_the_poles()),
+}
+
+
+@pytest.mark.parametrize(
+    ("several", "steps", "south"),
+    [(False, 10, False), (False, 1, True), (True, 10, True), (True, 1, False)],
+)
+@pytest.mark.parametrize("wall", ENDS)
+def test_a_particle_ends_at_a_wall_behind_a_pole(wall, several, steps, south):
+    boundary = [NOTHING, ENDS[wall]] if several else ENDS[wall]
+
+    def end(latitude):
+        seed = jnp.stack([jnp.asarray(180.0 * south), latitude])[None]
+        field, times = OnSphere(over_the_poles), [0.0, 10 * STEP]
+        found = track(field, seed, times, steps=steps, boundary=boundary)
+        return found.ended[0], found
+
+    begin = jnp.asarray(-87.75 if south else 87.75)
+    (time, found), slope = jax.value_and_grad(end, has_aux=True)(begin)
+    place = wrap_globe(found.positions[-1, 0], west=-90.0)
+    assert found.status[0] != ParticleStatus.ALIVE
+    # Half way between nodes; 2.25 degrees to the pole and 7.5 from there.
+    assert np.allclose(place, [0.0, -82.5] if south else [180.0, 82.5], **CLOSE)
+    assert np.allclose(time, 9.75 * STEP, rtol=1e-5)
+    assert np.allclose(slope, STEP if south else -STEP, rtol=1e-3)
+
+
+def island():
+    longitude, latitude = np.arange(0, 360, 10.0), np.arange(70, 90.1, 2)
+    dry = np.zeros((longitude.size, latitude.size), bool)
+    dry[17:19, 6:8] = True
+    return Land(dry, (longitude, latitude), periods=(360.0, None))
+
+
+BESIDE = {
+    "mirror": Obstacle(away_from(170.0, 84.0, 2.5), Reflect()),
+    "slide": Obstacle(away_from(170.0, 84.0, 2.5), Hold()),
+    "coast": Coast(island()),
+}
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("wall", BESIDE)
+def test_a_wall_is_the_same_for_particles_from_across_the_pole(wall, several):
+    boundary = [NOTHING, BESIDE[wall]] if several else BESIDE[wall]
+    options = {"dt": STEP, "boundary": boundary}
+    field, times = OnSphere(over_the_poles), STEP * np.arange(8)
+    across = track(field, [[0.0, 88.5]], times, **options)
+    behind = track(field, [[180.0, 89.5]], times[2:], **options)
+    found = wrap_globe(across.positions[2:], west=0)
+    assert np.all(np.abs(across.positions[2:, :, 1]) > 90)
+    # A longitude is known to rounding over the cosine, and then goes on from there.
+    close = {"rtol": 0, "atol": 1e-10 if X64 else 5e-3}
+    assert np.allclose(found, wrap_globe(behind.positions, west=0), **close)
+    free = track(field, [[180.0, 89.5]], times[2:], dt=STEP)
+    assert np.abs(free.positions[-1] - behind.positions[-1]).max() > 0.5
+
+
+def test_particles_stay_even_in_a_round_sea_around_a_pole():
+    key, also = jax.random.split(jax.random.key(3))
+    drawn = jax.random.uniform(also, (1000, 2))
+    # Uniform over the area: in longitude and the sine of the latitude.
+    depth = 1 - np.sin(np.radians(82.5))
+    latitude = jnp.degrees(jnp.arcsin(1 - 0.999 * depth * drawn[:, 1]))
+    seeds = jnp.stack([360 * drawn[:, 0], latitude], 1)
+    still = OnSphere(lambda t, x: jnp.zeros_like(x))
+    boundary = Obstacle(sea_of_pole, Reflect())
+    spread = (3 * DEGREE) ** 2
+    options = {"steps": 40, "diffusivity": spread, "boundary": boundary, "key": key}
+    found = wrap_globe(track(still, seeds, [0.0, 1.0], **options).positions[-1])
+    assert np.asarray(found)[:, 1].min() > 82.5 - CLOSE["atol"]
+    share = (1 - np.sin(np.radians(np.asarray(found, float)[:, 1]))) / depth
+    assert np.isclose(share.mean(), 0.5, atol=4 / np.sqrt(12 * share.size))
+
+
+def test_a_rate_is_asked_at_latitudes_within_90_degrees():
+    variables = {"sum": Variable(lambda t, x, value: x[1])}
+    field, times = OnSphere(over_the_poles), [0.0, 6 * STEP]
+    found = track(field, [[0.0, 87.0]], times, steps=6, variables=variables)
+    # Up to 90 degrees and down again.
+    mean = found.variables["sum"][-1, 0] / (6 * STEP)
+    assert np.allclose(mean, 88.5, **CLOSE)
