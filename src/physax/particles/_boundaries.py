@@ -23,6 +23,7 @@ class Passage(NamedTuple):
         h: Its length.
         motion: The motion of the particle.
         face: Number of the first face of the wall that is asked.
+        until: The time at which the step of all particles ends, as it is recorded.
         diffusivity: As `as_diffusivity` returns it, `None` where nothing diffuses.
     """
 
@@ -30,6 +31,7 @@ class Passage(NamedTuple):
     h: Float[Array, ""]
     motion: AbstractMotion
     face: int
+    until: Float[Array, ""]
     diffusivity: Any = None
 
     def seen(
