@@ -12,13 +12,17 @@ from physax.particles import (
     AbstractBoundary,
     Box,
     GriddedField,
+    Inlet,
     MaxeyRiley,
+    Obstacle,
     Outlet,
     ParticleStatus,
+    Pattern,
     Periodic,
     Reflect,
     Turn,
     Variable,
+    ages,
     end,
     run,
     track,
@@ -36,6 +40,26 @@ def test_a_particle_that_leaves_in_its_first_step_was_no_seed_outside():
     tracks = track(flow, [[0.95, 0.5], [0.1, 0.5]], [0, 0.1, 0.2])
     assert tracks.status.tolist() == [ParticleStatus.LEFT_DATA, ParticleStatus.ALIVE]
     np.testing.assert_allclose(tracks.positions[-1, 0], [0.95, 0.5], rtol=1e-6)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_particle_that_comes_in_with_a_recorded_time_has_an_age_of_0_then(several):
+    box = Box([0.0], [1.0], [(Inlet(Pattern([[0.0]])), Outlet())])
+    far = Obstacle(lambda x: x[0] + 9, Reflect())
+    boundary = [far, box] if several else box
+    begin, times = np.linspace(0.0123, 0.9871, 60), np.linspace(0, 5, 51)
+    flow = lambda t, x: 0.93 + 0 * x  # noqa: E731
+    tracks = track(flow, begin[:, None], times, dt=0.05, boundary=boundary)
+    place, since = begin, np.zeros(60, int)
+    for step in range(1, 101):
+        out = place + 0.93 * 0.05 > 1
+        place = np.where(out, 0, place + 0.93 * 0.05)
+        since = np.where(out, step, since)
+    age = (2 * np.arange(51)[:, None] - since) * 0.05
+    found = np.asarray(ages(tracks))
+    assert np.any(since == 100)
+    np.testing.assert_allclose(found, np.where(age < 0, np.nan, age), atol=2e-6)
+    assert np.all(found[age == 0] == 0)
 
 
 @pytest.mark.slow(after=1)

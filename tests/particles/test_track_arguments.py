@@ -64,10 +64,10 @@ def test_particles_begin_when_they_are_released():
         assert np.allclose(tracks.positions[row, :, 0], went, **CLOSE)
         assert np.allclose(tracks.variables["age"][row], time - began, **CLOSE)
     waiting = ParticleStatus.WAITING
-    # Released with the last time, a particle has not begun.
-    assert tracks.status.tolist() == [0, 0, 0, waiting, waiting, 0]
-    assert tracks.moving()[:, 2].tolist() == [False, False, True]
-    assert tracks.waiting()[:, 2].tolist() == [True, True, False]
+    # Released with a recorded time, be it the last, a particle has begun then.
+    assert tracks.status.tolist() == [0, 0, 0, 0, waiting, 0]
+    assert np.all(tracks.waiting() == (times[:, None] < release))
+    assert np.all(tracks.moving() == ~tracks.waiting())
 
 
 def test_particles_are_released_backward_in_time_too():

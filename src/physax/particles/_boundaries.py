@@ -1,6 +1,7 @@
 """What happens to particles at walls: the protocol that walls share."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -9,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from ._diffusivity import by_axis
 from ._motions import AbstractMotion
-from ._sphere import sphere_of, unit_lengths
+from ._sphere import sphere_of, unfolded, unit_lengths
 from ._state import Particles, code
 from ._status import ParticleStatus
 
@@ -22,6 +23,7 @@ class Passage(NamedTuple):
         h: Its length.
         motion: The motion of the particle.
         face: Number of the first face of the wall that is asked.
+        until: The time at which the step of all particles ends, as it is recorded.
         diffusivity: As `as_diffusivity` returns it, `None` where nothing diffuses.
     """
 
@@ -29,7 +31,24 @@ class Passage(NamedTuple):
     h: Float[Array, ""]
     motion: AbstractMotion
     face: int
+    until: Float[Array, ""]
     diffusivity: Any = None
+
+    def seen(
+        self, distance: Callable[[Float[Array, " ndim"]], Float[Array, ""]]
+    ) -> Callable[[Float[Array, " ndim"]], Float[Array, ""]]:
+        """Returns a function of places as the particle meets it along its way.
+
+        On a sphere the way goes on beyond a pole, to latitudes above 90 degrees or
+        below -90; the function is asked at the same place with a latitude within them.
+
+        Args:
+            distance: The function; periodic in longitude, where the motion is on a
+                sphere, and at a pole one number.
+        """
+        if sphere_of(self.motion) is None:
+            return distance
+        return lambda x: distance(unfolded(x)[0])
 
     def recoil(
         self, place: Float[Array, " ndim"], gradient: Float[Array, " ndim"]

@@ -318,7 +318,8 @@ class Box(AbstractBoundary):
             unit = particle.draw()
         place = inlet.placement.place(unit, particle.number, self.low, self.high)
         place = place.astype(particle.y.dtype).at[axis].set(wall)
-        t = passage.t + passage.h
+        # The sum of time and length of the step may be rounded beyond a recorded time.
+        t = passage.until
         entry = begin(passage.motion, t, place, particle.number)
         again = Particles(
             y=entry.y,

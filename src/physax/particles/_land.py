@@ -1,6 +1,6 @@
 """Land in the sea: where it is, and particles that strand on it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
@@ -87,7 +87,7 @@ class Land(eqx.Module):
         """Tells which places are land, such as seeds that should not start there.
 
         Args:
-            positions: The places.
+            positions: The places; those of tracks across a pole by `wrap_globe`.
         """
         x, ndim = real(positions, "positions"), len(self.share.axes)
         if x.shape[-1:] != (ndim,):
@@ -104,8 +104,9 @@ class Coast(AbstractBoundary):
 
     Asked at the end of each step; the hit is then found along the step by three secants
     of the share of land, and two steps of Newton between the last of them. A step must
-    not lead over a whole piece of land. Along walls where particles should slide
-    instead, interpolate by `SlipField`.
+    not lead over a whole piece of land. Where the velocity is `OnSphere`, land has axes
+    of longitude and latitude, and is met behind a pole, too. Along walls where
+    particles should slide instead, interpolate by `SlipField`.
 
     Attributes:
         land: Where land is.
@@ -143,19 +144,20 @@ class Coast(AbstractBoundary):
     def turn(self, before, after, passage):
         ndim = len(self.land.share.axes)
         start, stop = before.y[:ndim], after.y[:ndim]
-        last = self.land.excess(stop)
-        part = _crossing(self.land, start, stop, last)
+        excess = passage.seen(self.land.excess)
+        last = excess(stop)
+        part = _crossing(excess, start, stop, last)
         at = start + part * (stop - start)
         time = passage.t + part * passage.h
         stranded = end(after, at, ParticleStatus.STUCK, time, passage.face)
         return Turn(last > 0, part, at, stranded)
 
 
-def _crossing(land: Land, start, stop, last) -> Float[Array, ""]:
+def _crossing(excess: Callable[[Array], Array], start, stop, last) -> Float[Array, ""]:
     """Returns the part of the way from sea to land where the coast is."""
 
     def along(part):
-        return land.excess(start + part * (stop - start))
+        return excess(start + part * (stop - start))
 
     def secant(bracket, _):
         low, high, below, above, _ = bracket
@@ -170,7 +172,7 @@ def _crossing(land: Land, start, stop, last) -> Float[Array, ""]:
         return (low, high, below, above, part), None
 
     # In loops: XLA would compute all of it again for each use of a result.
-    first, whole = land.excess(start), jnp.ones_like(last)
+    first, whole = excess(start), jnp.ones_like(last)
     begin = jnp.zeros_like(last), whole, first, last, whole
     found, _ = lax.scan(secant, begin, length=3)
     # A secant that passes a node has another slope than the coast. Two steps of Newton

@@ -127,7 +127,9 @@ def advance(
     """
     t, h = problem.schedule.step(n)
     t, h = t.astype(particles.y.dtype), h.astype(particles.y.dtype)
+    until = problem.schedule.end(n).astype(particles.y.dtype)
     going = particles.status == code(ParticleStatus.ALIVE)
+    due = (particles.since - until) * jnp.sign(h) <= 0
     if problem.waits:
         t, h, going = _released(particles, t, h, going)
     trial = _trial(problem, particles, t, h, n, nudges)
@@ -143,9 +145,13 @@ def advance(
         ),
     )
     if problem.walls:
-        after = _meet(problem, particles, after, t, h)
+        after = _meet(problem, particles, after, t, h, until)
     after = _failed(problem, particles, after, t, h, sound)
-    return select(going, after, particles), trial.stages
+    after = select(going, after, particles)
+    # Released when the step ends, a particle moves from then on.
+    begins = due & (after.status == code(ParticleStatus.WAITING))
+    status = jnp.where(begins, code(ParticleStatus.ALIVE), after.status)
+    return eqx.tree_at(lambda p: p.status, after, status), trial.stages
 
 
 def _released(particles: Particles, t, h, going: Bool[Array, " particles"]):
@@ -179,9 +185,9 @@ def _trial(problem: Problem, particles: Particles, t, h, n, nudges) -> Trial:
     return mapped(particles.number, t, h, particles.y, particles.memory)
 
 
-def _meet(problem: Problem, before, after, t, h) -> Particles:
+def _meet(problem: Problem, before, after, t, h, until) -> Particles:
     """Asks the walls about a step."""
-    passage = Passage(t, h, problem.motion, 0, problem.diffusivity)
+    passage = Passage(t, h, problem.motion, 0, until, problem.diffusivity)
     if len(problem.walls) != 1:
         return meet_several(problem.walls, before, after, passage)
     each, wall = 0 if problem.waits else None, problem.walls[0]

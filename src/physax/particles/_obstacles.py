@@ -60,7 +60,10 @@ class Obstacle(AbstractBoundary):
             negative inside the body. It may be less than the distance, not more; on the
             surface it must have a gradient that does not vanish. Elsewhere it may have
             none, as `norm(x) - r` at the centre. A Module with parameters, or a
-            function; unions are `minimum`, rooms have the sign turned.
+            function; unions are `minimum`, rooms have the sign turned. Where the
+            velocity is `OnSphere`, in degrees, and asked at latitudes within 90
+            degrees: it must be the same after 360 degrees of longitude, and one number
+            at a pole, as the degrees of arc to a place are.
         rule: `Reflect(...)` mirrors what is left of the way at the tangent plane, or
             turns the normal velocity around where it hits. With `Hold()` the rest of
             the way goes on along the surface, without its normal part. `Absorb()`,
@@ -114,7 +117,7 @@ class Obstacle(AbstractBoundary):
         return positions
 
     def meet(self, before, after, passage):
-        phi = self._distance()
+        phi = passage.seen(self._distance())
         leg = leg_of(before, after, passage, coordinates(passage.motion, after.y.size))
         if self.rule.ends is not None:
             hit = first_hit(phi, leg.place, leg.move, leg.bend)
@@ -122,7 +125,7 @@ class Obstacle(AbstractBoundary):
         return _at_end(after, self._deflected(phi, leg, passage))
 
     def turn(self, before, after, passage):
-        phi = self._distance()
+        phi = passage.seen(self._distance())
         leg = leg_of(before, after, passage, coordinates(passage.motion, after.y.size))
         hit = first_hit(phi, leg.place, leg.move, leg.bend)
         if self.rule.ends is not None:
@@ -142,7 +145,8 @@ class Obstacle(AbstractBoundary):
         if self.rule.ends is not None:
             return particle
         ndim = coordinates(passage.motion, particle.y.size)
-        place = _lifted(self._distance(), particle.y[:ndim], passage)
+        phi = passage.seen(self._distance())
+        place = _lifted(phi, particle.y[:ndim], passage)
         return eqx.tree_at(lambda p: p.y, particle, particle.y.at[:ndim].set(place))
 
     def _end(self, particle: Particles, hit: Hit, leg: Leg, passage: Passage):

@@ -49,6 +49,21 @@ class Schedule(eqx.Module):
         width = self.widths[span]
         return self.starts[span] + k.astype(width.dtype) * width, width
 
+    def end(self, n: Int[Array, ""]) -> Float[Array, ""]:
+        """Returns the time at which step `n` ends, and the next begins.
+
+        Args:
+            n: Number of the step.
+        """
+        # What is added up may be rounded beyond a recorded time.
+        span, k = n // self.stride, n % self.stride + 1
+        last = self.starts.size - 1
+        later = self.starts[jnp.minimum(span + 1, last)]
+        edge = jnp.where(span < last, later, self.times[-1])
+        width = self.widths[span]
+        inner = self.starts[span] + k.astype(width.dtype) * width
+        return jnp.where(k == self.stride, edge, inner)
+
 
 def plan_steps(
     times: ArrayLike | Sequence,

@@ -29,7 +29,9 @@ class OnSphere(AbstractField):
 
     A particle that crosses a pole goes on, on the meridian opposite: its latitude then
     is above 90 degrees, or below -90, and denotes the same place as (longitude +
-    180, 180 - latitude), which `wrap_globe` returns. Longitudes are not wrapped while
+    180, 180 - latitude), which `wrap_globe` returns. At that place velocity,
+    diffusivity, rates of variables, coasts and obstacles are asked; the faces of a
+    `Box` are at coordinates as the particle has them. Longitudes are not wrapped while
     particles move. Closer to a pole than `pole`, the cosine is that at this distance:
     nothing is divided by 0. Near a pole a longitude changes much in one step. Particles
     that pass a pole at some distance need steps much shorter than that distance.

@@ -35,7 +35,8 @@ class Variable(eqx.Module):
     Attributes:
         rate: Its derivative by time: a callable `rate(t, x, value)`, or a field, which
             is its value there. A particle ends where the field has no data, as it does
-            where the velocity has none.
+            where the velocity has none. Where the velocity is `OnSphere`, both are
+            asked at latitudes within 90 degrees, also behind a pole.
         initial: Its value when a particle begins, and again when it comes in through
             an inlet: one number, one for each seed, or a field or callable `initial(t,
             x)` of when and where that is. A field is NaN beyond its data, which ends
@@ -97,15 +98,15 @@ class WithVariables(AbstractMotion):
         width = y.size - len(self.variables)
         seen = self.motion.rate(t, y[:width], memory)
         x = y[: width // 2 if self.second_order else width]
+        place = x if sphere_of(self.motion) is None else unfolded(x)[0]
         rates, status = [seen.value], seen.status
         for variable, value in zip(self.variables, y[width:], strict=True):
             if isinstance(variable.rate, AbstractField):
-                place = x if sphere_of(self.motion) is None else unfolded(x)[0]
                 there = variable.rate.look(t, place, variable.rate.start(place))
                 rate, status = there.value, jnp.maximum(status, there.status)
             else:
-                with called_as("rate", "rate(t, x, value)", x):
-                    rate = variable.rate(t, x, value)
+                with called_as("rate", "rate(t, x, value)", place):
+                    rate = variable.rate(t, place, value)
             rates.append(_one(rate, y.dtype, "rate"))
         return Look(jnp.concatenate(rates), seen.memory, status)
 
