@@ -221,8 +221,9 @@ def unfolded(x: Float[Array, "..."]) -> tuple[Array, Array]:
         )
     longitude, latitude = x[..., 0], x[..., 1]
     beyond = jnp.abs(latitude) > 90
-    # Only where it is needed: the sum with 90 costs digits.
-    round_trip = jnp.mod(latitude + 90, 360)
+    # Only where it is needed: the sum with 90 costs digits. Not `mod`, which is slow.
+    round_trip = latitude + 90
+    round_trip = round_trip - 360 * jnp.floor(round_trip / 360)
     turned = beyond & (round_trip > 180)
     folded = jnp.where(turned, 270 - round_trip, round_trip - 90)
     latitude = jnp.where(beyond, folded, latitude)
