@@ -5,6 +5,7 @@ many as there are threads wait for ever (jax 0.10; two on a machine of two cores
 """
 
 import re
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -40,7 +41,7 @@ def at_once(text):
         for several in re.findall(r"branch_computations=\{([^}]*)\}", body):
             inner += re.findall(r"%([\w.\-]+)", several)
         # The factors of rows are in parts, whose calls block nothing; see below.
-        return bool(re.search("lapack_.(?!geqrf)", body)) or any(
+        return bool(re.search("lapack_.(?!geqrf|orgqr)", body)) or any(
             calls(b) for name in inner for _, b in parts.get(name, ())
         )
 
@@ -68,24 +69,37 @@ def test_what_is_found_at_once():
     assert found[1] == []
 
 
-@pytest.mark.parametrize("options", [{}, {"loss": Huber(0.5)}], ids=["squares", "loss"])
-def test_a_batch_of_fits_factors_one_after_another(options):
-    def errors(y):
-        made = LeastSquares(
-            lambda p, y: p[0] * jnp.exp(-p[1] * X) - y,
-            np.ones(2),
-            y,
-            penalty=lambda p: 0.1 * p,
-            **options,
-        )
-        return least_squares(made).standard_errors
+def errors(y, **options):
+    made = LeastSquares(
+        lambda p, y: p[0] * jnp.exp(-p[1] * X) - y,
+        np.ones(2),
+        y,
+        penalty=lambda p: 0.1 * p,
+        **options,
+    )
+    return least_squares(made).standard_errors
 
-    text = jax.jit(jax.vmap(errors)).lower(Y).compile().as_text()
-    assert text.count("lapack_") >= 4
-    assert at_once(text) == []
-    # A whole batch in one call would be divided over the threads.
-    shapes = re.findall(r"= \(f64\[([\d,]+)\].*lapack_dgeqrf", text)
+
+def check_parts(text):
+    """Checks that rows are factored in parts, which are not divided over threads."""
+    shapes = re.findall(r"= \(?f64\[([\d,]+)\].*lapack_d(?:geqrf|orgqr)", text)
     assert shapes
     for shape in shapes:
         *batch, rows, columns = map(int, shape.split(","))
         assert np.prod(batch) * 2 * rows * columns**2 < 200_000
+
+
+@pytest.mark.parametrize("options", [{}, {"loss": Huber(0.5)}], ids=["squares", "loss"])
+def test_a_batch_of_fits_factors_one_after_another(options):
+    one = partial(errors, **options)
+    text = jax.jit(jax.vmap(one)).lower(Y).compile().as_text()
+    assert text.count("lapack_") >= 4
+    assert at_once(text) == []
+    check_parts(text)
+
+
+@pytest.mark.slow(after=1)
+@pytest.mark.parametrize("options", [{"loss": Huber(0.5)}, {}], ids=["loss", "squares"])
+def test_gradients_of_a_batch_of_fits_are_factored_in_parts(options):
+    slope = jax.grad(lambda y: jnp.sum(errors(y, **options)))
+    check_parts(jax.jit(jax.vmap(slope)).lower(Y).compile().as_text())

@@ -1,6 +1,7 @@
 """Triangular factors of the rows of a fit, with derivatives."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -17,21 +18,34 @@ from .._products import matmul
 _MOST = 100_000
 
 
-@custom_vmap
-def _factor(rows: Float[Array, "*batch n k"]) -> Float[Array, "*batch m k"]:
-    *batch, count, columns = rows.shape
-    each = max(1, _MOST // (2 * count * columns**2 + 1))
-    factor = partial(jnp.linalg.qr, mode="r")
-    if math.prod(batch) <= each:
-        return factor(rows)
-    found = jax.lax.map(factor, rows.reshape(-1, count, columns), batch_size=each)
-    return found.reshape(*batch, *found.shape[1:])
+def _in_parts(factor: Callable) -> Callable:
+    """Returns a factorisation that divides a batch so that no thread waits."""
+
+    @custom_vmap
+    def parted(rows):
+        *batch, count, columns = rows.shape
+        each = max(1, _MOST // (2 * count * columns**2 + 1))
+        if math.prod(batch) <= each:
+            return factor(rows)
+        found = jax.lax.map(factor, rows.reshape(-1, count, columns), batch_size=each)
+        return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), found)
+
+    @parted.def_vmap
+    def _(size, batched, rows):
+        del size
+        found = parted(rows)
+        return found, jax.tree.map(lambda _: batched[0], found)
+
+    return parted
 
 
-@_factor.def_vmap
-def _factor_batch(size, batched, rows):
-    del size
-    return _factor(rows), batched[0]
+def _basis_and_factor(rows):
+    return tuple(jnp.linalg.qr(rows))
+
+
+_factor = _in_parts(partial(jnp.linalg.qr, mode="r"))
+_both = jax.custom_jvp(_in_parts(_basis_and_factor))
+_both.defjvp(partial(jax.jvp, _basis_and_factor))
 
 
 @jax.custom_jvp
@@ -42,7 +56,7 @@ def triangular(rows: Float[Array, "*groups n k"]) -> Float[Array, "*groups m k"]
 
 @triangular.defjvp
 def _triangular_jvp(primals, tangents):
-    basis, factor = jnp.linalg.qr(primals[0])
+    basis, factor = _both(primals[0])
     return factor, _moved(factor, matmul(_turned(basis), tangents[0]))
 
 
@@ -67,7 +81,7 @@ def _factors(rows, parts):
 
 @_factors.defjvp
 def _factors_jvp(primals, tangents):
-    basis, factor = jnp.linalg.qr(_stacked(*primals))
+    basis, factor = _both(_stacked(*primals))
     first, more = _apart(matmul(_turned(basis), _stacked(*tangents)))
     # Of the parts it is not triangular, but gives the right derivative of the product
     # without an inverse.

@@ -39,11 +39,13 @@ def _rates(lengths: Mapping[str, float]) -> dict[str, float]:
 _SPEEDS = _rates(_LENGTHS) | dict.fromkeys("knot knots kt kts".split(), 1852 / 3600)
 _FALLS = _rates(_PRESSURES)
 # "m·s⁻¹"
-_SUPERSCRIPTS = str.maketrans({"·": ".", "⁻": "-", "¹": "1"})
+_SUPERSCRIPTS = str.maketrans({"·": ".", "⁻": "-", "\N{MINUS SIGN}": "-", "¹": "1"})
 
 
 def _plain(units: str) -> str:
-    return "".join(units.split()).lower().translate(_SUPERSCRIPTS)
+    plain = "".join(units.split()).translate(_SUPERSCRIPTS)
+    # Megametres are no millimetres.
+    return plain if plain.startswith("Mm") else plain.lower()
 
 
 def changes_pressure(units: str) -> bool:
