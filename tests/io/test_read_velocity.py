@@ -307,10 +307,8 @@ def test_units_of_speed(tmp_path):
 @pytest.mark.parametrize(
     ("worth", "spellings"),
     [
-        (
-            1,
-            "m/s,m s-1,m s^-1,m s**-1,m.s-1,m*s-1,meter second-1,m·s⁻¹,m s\N{MINUS SIGN}1",
-        ),
+        (1, "m/s,m s-1,m s^-1,m s**-1,m.s-1,m*s-1,meter second-1,m/sec,m·s⁻¹"),
+        (1, "m s\N{MINUS SIGN}1"),
         (1 / 86400, "m/day,m day-1,m d-1,m/d,meters per day,metre day^-1"),
         (0.01, "cm/s,cm s-1,cm.s-1,centimeter/second"),
         (0.01 / 86400, "cm day-1,cm/day"),

@@ -167,9 +167,10 @@ def test_fit_sums_once_in_each_iteration(factored, gathers):
         problem, TrustRegion(), 256, None, factored, mesh=mesh, count=count
     )
     loop, _ = collectives(lowered.compile().compiled.as_text())
-    assert loop["all-reduce"] == 1
-    # Triangular factors, which cannot be added up: of as many columns as parameters.
+    # One exchange: of sums, or of these with triangular factors, which cannot be added
+    # up, of as many columns as parameters.
     assert loop["all-gather"] == gathers
+    assert loop["all-reduce"] == 1 - gathers
     assert loop["all-to-all"] == loop["collective-permute"] == 0
 
 

@@ -133,8 +133,9 @@ def largest_of_patches(
 ) -> Float[Array, ""]:
     """Returns the largest entry that neighbours along all of some axes have.
 
-    With the axes of its pair it is one of a crystal, also of one a cell thick along the third: a border
-    that is oblique to both does not cut a patch of four cells in the same way.
+    With the axes of its pair it is one of a crystal, also of one a cell thick along the
+    third: a border that is oblique to both does not cut a patch of four cells in the
+    same way.
 
     Args:
         entries: Of one pair, in cells of the grid.

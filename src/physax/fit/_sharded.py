@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PyTree
 from ._factors import factors
 from ._passes import add_points, first_sums, points_in, without_data
 from ._problems import AbstractProblem
-from ._sums import Factored, Normal, Sums
+from ._sums import Factored, Normal, Sums, either
 from ._trust_region import Search
 
 
@@ -78,27 +78,29 @@ def sharded_normal(
         )
     dynamic, static = eqx.partition(bare, eqx.is_array)
 
-    def on_one_device(dynamic, data, vector, factored):
+    # Known at once or not, as `either` distinguishes.
+    given = () if isinstance(factored, bool) else (factored,)
+
+    def on_one_device(dynamic, data, vector, *given):
+        (chosen,) = given or (factored,)
         problem = eqx.combine(dynamic, static)
         each = points_in(data)
         before = jax.lax.axis_index(names) * each
         last = jnp.clip(count - before, 0, each)
         sums = first_sums(problem, data, vector)
         zero = jnp.zeros_like(last)
-        sums = add_points(
-            problem, data, vector, factored, sums, zero, last, chunk=chunk
-        )
-        return _together(sums, factored, names)
+        sums = add_points(problem, data, vector, chosen, sums, zero, last, chunk=chunk)
+        return _together(sums, chosen, names)
 
     # The types of JAX's check do not tell that what is gathered is the same everywhere.
     everywhere = jax.shard_map(
         on_one_device,
         mesh=mesh,
-        in_specs=(rest, here, rest, rest),
+        in_specs=(rest, here, rest, *(rest for _ in given)),
         out_specs=rest,
         check_vma=False,
     )
-    sums = everywhere(dynamic, data, vector, jnp.asarray(factored))
+    sums = everywhere(dynamic, data, vector, *given)
     return problem.normal(vector, sums, factored)
 
 
@@ -197,18 +199,23 @@ def _together(sums: Sums, factored: Factored, names) -> Sums:
     # As two floats, which are exact in single precision too.
     count = jnp.stack(jnp.divmod(sums.count, _SPLIT)).astype(sums.cost.dtype)
     vector, apart = ravel_pytree((own, count))
-    of_all, counts = jax.vmap(apart)(jax.lax.all_gather(vector, names))
-    matrix, parts, rest, cost = jax.tree.map(lambda x: jnp.sum(x, axis=0), of_all)
-    high, low = jnp.sum(counts, axis=0).astype(sums.count.dtype)
+    if factored is False:
+        of_all, whole = (), jax.lax.psum(vector, names)
+    else:
+        every = jax.lax.all_gather(vector, names)
+        (of_all, _), whole = jax.vmap(apart)(every), jnp.sum(every, axis=0)
+    (matrix, parts, rest, cost), counts = apart(whole)
+    high, low = counts.astype(sums.count.dtype)
 
     def stacked(x):
         # One after the other along the rows, group by group.
         rows = jnp.moveaxis(x, 0, -3)
         return rows.reshape(*rows.shape[:-3], -1, rows.shape[-1])
 
-    matrix, parts = jax.lax.cond(
+    matrix, parts = either(
         factored,
-        lambda: factors(*jax.tree.map(stacked, of_all[:2])),
-        lambda: (matrix, parts),
+        lambda _: factors(*jax.tree.map(stacked, of_all[:2])),
+        lambda sums: sums,
+        (matrix, parts),
     )
     return Sums(matrix, rest, cost, high * _SPLIT + low, parts)
