@@ -260,8 +260,8 @@ class LeastSquares(AbstractProblem):
             values, jacobian = _jacobian(residuals, vector)
             rows = jnp.concatenate([jacobian, values[None]])
             more = jnp.stack([0 * jacobian, jacobian]) if is_robust(self) else None
-            cost, none = matmul(values, values), jnp.zeros_like(sums.count)
-            sums = add(sums, Columns(rows, cost, none, more), factored)
+            cost, count = matmul(values, values), jnp.zeros_like(sums.count)
+            sums = add(sums, Columns(rows, cost, count, more), factored)
         matrix, cost = sums.matrix + sums.rest, sums.cost[0] + sums.cost[1]
         factor, target, conditioned = triangle(matrix, factored)
         gradient = jnp.where(factored, matmul(factor.T, target), matrix[:-1, -1])

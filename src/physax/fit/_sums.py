@@ -165,8 +165,8 @@ def triangle(
         one = jnp.eye(norms.size, dtype=norms.dtype)
         sides = jnp.column_stack([matrix[:-1, -1] / norms, one])
         found = jax.scipy.linalg.solve_triangular(lower, sides, lower=True)
-        # The trace of the inverse is at least that of the lowest eigenvalue, and at
-        # most as many times that as there are columns; NaN where there is no factor.
+        # The trace of the inverse is at least one over the lowest eigenvalue, and at
+        # most that times the number of columns; NaN where there is no factor.
         trace = jnp.sum(found[:, 1:] ** 2)
         limit = max(LEAST_CONDITION, float(10 * jnp.finfo(matrix.dtype).eps))
         sound = trace * (limit * norms.size) < 1

@@ -56,13 +56,8 @@ class Schedule(eqx.Module):
             n: Number of the step.
         """
         # What is added up may be rounded beyond a recorded time.
-        span, k = n // self.stride, n % self.stride + 1
-        last = self.starts.size - 1
-        later = self.starts[jnp.minimum(span + 1, last)]
-        edge = jnp.where(span < last, later, self.times[-1])
-        width = self.widths[span]
-        inner = self.starts[span] + k.astype(width.dtype) * width
-        return jnp.where(k == self.stride, edge, inner)
+        after, _ = self.step(n + 1)
+        return jnp.where(n + 1 < self.steps, after, self.times[-1])
 
 
 def plan_steps(
