@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "physax"
 LAYERS = [
     {
         "units",
+        "_auto_mesh",
         "_byte_text",
         "_checks",
         "_gather",
@@ -35,6 +36,7 @@ LAYER = {unit: number for number, units in enumerate(LAYERS) for unit in units}
 
 # Parts of one layer do not know each other, but for these.
 SIDEWAYS = {
+    ("_auto_mesh", "_checks"),
     ("_known_number", "_checks"),
     ("_loop", "_checks"),
     ("_loop", "_status"),

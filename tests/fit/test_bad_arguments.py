@@ -106,7 +106,7 @@ TABLE = [
         lambda: raw(least_squares)(problem(), plan=3),
     ),
     (
-        "`mesh` must be a `Mesh`, .* an int",
+        "`mesh` must be a mesh of devices, .* but is 2",
         lambda: raw(least_squares)(problem(), mesh=2),
     ),
     (

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from .._checks import ArgumentError, instance, traced, true_or_false
+from .._auto_mesh import auto_mesh
+from .._checks import ArgumentError, instance, optional, traced, true_or_false
 from .._status import RunError, Status
 from ..runtime import Checkpointing, Progress, require_x64
 from ..runtime._checkpointing import check_checkpoint
@@ -96,7 +97,8 @@ def least_squares(
     """
     check_problem(problem)
     method = method_or_default(method)
-    _check_options(plan, mesh, checkpoint, progress, on_bad_chunk)
+    _check_options(plan, checkpoint, progress, on_bad_chunk)
+    mesh = optional(auto_mesh)(mesh)
     checks, throw = true_or_false(checks, "checks"), true_or_false(throw, "throw")
     _check_precision(problem)
     _check_count(problem)
@@ -187,12 +189,11 @@ def plan_for(problem: AbstractProblem) -> Plan:
     )
 
 
-def _check_options(plan, mesh, checkpoint, progress, on_bad_chunk) -> None:
+def _check_options(plan, checkpoint, progress, on_bad_chunk) -> None:
     check_progress(progress)
     check_checkpoint(checkpoint)
     for value, name, kind, remedy in (
         (plan, "plan", Plan, "Write `fit.plan(n_points, n_params)`."),
-        (mesh, "mesh", Mesh, "Write `runtime.mesh()`."),
         (on_bad_chunk, "on_bad_chunk", Skip, "Write `Skip(0.01)`."),
     ):
         if value is not None:

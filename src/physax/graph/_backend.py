@@ -18,6 +18,8 @@ from jax.sharding import (
 )
 from jaxtyping import Array, ArrayLike, Key, Shaped
 
+from .._auto_mesh import auto_mesh
+from .._checks import optional
 from ..runtime import mesh as make_mesh, shardings
 from ._block import GraphError
 from ._named import cut_axes, device_named, dtype_name
@@ -113,7 +115,8 @@ class Backend(eqx.Module):
         self.device = device
         if isinstance(mesh, int):
             mesh = (mesh,)
-        self.mesh = make_mesh(*mesh) if isinstance(mesh, Sequence) else mesh
+        mesh = make_mesh(*mesh) if isinstance(mesh, Sequence) else mesh
+        self.mesh = optional(auto_mesh)(mesh)
         self.precision = (
             precision.name.lower() if isinstance(precision, jax.lax.Precision)
             else precision

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, ArrayLike, Shaped
 
+from .._auto_mesh import auto_mesh
 from .._checks import ArgumentError
 from ._grid import AXES
 
@@ -25,7 +26,7 @@ class Layout(eqx.Module):
         ArgumentError: If a name is not an axis of the mesh, or cuts twice.
     """
 
-    mesh: Mesh = eqx.field(static=True)
+    mesh: Mesh = eqx.field(static=True, converter=auto_mesh)
     x: str | None = eqx.field(static=True, default=None)
     y: str | None = eqx.field(static=True, default=None)
     z: str | None = eqx.field(static=True, default=None)

@@ -12,7 +12,8 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from .._checks import ArgumentError, true_or_false, whole
+from .._auto_mesh import auto_mesh
+from .._checks import ArgumentError, optional, true_or_false, whole
 from .._loop import iterate
 from .._status import Status, raise_for
 from ..runtime import (
@@ -31,7 +32,7 @@ from ._march import Problem, advance, enter
 from ._motions import Carried, check_width
 from ._outside_data import refuse_outside
 from ._recorder import Recorder, RunState, Sink, check_rows
-from ._run_checks import check_kinds, check_mesh, check_run
+from ._run_checks import check_kinds, check_run
 from ._schedule import Schedule
 from ._track import longer, prepare, to_tracks, width_of
 from ._tracks import Tracks
@@ -116,7 +117,7 @@ def run(
         CheckpointError: If a checkpoint cannot be written, or is of another problem.
     """
     given = _given(options)
-    check_mesh(mesh)
+    mesh = optional(auto_mesh)(mesh)
     throw = true_or_false(throw, "throw")
     windows = velocity if isinstance(velocity, Windows) else None
     field = velocity if windows is None else windows.field(0)

@@ -6,7 +6,6 @@ from typing import Any
 
 import jax.core
 import numpy as np
-from jax.sharding import Mesh
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, as_array, forgotten, kind_of, traced
@@ -22,22 +21,6 @@ from ._schedule import Schedule
 from ._solvers import RK4, AbstractRungeKutta
 from ._stochastic import AbstractStochastic, Milstein
 from ._variables import Variable
-
-
-def check_mesh(mesh: Any) -> None:
-    """Raises unless an argument is a mesh of devices.
-
-    Args:
-        mesh: A mesh, or `None`.
-
-    Raises:
-        ArgumentError: If it is neither.
-    """
-    if mesh is not None and not isinstance(mesh, Mesh):
-        raise ArgumentError(
-            "`mesh` must be a mesh of devices, as `physax.runtime.mesh(4)`, but is "
-            f"{mesh!r}."
-        )
 
 
 def as_walls(

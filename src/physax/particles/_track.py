@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, ArrayLike, Bool, Float, Key, Num
 
-from .._checks import ArgumentError, one_key, traced, whole
+from .._auto_mesh import auto_mesh
+from .._checks import ArgumentError, one_key, optional, traced, whole
 from ..runtime import check_memory
 from ._adjoints import AbstractAdjoint
 from ._boundaries import AbstractBoundary
@@ -25,7 +26,6 @@ from ._run_checks import (
     as_release,
     as_solver,
     as_walls,
-    check_mesh,
     check_span,
     check_variables,
 )
@@ -103,7 +103,7 @@ def track(
         RunError: If diffrax needs more steps than it may make.
         MemoryLimitError: If the recorded positions do not fit into memory.
     """
-    check_mesh(mesh)
+    mesh = optional(auto_mesh)(mesh)
     problem, seeds, release = prepare(
         velocity,
         seeds,

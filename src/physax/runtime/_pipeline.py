@@ -12,6 +12,7 @@ from jax.sharding import Mesh, PartitionSpec
 from jax.tree_util import keystr, tree_leaves_with_path
 from jaxtyping import Array, PyTree, Shaped
 
+from .._auto_mesh import auto_mesh
 from .._checks import ArgumentError
 from ._leading import leading_size
 
@@ -54,6 +55,7 @@ def pipeline(
             have one entry per device along it, or the arrays of `microbatches` do not
             have the same number of entries, or `stage` does not return what it takes.
     """
+    mesh = auto_mesh(mesh)
     stages = _stages(weights, mesh, axis)
     count = leading_size(
         microbatches, "microbatches", "one leading axis of the same size"

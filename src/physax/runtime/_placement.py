@@ -10,6 +10,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.tree_util import keystr, tree_flatten_with_path
 from jaxtyping import PyTree
 
+from .._auto_mesh import auto_mesh
 from .._checks import ArgumentError, instance, kind_of, whole
 
 
@@ -51,6 +52,7 @@ def shardings(
             names one twice, has more entries than an array has axes, or divides a size
             that is not a multiple of the devices.
     """
+    mesh = auto_mesh(mesh)
     instance(rules, "rules", Mapping, "Write `{'weight': PartitionSpec('x')}`.")
     patterns = {rule: _compiled(rule) for rule in rules}
     for rule, spec in rules.items():

@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
+from .._auto_mesh import auto_mesh
 from .._byte_text import byte_text
 from .._checks import ArgumentError, optional, whole
 
@@ -253,7 +254,7 @@ def measure_link(
         ArgumentError: If the mesh is too small, `large` is not above `small`, or
             `repeats` is not a positive integer.
     """
-    repeats = whole(repeats, "repeats")
+    mesh, repeats = auto_mesh(mesh), whole(repeats, "repeats")
     name = mesh.axis_names[0]
     count = mesh.shape[name]
     if count < 2:
