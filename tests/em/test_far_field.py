@@ -246,3 +246,34 @@ def test_directions_at_the_poles_are_those_of_the_axis():
     # The derivative by theta is that of the arc.
     slope = jax.jit(jax.jacobian(lambda t: em.direction(jnp.asarray(0.7), t)))(0.0)
     np.testing.assert_allclose(slope, [np.cos(0.7), np.sin(0.7), 0], rtol=1e-6)
+
+
+@pytest.mark.x64
+@pytest.mark.filterwarnings("ignore:The fields had not decayed")
+@pytest.mark.filterwarnings("ignore:.*should have layers of at least 8 cells")
+def test_the_intensity_around_a_pole_is_smooth():
+    sim = em.Simulation(
+        Grid.centred((20, 20, 20), CELL),
+        None,
+        em.Boundaries.all(em.CPML(4)),
+        sources={
+            "one": em.Dipole("Ex", (0.0, 0.0, 0.0), PULSE),
+            "other": em.Dipole("Ez", (CELL, -CELL, 0.0), PULSE),
+        },
+        monitors={"near": em.NearFieldMonitor((0.0,) * 3, (8 * CELL,) * 3, FREQUENCY)},
+        steps=150,
+    )
+    near = em.simulate(sim).monitors["near"]
+    scale = float(em.far_field(near, np.array([0.0, 0.0, 1.0])).intensity[0])
+
+    for side in ("+z", "-z"):
+
+        def intensity(cosines, side=side):
+            to = em.k_direction(side, *cosines)
+            return em.far_field(near, to).intensity[0] / scale
+
+        found = jax.grad(intensity)(jnp.zeros(2))
+        for axis, step in enumerate(1e-4 * np.eye(2)):
+            slope = (intensity(step) - intensity(-step)) / 2e-4
+            assert abs(slope) > 0.1
+            assert found[axis] == pytest.approx(float(slope), rel=1e-6)

@@ -31,6 +31,15 @@ def test_directions_in_degrees_or_of_another_length_are_refused():
     found = jax.jit(lambda u: em.far_field(near, u).intensity)(2 * em.direction(PHI))
     assert np.all(np.isnan(found))
     em.far_field(near, np.array([0.707, -0.707]))
+    # Unit vectors of complex components, as of waves that do not travel.
+    for name, make in (
+        ("phi", lambda: em.direction(0.3j)),
+        ("cosines", lambda: em.k_direction("+x", 0.5j)),
+        ("directions", lambda: em.far_field(near, np.array([1.25**0.5, 0.5j]))),
+        ("points", lambda: em.project_fields(near, np.array([3e-6 + 1e-6j, 0]))),
+    ):
+        with pytest.raises(ArgumentError, match=f"`{name}` must be real, but has"):
+            make()
 
 
 @pytest.fixture(scope="module")

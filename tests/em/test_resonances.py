@@ -256,6 +256,7 @@ RECORD = ringing([(200.0, 1_000.0, 1.0)], 2_000)
         (RECORD, {"dt": 0.0}, "`dt` must be positive and finite, but is 0 s"),
         (RECORD, {"band": BAND[::-1]}, "`band` must be a lower and a higher frequency"),
         (RECORD, {"band": (1.0, 2.0, 3.0)}, r"`band` must be .* but is \(1, 2, 3\)"),
+        (RECORD, {"band": (1e14 + 1j, 2e14)}, "`band` must be real"),
         (RECORD, {"band": (0.0, 1e14)}, "`band` must begin above 0 Hz"),
         (
             RECORD,

@@ -212,6 +212,14 @@ FAULTS = {
         lambda: Grid.uniform(4, 2e-8),
         "`shape` must be a tuple of whole numbers of cells, but is 4",
     ),
+    "complex spacing of a grid": (
+        lambda: Grid.uniform((10, 10), 2e-8 + 1j),
+        "`spacing` must be real, but has dtype complex64. Take its real part.",
+    ),
+    "complex position": (
+        lambda: em.Dipole("Ez", (0.0, 1j), PULSE),
+        "`position` must be real, but has dtype complex64. Take its real part.",
+    ),
     "moment": (
         lambda: em.Dipole("Ez", (0.0, 0.0), PULSE, "a"),
         "`moment` must be a number, but is 'a'",
@@ -384,6 +392,14 @@ FAULTS = {
     "grid for a mode": (
         lambda: plot.mode(GRID, [0.0]),
         r"`mode` must be a `SlabMode`, but is a Grid\. .*_section_mode`",
+    ),
+    "number for modes": (
+        lambda: em.mode_overlap(3, 3),
+        r"`one` must be a `CrossSectionModes`, but is an int\. `cross_section_modes`",
+    ),
+    "indices for tracked modes": (
+        lambda: em.track_modes(lambda f: jnp.ones(2), [2e14]),
+        r"`solve\(frequency\)` must be a `CrossSectionModes`, .* not their index",
     ),
     "shapes for the medium of a cross-section": (
         lambda: em.cross_section_modes(GRID, [em.Structure(BOX, GLASS)], 2e14),

@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, ArrayLike, Complex, Float, Num
 
-from .._checks import ArgumentError, as_array, at_once, check
+from .._checks import ArgumentError, at_once, check, real
 from .._products import einsum, matmul
 from ..units import ETA_0, FEMTO
 from ._components import AXES
@@ -78,7 +78,7 @@ def direction(
 
 def _radians(angle: Num[ArrayLike, "..."], name: str) -> Num[Array, "..."]:
     """Returns angles as an array, refusing those that must be degrees."""
-    angle = as_array(angle, name)
+    angle = real(angle, name)
     with at_once(angle):
         # NaN goes on.
         good = ~(jnp.abs(angle) > 4 * np.pi)
@@ -107,7 +107,7 @@ def k_direction(axis: str, *cosines: Num[ArrayLike, "..."]) -> Float[Array, "...
             "`axis` must be one of '-x', '+x', ... of a grid with one axis more than "
             f"the {len(cosines)} `cosines` (1 or 2), but is {axis!r}."
         )
-    parts = list(jnp.broadcast_arrays(*map(as_array, cosines)))
+    parts = list(jnp.broadcast_arrays(*(real(u, "cosines") for u in cosines)))
     rest = 1 - jnp.sum(jnp.stack([u**2 for u in parts]), axis=0)
     along = jnp.where(rest >= 0, jnp.sqrt(jnp.where(rest > 0, rest, 1)), jnp.nan)
     along = jnp.where(rest == 0, 0, along)
@@ -164,7 +164,7 @@ def unit_vectors(
         name: That of the argument.
         ndim: Components of each.
     """
-    vectors = as_array(vectors, name)
+    vectors = real(vectors, name)
     if vectors.shape[-1:] != (ndim,):
         raise ArgumentError(
             f"`{name}` must have {ndim} components along the last axis, but have shape "
@@ -242,8 +242,11 @@ def tangents(
     pole = (x == 0) & (y == 0)
     across = jnp.sqrt(jnp.where(pole, 1, x**2 + y**2))
     c, s = jnp.where(pole, 1, x / across), jnp.where(pole, 0, y / across)
-    theta = jnp.stack([z * c, z * s, -jnp.where(pole, 0, across)], axis=-1)
-    return theta, jnp.stack([-s, c, jnp.zeros_like(s)], axis=-1)
+    # At a pole the last components are 0, but their derivatives keep the vectors
+    # perpendicular to those around it.
+    theta = jnp.stack([z * c, z * s, -jnp.where(pole, x, across)], axis=-1)
+    tilt = jnp.where(pole, -y / jnp.where(pole, z, 1), 0)
+    return theta, jnp.stack([-s, c, tilt], axis=-1)
 
 
 def _radiated(

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._checks import ArgumentError, refuse_text, refuse_traced, traced, warn
+from .._checks import ArgumentError, real, refuse_traced, traced, warn
 from ..grid import Box, Grid
 from ._boundaries import Bloch, Boundaries, Periodic, layer_cells
 from ._components import Components
@@ -189,7 +189,7 @@ def as_point(value, name: str) -> Point:
             "Positions and sizes of sources, ports and monitors must be known before "
             "compilation, but one is traced. The shapes of a medium may be traced."
         )
-    refuse_text(value, name)
+    real(value, name)
     return tuple(float(v) for v in np.ravel(value))
 
 

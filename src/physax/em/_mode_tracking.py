@@ -10,7 +10,14 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 from scipy.optimize import linear_sum_assignment
 
-from .._checks import ArgumentError, kind_of, positive, refuse_traced, traced
+from .._checks import (
+    ArgumentError,
+    instance,
+    kind_of,
+    positive,
+    refuse_traced,
+    traced,
+)
 from .._products import einsum
 from .._written_for_jax import written_for_jax
 from ..units import ETA_0
@@ -39,6 +46,8 @@ def mode_overlap(
         ArgumentError: If the points differ in number or, when they are concrete, in
             position.
     """
+    for modes, name in ((one, "one"), (other, "other")):
+        instance(modes, name, CrossSectionModes, "`cross_section_modes` finds them.")
     shapes = tuple(x.fields["Ex"].shape[1:] for x in (one, other))
     if shapes[0] != shapes[1]:
         raise ArgumentError(
@@ -142,10 +151,16 @@ def track_modes(
             "`frequencies` must be a list of at least one, but has shape "
             f"{steps.shape}."
         )
-    out = [solve(float(steps[0]))]
+
+    def solved(frequency) -> CrossSectionModes:
+        told = "Return the modes, not their index."
+        found = solve(float(frequency))
+        return instance(found, "solve(frequency)", CrossSectionModes, told)
+
+    out = [solved(steps[0])]
     lost = np.zeros(len(out[0].effective_index), bool)
     for frequency in steps[1:]:
-        found = solve(float(frequency))
+        found = solved(frequency)
         counts = len(lost), len(found.effective_index)
         if counts[0] != counts[1]:
             raise ArgumentError(

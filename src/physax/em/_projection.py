@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Complex, Float, Num
 
-from .._checks import ArgumentError, as_array, traced
+from .._checks import ArgumentError, real, traced
 from ..units import SPEED_OF_LIGHT
 from ._components import AXES, components
 from ._currents import WALLS, Currents, projectable, surface_currents, wavenumber
@@ -69,7 +69,7 @@ def project_fields(near: NearField, points: Num[ArrayLike, "..."]) -> ProjectedF
         ArgumentError: As `far_field`.
     """
     near = projectable(near)
-    places = as_array(points, "points")
+    places = real(points, "points")
     if places.shape[-1:] != (near.ndim,):
         raise ArgumentError(
             f"`points` must have {near.ndim} coordinates along the last axis, but have "

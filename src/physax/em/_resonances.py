@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import ArrayLike, Complex, Float, Inexact, Num
 
 from .._checks import ArgumentError, refuse_traced
+from .._known_number import known_number
 from .._status import RunError, Status
 from ..units import NANO, SPEED_OF_LIGHT, TERA
 from ._matrix_pencil import STOP, Modes, modes_in_band
@@ -270,7 +271,7 @@ _LEAST_PERIODS = 1e-6
 def _checked_band(band, record: _Record) -> tuple[float, float]:
     """Returns the ends of the band in Hz."""
     band = band if np.ndim(band) else (band,)
-    ends = np.asarray([float(np.asarray(end)) for end in band])
+    ends = np.asarray([known_number(end, "band") for end in band])
     if ends.shape != (2,) or not (np.all(np.isfinite(ends)) and ends[0] < ends[1]):
         raise ArgumentError(
             "`band` must be a lower and a higher frequency in Hz, but is "

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from .._checks import ArgumentError, as_array, at_once, refuse_text
+from .._checks import ArgumentError, at_once, real, refuse_text
 
 
 AXES = ("x", "y", "z")
@@ -22,7 +22,7 @@ AXES = ("x", "y", "z")
 def _as_float(
     x: Num[ArrayLike, "*shape"], name: str = "widths"
 ) -> Float[Array, "*shape"]:
-    x = as_array(x, name)
+    x = real(x, name)
     # An integer spacing must give the result of the equal float, and `jnp.asarray(1.0)`
     # is weakly typed: it would compile a second time. Converting ends both.
     with at_once(x):
@@ -319,5 +319,5 @@ def _like(
     arrays = []
     for low in origin:
         with at_once(low):
-            arrays.append(as_array(low, "low").astype(dtype))
+            arrays.append(real(low, "low").astype(dtype))
     return tuple(arrays)
