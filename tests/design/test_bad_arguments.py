@@ -48,6 +48,10 @@ OPTIMISE = [
     ({"optimiser": "adam"}, r"`optimiser` must be .* `optax.adam\(0.02\)`.* is 'adam'"),
     ({"optimiser": optax.adam}, "`optimiser` must be .*. Did you forget to call it"),
     ({"optimiser": MovingAsymptotes}, "`optimiser` must .* Did you forget to call it"),
+    (
+        {"optimiser": optax.lbfgs()},
+        "`optimiser` must step by a gradient .* 'value_fn'.* `MovingAsymptotes",
+    ),
     ({"tolerance": "a"}, "`tolerance` must be a number, but is 'a'"),
     ({"tolerance": NAN}, "`tolerance` must be finite, but is nan"),
     ({"tolerance": [1e-4]}, r"`tolerance` must be one number, but has shape \(1,\)"),
@@ -107,6 +111,14 @@ FUNCTIONS = [
         lambda: call("narrow_solid", RHO, RHO[1:], 2.0, 1.0),
         r"`projected` must have the shape of `density`, \(6, 6\), but has \(5, 6\)",
     ),
+    (
+        lambda: call("length_constraints", RHO, RHO, 0.1, 1e-8),
+        r"`radius` must be at most 10 times .* 6e-08 m, but is 0.1 m\. .* in metres",
+    ),
+    (lambda: ConicFilter(0.1, 1e-8)(RHO), "`radius` must be at most 10 times .* 0.1 m"),
+    (lambda: GaussianFilter(0.1, 1e-8)(RHO), "`deviation` must be at most 10 times"),
+    (lambda: call("remove_narrow", SOLID, 0.1, 1e-8), "`length` must be at most 10"),
+    (lambda: call("narrow_cells", SOLID, 0.1, 1e-8), "`length` must be at most 10 tim"),
     (
         lambda: call("narrow_solid", RHO, RHO, 2.0, "1"),
         "`spacing` must be a number, but is '1'",

@@ -66,3 +66,28 @@ def as_sequence(x: Any, name: str, example: str) -> tuple[Any, ...]:
     if not len(x):
         raise ArgumentError(f"`{name}` must have at least one entry, but is empty.")
     return tuple(x)
+
+
+_FARTHEST = 10
+
+
+def check_reach(
+    length: float, name: str, shape: tuple[int, ...], widths: tuple[float, ...]
+) -> None:
+    """Raises if a length is far beyond the design, as one that is not in metres is.
+
+    Args:
+        length: The length in metres.
+        name: What the caller calls it.
+        shape: Cells of the design along each axis.
+        widths: Of its cells along each axis, in metres.
+
+    Raises:
+        ArgumentError: If it is.
+    """
+    extent = max(cells * width for cells, width in zip(shape, widths, strict=True))
+    if length > _FARTHEST * extent:
+        raise ArgumentError(
+            f"`{name}` must be at most {_FARTHEST} times as long as the design, which "
+            f"has {extent:g} m, but is {length:g} m. Write it and `spacing` in metres."
+        )

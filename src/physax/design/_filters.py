@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, warn
 from .._known_number import known_number
-from ._argument_checks import as_density, as_sequence
+from ._argument_checks import as_density, as_sequence, check_reach
 from ._boundaries import (
     Boundary,
     Renormalise,
@@ -222,6 +222,8 @@ class ConicFilter(AbstractFilter):
 
     def __call__(self, density: Float[Array, "*cells"]) -> Float[Array, "*cells"]:
         density = as_density(density)
+        widths = each_axis(self.spacing, density.ndim)
+        check_reach(self.radius, "radius", density.shape, widths)
         return _filtered(density, self.weights(density.ndim), self.boundary)
 
 
@@ -252,4 +254,6 @@ class GaussianFilter(AbstractFilter):
 
     def __call__(self, density: Float[Array, "*cells"]) -> Float[Array, "*cells"]:
         density = as_density(density)
+        widths = each_axis(self.spacing, density.ndim)
+        check_reach(self.deviation, "deviation", density.shape, widths)
         return _filtered(density, self.weights(density.ndim), self.boundary)

@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, between, positive, single
-from ._argument_checks import as_density
+from .._checks import ArgumentError, between, positive, single, traced
+from ._argument_checks import as_density, check_reach
 from ._filters import each_axis, known_spacing
 from ._projections import slope
 
@@ -96,7 +96,9 @@ def length_constraints(
     Args:
         density: The filtered density.
         projected: The projected density.
-        radius: The radius of the conic filter, in metres.
+        radius: The radius of the conic filter that made `density`, in metres, not a
+            length to ask for: with a larger one each slope ends the middle of all
+            parts, and whatever the design both constraints hold.
         spacing: Width of a cell in metres, one for all axes or one for each.
         eroded: Threshold of the eroded design.
         decay: How soon a slope ends the middle of a part.
@@ -126,7 +128,10 @@ def _narrow(density, projected, radius, spacing, eroded, decay):
     reach = single(positive(radius, "radius"), "radius")
     rate = single(positive(decay, "decay"), "decay").astype(density.dtype)
     squares = jnp.zeros_like(density)
-    for axis, width in enumerate(each_axis(known_spacing(spacing), density.ndim)):
+    widths = each_axis(known_spacing(spacing), density.ndim)
+    if not traced(reach):
+        check_reach(float(reach), "radius", density.shape, widths)
+    for axis, width in enumerate(widths):
         if density.shape[axis] > 1:
             # The ratio first: squares of metres underflow in float32.
             per_cell = (reach / width).astype(density.dtype)

@@ -10,6 +10,7 @@ import scipy.ndimage
 from jaxtyping import ArrayLike
 
 from .._checks import ArgumentError, refuse_traced, true_or_false
+from ._argument_checks import check_reach
 from ._filters import known_length
 
 
@@ -96,7 +97,7 @@ def narrow_cells(
         ArgumentError: As `minimum_length`.
     """
     device = _as_device(binary, periodic)
-    cells = _cells(length, spacing)
+    cells = _cells(length, spacing, device.shape)
     solid, void = (
         _uncovered(_misfits(part, periodic), cells) for part in (device, ~device)
     )
@@ -132,7 +133,7 @@ def remove_narrow(
         ArgumentError: As `minimum_length`.
     """
     device = _as_device(binary, periodic)
-    disc = _disc(_cells(length, spacing))
+    disc = _disc(_cells(length, spacing, device.shape))
     for _ in range(_TURNS):
         opened = device & _opened(device, disc, periodic)
         closed = opened | ~_opened(~opened, disc, periodic)
@@ -142,10 +143,11 @@ def remove_narrow(
     return device
 
 
-def _cells(length, spacing) -> int:
+def _cells(length, spacing, shape: tuple[int, ...]) -> int:
     """Returns a length in whole cells that are no shorter."""
-    width = known_length(spacing, "spacing")
-    return math.ceil(known_length(length, "length") / width - 1e-6)
+    width, length = known_length(spacing, "spacing"), known_length(length, "length")
+    check_reach(length, "length", shape, (width,) * len(shape))
+    return math.ceil(length / width - 1e-6)
 
 
 def _as_device(binary, periodic) -> np.ndarray:

@@ -48,10 +48,24 @@ def as_optimiser(x: Any) -> Optimiser:
 
 
 def begin(optimiser: Optimiser, vector: Float[Array, " n"], unravel: Callable):
-    """Returns what an optimiser remembers before its first step."""
+    """Returns what an optimiser remembers before its first step.
+
+    Raises:
+        ArgumentError: If its steps take more than a gradient and parameters.
+    """
     if isinstance(optimiser, MovingAsymptotes):
         return first_asymptotes(vector)
-    return optimiser.init(unravel(vector))
+    tree = unravel(vector)
+    memory = optimiser.init(tree)
+    try:
+        jax.eval_shape(optimiser.update, tree, memory, tree)
+    except TypeError as error:
+        raise ArgumentError(
+            "`optimiser` must step by a gradient and parameters alone, as "
+            f"`optax.adam(0.02)` does, but: {error} Line searches evaluate the "
+            "objective as well: take `MovingAsymptotes()`."
+        ) from error
+    return memory
 
 
 def check_optimiser(

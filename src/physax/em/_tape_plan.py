@@ -75,7 +75,7 @@ def build_plan(program: Program, moved: Program, adjoint: str) -> Plan:
             moved.setup.axes,
         ),
         "the Bloch wavevector": moved.stepper.block,
-        "the frequencies of a monitor": moved.monitors,
+        "the window or the frequencies of a monitor": moved.monitors,
         "the resonances, dampings or residues of a dispersion": [
             (p.matrix, p.inflow, p.outflow, p.inertia)
             for many in moved.responses.values()
