@@ -249,6 +249,35 @@ def test_derivatives_through_a_hit_are_those_of_finite_differences(rule):
             assert np.allclose(slope[place], difference, rtol=1e-7, atol=1e-8)
 
 
+@pytest.mark.x64
+def test_the_second_derivative_of_a_hit_is_that_of_the_quadratic():
+    middle, radius = jnp.array([2.0, 0.3]), 0.7
+
+    def distance(x):
+        return jnp.sqrt(jnp.sum((x - middle) ** 2)) - radius
+
+    def heading(angle):
+        return jnp.stack([jnp.cos(angle), jnp.sin(angle)])
+
+    def found(angle):
+        flow = track(
+            lambda t, x: heading(angle),
+            jnp.zeros((1, 2)),
+            [0.0, 2.0],
+            steps=4,
+            boundary=Obstacle(distance, Absorb()),
+        )
+        return flow.ended[0]
+
+    def expected(angle):
+        along = heading(angle) @ middle
+        return along - jnp.sqrt(along**2 - middle @ middle + radius**2)
+
+    assert float(found(0.1)) == pytest.approx(float(expected(0.1)), rel=1e-12)
+    exact = float(jax.grad(jax.grad(expected))(0.1))
+    assert float(jax.grad(jax.grad(found))(0.1)) == pytest.approx(exact, rel=1e-9)
+
+
 @pytest.mark.slow
 @pytest.mark.x64
 def test_a_function_that_closes_over_a_parameter_is_differentiated():

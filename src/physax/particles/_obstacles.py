@@ -216,16 +216,22 @@ def first_hit(
     near = jnp.where(found, near, 0)
     # Who meets nothing may stand where the distance has no slope.
     begin = jnp.where(found, start, start + _beside(start, value))
-    value, slope = jax.jvp(
-        lambda s: phi(place_at(begin, move, bend, s)), (near,), (jnp.ones_like(near),)
-    )
+
+    def along(s):
+        return phi(place_at(begin, move, bend, s))
+
+    value, slope = jax.jvp(along, (near,), (jnp.ones_like(near),))
     # Only the value needs to be differentiated: it is zero, but for rounding, which a
     # way along the surface would blow up.
     slope = lax.stop_gradient(slope)
     size = _longest(move, bend)
     steep = slope < -(jnp.finfo(move.dtype).eps ** 0.5) * size
-    part = near - jnp.where(steep, value / jnp.where(steep, slope, -1), 0)
-    part = jnp.where(found, part, 1)
+    downhill = jnp.where(steep, slope, -1)
+    part = near - jnp.where(steep, value / downhill, 0)
+    # One more step with the same slope has the derivatives of second order, and those
+    # alone are taken from it.
+    more = jnp.where(steep, along(part) / downhill, 0)
+    part = jnp.where(found, part - (more - lax.stop_gradient(more)), 1)
     at = place_at(begin, move, bend, jnp.where(found, part, 0))
     # As seen from within the body: in a corner that is the side which is met.
     inner = lax.stop_gradient(place_at(begin, move, bend, near + 4 * least) - at)
