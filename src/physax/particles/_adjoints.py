@@ -160,8 +160,6 @@ def _backward(kept, wanted, perturbed, given, numbers, points: int):
     del kept, perturbed
     problem, seeds, release = given
     schedule, bare = problem.schedule, eqx.tree_at(lambda p: p.motion, problem, None)
-    motion = jax.lax.stop_gradient(eqx.filter(problem.motion, eqx.is_array))
-    motion = eqx.combine(motion, problem.motion)
     begin, enter_back = eqx.filter_vjp(
         lambda given: enter(given[0], given[1], given[2], numbers),
         (problem, seeds, release),
@@ -173,7 +171,7 @@ def _backward(kept, wanted, perturbed, given, numbers, points: int):
     rows_bar = _zeros_for(rows_bar, jnp.zeros((schedule.times.size, *begin.y.shape)))
 
     def block(start, bare, nudges, first):
-        whole = eqx.tree_at(lambda p: p.motion, bare, motion, is_leaf=_is_none)
+        whole = eqx.tree_at(lambda p: p.motion, bare, problem.motion, is_leaf=_is_none)
         turns = (first + jnp.arange(size, dtype=jnp.int32), nudges)
         step = lambda state, x: advance(whole, state, *x)  # noqa: E731
         return jax.lax.scan(jax.checkpoint(step), start, turns)  # pyright: ignore[reportPrivateImportUsage]
