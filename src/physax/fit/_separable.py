@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -163,6 +163,15 @@ class AbstractSeparable(AbstractProblem):
         )
 
 
+class _Given(NamedTuple):
+    """What a problem reads point by point, under the names of its arguments."""
+
+    data: PyTree
+    observed: Any
+    sigma: Any
+    mask: Any
+
+
 class Separable(AbstractSeparable):
     """A least-squares problem with linear coefficients, which need no start.
 
@@ -253,7 +262,8 @@ class Separable(AbstractSeparable):
         check_names(names, "functions")
         self.parameters = Parameters(start, bounds, fixed, ties).with_free()
         self.basis = basis
-        self.data = (data, observed, as_deviations(sigma, mask, observed), mask)
+        sigma = as_deviations(sigma, mask, observed)
+        self.data = _Given(data, observed, sigma, mask)
         count = 1 if groups is None else whole(groups, "groups")
         if mixing is not None:
             instance(mixing, "mixing", Mixing, "Write `Mixing(rows)` or `shared(2)`.")
