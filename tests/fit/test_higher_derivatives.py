@@ -192,3 +192,26 @@ def test_derivatives_of_what_is_hardly_determined_keep_their_digits(kind):
     noise = np.random.default_rng(1).normal(size=23)
     way = {"noise": noise, "smooth": np.exp(-np.linspace(0, 2, 23))}[kind]
     check_powers(powers(13, float), way, rtol=1e-5)
+
+
+def test_derivatives_keep_their_digits_with_functions_that_are_nearly_dependent():
+    # Powers times a decay: what moves data of that form moves its parameters.
+    x, size = np.linspace(0, 2, 40), 11
+    powers, decay = np.vander(x, size, increasing=True), np.exp(-1.1 * x)
+    linear, way = np.cos(1.3 * np.arange(size)), np.sin(1.0 + np.arange(size))
+    moved = (powers @ way - 0.7 * x * (powers @ linear)) * decay
+
+    def basis(p, x):
+        return jnp.exp(-p * x)[:, None] * x[:, None] ** jnp.arange(size)
+
+    def found(y):
+        names = [f"a{i}" for i in range(size)]
+        made = Separable(basis, 1.0, jnp.asarray(x), y, functions=names)
+        result = least_squares(made)
+        return jnp.concatenate([result.values, result.linear])
+
+    y = jnp.asarray((powers @ linear) * decay)
+    _, forward = jax.jit(lambda y, t: jax.jvp(found, (y,), (t,)))(y, jnp.asarray(moved))
+    # A condition of 1e7, whose square is near the digits of the numbers.
+    assert abs(float(forward[0]) - 0.7) < 1e-9
+    np.testing.assert_allclose(forward[1:], way, atol=1e-6)
