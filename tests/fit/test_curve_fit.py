@@ -52,6 +52,18 @@ REFUSED = {
     "`bounds` must be a pair, the lower and the upper bounds, but is int 3": {
         "bounds": 3
     },
+    r"`bounds` must be a pair, .* list \[\(0, 5\), .* Write `\(\[low, ...\], \[high": {
+        "bounds": [(0, 5), (0, 5), (0, 5)]
+    },
+    r"`bounds` must leave a parameter free, .* are \[0.0, 5.0\]. Write `\(\[low": {
+        "f": lambda x, a, b: a * jnp.exp(-b * x),
+        "bounds": [(0, 5), (0, 5)],
+    },
+    r"`bounds` must be a lower and an upper one, but of b the lower is 5 and the upper "
+    r"2. Write `\(\[low, ...\], \[high": {
+        "f": lambda x, a, b: a * jnp.exp(-b * x),
+        "bounds": [(0, 5), (0, 2)],
+    },
     "without `maxfev`. Write `method=fit.TrustRegion.max_evaluations=": {"maxfev": 99},
     r"without `ftol`. Write `method=fit.TrustRegion\(ftol=": {"ftol": 1e-3},
     "without `jac`. Derivatives are exact: leave it out": {"jac": "3-point"},

@@ -103,3 +103,11 @@ def test_a_batch_of_fits_factors_one_after_another(options):
 def test_gradients_of_a_batch_of_fits_are_factored_in_parts(options):
     slope = jax.grad(lambda y: jnp.sum(errors(y, **options)))
     check_parts(jax.jit(jax.vmap(slope)).lower(Y).compile().as_text())
+
+
+@pytest.mark.slow(after=1)
+@pytest.mark.parametrize("options", [{"loss": Huber(0.5)}, {}], ids=["loss", "squares"])
+def test_second_derivatives_of_a_batch_of_fits_are_factored_in_parts(options):
+    slope = jax.grad(lambda y: jnp.sum(errors(y, **options)))
+    bent = jax.vmap(lambda y: jax.jvp(slope, (y,), (y,))[1])
+    check_parts(jax.jit(bent).lower(Y).compile().as_text())

@@ -122,6 +122,29 @@ def test_arrays_of_other_lengths_are_refused():
         least_squares(problem(data=(X, Y[:-1])))
 
 
+PLACES = {
+    r"'data\[0\]': 200, 'data\[1\]': 199": {"data": (X, Y[:-1])},
+    r"'data\[1\]': 200, 'weights': 199": {"weights": X[1:]},
+    r"'data\[1\]': 200, 'mask': 199": {"mask": np.ones(199, bool)},
+    r"^`data\[1\]` must be an array .* but is 2\.0": {"data": (X, 2.0)},
+}
+
+
+@pytest.mark.parametrize("message", PLACES)
+def test_errors_name_arrays_as_the_call_does(message):
+    with pytest.raises(ArgumentError, match=message):
+        least_squares(problem(**PLACES[message]))
+
+
+def test_errors_name_data_in_a_dict():
+    made = LeastSquares(lambda p, d: p * d["x"], 1.0, {"x": X, "y": Y[1:]})
+    with pytest.raises(ArgumentError, match=r"\{\"data\['x'\]\": 200, \"data\['y'\]\""):
+        least_squares(made)
+    apart = Separable(lambda p, x: jnp.exp(-p * x), 1.0, X, Y[1:])
+    with pytest.raises(ArgumentError, match="'data': 200, 'observed': 199}"):
+        least_squares(apart)
+
+
 def test_masked_data_point_to_the_mask():
     masked = np.ma.masked_greater(Y, np.sort(Y)[-2])
     with pytest.raises(ArgumentError, match="is masked. Say which points count with"):

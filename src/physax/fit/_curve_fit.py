@@ -190,6 +190,9 @@ def _check_points(xdata, ydata) -> None:
             )
 
 
+_AS_PAIR = "Write `([low, ...], [high, ...])`."
+
+
 def _checked_bounds(bounds: Any) -> tuple[np.ndarray, np.ndarray]:
     # `scipy.optimize.Bounds`, which takes long to import.
     if type(bounds).__name__ == "Bounds":
@@ -197,7 +200,7 @@ def _checked_bounds(bounds: Any) -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(bounds, Sequence | np.ndarray | jax.Array) or len(bounds) != 2:
         raise ArgumentError(
             "`bounds` must be a pair, the lower and the upper bounds, but is "
-            f"{type(bounds).__name__} {bounds!s:.80}."
+            f"{type(bounds).__name__} {bounds!s:.80}. {_AS_PAIR}"
         )
     low, high = (reals(bound, "bounds") for bound in bounds)
     return low, high
@@ -228,7 +231,7 @@ def _start(f: Callable, p0, bounds) -> np.ndarray:
             raise ArgumentError(
                 f"`p0` must be a list of numbers, but has shape {start.shape}."
             )
-        _check_bound_shapes(bounds, start.size)
+        _check_bounds(f, bounds, start.size)
         _check_start(f, start, bounds)
         return start
     names = _positional(f)
@@ -237,7 +240,7 @@ def _start(f: Callable, p0, bounds) -> np.ndarray:
             "`p0` must be given for a function whose signature does not name its "
             f"parameters, but is None: {inspect.signature(f)}."
         )
-    _check_bound_shapes(bounds, len(names) - 1)
+    _check_bounds(f, bounds, len(names) - 1)
     low, high = (np.broadcast_to(b, (len(names) - 1,)) for b in bounds)
     below = np.where(np.isfinite(high), high - 1, 1)
     inside = np.where(np.isfinite(low), low + 1, below)
@@ -262,13 +265,26 @@ def _check_start(f: Callable, start: np.ndarray, bounds) -> None:
             )
 
 
-def _check_bound_shapes(bounds, count: int) -> None:
+def _check_bounds(f: Callable, bounds, count: int) -> None:
     for bound in bounds:
         if bound.shape not in ((), (count,)):
             raise ArgumentError(
                 f"`bounds` must be numbers, or one for each of {count} parameters, but "
-                f"one has shape {bound.shape}."
+                f"one has shape {bound.shape}. {_AS_PAIR}"
             )
+    low, high = (np.broadcast_to(bound, (count,)) for bound in bounds)
+    names = _names(f, count) or [f"p0[{i}]" for i in range(count)]
+    if np.any(low > high):
+        i = np.argmax(low > high)
+        raise ArgumentError(
+            f"`bounds` must be a lower and an upper one, but of {names[i]} the lower "
+            f"is {low[i]:g} and the upper {high[i]:g}. {_AS_PAIR}"
+        )
+    if np.all(low == high):
+        raise ArgumentError(
+            "`bounds` must leave a parameter free, but the lower and the upper ones "
+            f"are {low.tolist()}. {_AS_PAIR}"
+        )
 
 
 def _check_model(f: Callable, xdata, start, ydata) -> None:

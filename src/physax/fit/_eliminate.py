@@ -1,6 +1,7 @@
 """Eliminates linear coefficients from sums over points, group by group."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -121,11 +122,18 @@ def best_coefficients(
         # Functions that depend on each other get the shortest coefficients, and the
         # rank of the whole tells that they are not determined.
         wanted = sides.reshape(-1) / norms
-        inverse = jax.lax.stop_gradient(_inverse(jax.lax.stop_gradient(equal)))
-        solved = jax.lax.stop_gradient(matmul(inverse, wanted))
-        # A step that rounding alone leaves to do, with the derivative of the solution:
-        # that of the directions has none where two sizes are equal.
-        solved = solved + matmul(inverse, wanted - matmul(equal, solved))
+        inverse = _inverse(jax.lax.stop_gradient(equal))
+
+        def solve(product, sides):
+            solved = matmul(inverse, sides)
+            # A step that rounding alone leaves to do.
+            return solved + matmul(inverse, sides - product(solved))
+
+        # With the derivatives of the solution: those of the directions have no value
+        # where two sizes are equal.
+        solved = jax.lax.custom_linear_solve(
+            partial(matmul, equal), wanted, solve, symmetric=True
+        )
         return (solved / norms).reshape(count, -1)
 
     def from_factor(matrix):

@@ -45,7 +45,17 @@ def _basis_and_factor(rows):
 
 _factor = _in_parts(partial(jnp.linalg.qr, mode="r"))
 _both = jax.custom_jvp(_in_parts(_basis_and_factor))
-_both.defjvp(partial(jax.jvp, _basis_and_factor))
+
+
+@_both.defjvp
+def _both_jvp(primals, tangents):
+    basis, factor = _both(*primals)
+    ratio = _ratio(factor, tangents[0])
+    inner = matmul(_turned(basis), ratio)
+    lower = jnp.tril(inner, -1)
+    turn = lower - _turned(lower)
+    moved = matmul(basis, turn - inner) + ratio, matmul(inner - turn, factor)
+    return (basis, factor), moved
 
 
 @jax.custom_jvp
@@ -103,6 +113,10 @@ def _turned(x):
 
 def _moved(factor, turned):
     """Returns the derivative of R from Q^T times that of the rows."""
-    ratio = _turned(jax.scipy.linalg.solve_triangular(factor, _turned(turned), trans=1))
-    lower = jnp.tril(ratio, -1)
+    lower = jnp.tril(_ratio(factor, turned), -1)
     return turned - matmul(lower - _turned(lower), factor)
+
+
+def _ratio(factor, rows):
+    """Returns rows times the inverse of R."""
+    return _turned(jax.scipy.linalg.solve_triangular(factor, _turned(rows), trans=1))

@@ -3,44 +3,89 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
+from .._products import matmul
+from ._factors import triangular
 from ._problems import AbstractProblem
+from ._sums import Normal
 from ._trial_step import held_at_bounds
 
 
 def attach_derivative(
-    problem: AbstractProblem, vector: Float[Array, " m"]
+    problem: AbstractProblem, vector: Float[Array, " m"], normal: Normal
 ) -> Float[Array, " m"]:
-    r"""Gives a minimum the derivative with respect to everything in the problem.
+    r"""Gives a minimum its derivatives, of all orders, by everything in the problem.
 
     At the minimum $\nabla F(p, \theta) = 0$, so $H\, dp = -\partial_\theta \nabla F\,
     d\theta$ with the full Hessian H, whose second derivatives of the residuals
     Gauss-Newton's leaves out. Parameters that a bound holds do not move.
 
+    It is solved in the basis of the columns of $W = R^{-1}$, in which $W^T H W$ is
+    twice the identity but for what Gauss-Newton leaves out, and corrected once by what
+    the step leaves of the change of the gradient. So no digits are lost to the square
+    of the condition of the Jacobian, as a factor of H would lose them.
+
+    Reference: Björck, *Stability analysis of the method of seminormal equations for
+    linear least squares problems*, Linear Algebra and its Applications 88, 31 (1987).
+
     Args:
         problem: The problem, with the tangents of its data.
-        vector: The minimum, without any.
+        vector: The minimum.
+        normal: The quadratic model there.
 
     Returns:
         The same values.
     """
-    vector = jax.lax.stop_gradient(vector)
-    still = jax.tree.map(
-        lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, problem
-    )
-    slope = jax.grad(still.cost)(vector)
-    hessian = jax.jacfwd(jax.grad(still.cost))(vector)
-    held = held_at_bounds(vector, slope, *still.bounds())
-    # Units of the parameters must not decide about the accuracy.
-    scale = jnp.sqrt(jnp.abs(jnp.diagonal(hessian)))
-    scale = jnp.where(held | (scale == 0), 1, scale)
-    equal = hessian / scale[:, None] / scale[None, :]
-    equal = jnp.where(held[:, None] | held[None, :], 0, equal)
-    equal = equal + jnp.diag(jnp.where(held, 1, 0))
-    gradient = jax.grad(problem.cost)(vector)
-    change = jnp.where(held, 0, gradient - jax.lax.stop_gradient(gradient))
-    return _moving(vector, jnp.linalg.solve(equal, change / scale) / scale)
+    # With all that the residuals read from outside: it may have tangents, too.
+    gradient = eqx.filter_closure_convert(lambda at: jax.grad(problem.cost)(at), vector)
+    vector, normal = jax.lax.stop_gradient((vector, normal))
+    held = held_at_bounds(vector, normal.gradient, *problem.bounds())
+    return _minimum(vector, _basis(normal.factor, held), held, gradient)
+
+
+def _basis(factor: Float[Array, "m m"], held: Bool[Array, " m"]) -> Array:
+    """Returns the inverse of R in the parameters that are not held, 0 in others."""
+    rows = jnp.where(held, 0, factor)
+    rows = jnp.concatenate([rows, jnp.diag(held.astype(factor.dtype))])
+    one = jnp.eye(held.size, dtype=factor.dtype)
+    basis = jax.scipy.linalg.solve_triangular(triangular(rows), one)
+    return jnp.where(held[:, None] | held[None, :], 0, basis)
+
+
+@eqx.filter_custom_jvp
+def _minimum(vector, basis, held, gradient):
+    """Returns the vector where the gradient vanishes, with the derivative of that.
+
+    Where the Hessian is singular the derivative has no value, but the vector has one.
+    """
+    del basis, held, gradient
+    return vector
+
+
+@_minimum.def_jvp
+def _minimum_jvp(primals, tangents):
+    _, basis, held, gradient = primals
+    *_, moved = tangents
+    # With tangents of its own: this rule is differentiated for higher orders.
+    vector = _minimum(*primals)
+
+    def bent(step):
+        return jax.jvp(gradient, (vector,), (step,))[1]
+
+    def change(step):
+        """Returns that of the gradient, the data and the parameters moving at once."""
+        both = (gradient, vector), (moved, step)
+        return eqx.filter_jvp(lambda gradient, at: gradient(at), *both)[1]
+
+    curvature = matmul(basis.T, jax.vmap(bent, 1, 1)(basis))
+    inverse = jnp.linalg.inv(curvature + jnp.diag(held.astype(basis.dtype)))
+
+    def newton(slope):
+        return -matmul(basis, matmul(inverse, matmul(basis.T, slope)))
+
+    step = newton(change(jnp.zeros_like(vector)))
+    return vector, step + newton(change(step))
 
 
 def with_derivative_of(values: PyTree, others: PyTree) -> PyTree:
@@ -65,19 +110,4 @@ def _following(value, other):
 
 @_following.defjvp
 def _following_jvp(primals, tangents):
-    return primals[0], tangents[1]
-
-
-@jax.custom_jvp
-def _moving(vector, step):
-    """Returns the vector, with the derivative of `vector - step`.
-
-    Where the Hessian is singular the derivative has no value, but the vector has one.
-    """
-    del step
-    return vector
-
-
-@_moving.defjvp
-def _moving_jvp(primals, tangents):
-    return primals[0], tangents[0] - tangents[1]
+    return _following(*primals), tangents[1]

@@ -263,7 +263,7 @@ def _fit_in_memory(
     )
     if factored is None:
         # Some transformation follows the data.
-        vector = attach_derivative(problem, found.vector)
+        vector = attach_derivative(problem, found.vector, found.normal)
         # One more pass, along which derivatives reach errors, cost and coefficients.
         normal = with_derivative_of(
             found.normal, normal_at(problem, vector, fixed(found.factored))

@@ -28,7 +28,7 @@ def points_in(data: PyTree) -> int:
         )
     lengths = {}
     for path, leaf in leaves:
-        name = f"data{jax.tree_util.keystr(path)}"
+        name = _place(path)
         shape = getattr(leaf, "shape", None)
         if not shape:
             raise ArgumentError(
@@ -45,9 +45,17 @@ def points_in(data: PyTree) -> int:
         lengths[name] = shape[0]
     if len(set(lengths.values())) > 1:
         raise ArgumentError(
-            f"`data` must have first axes of equal length, but has {lengths}."
+            "`data` must have first axes of equal length, with `weights`, `mask` and "
+            f"the like, but has {lengths}."
         )
     return next(iter(lengths.values()))
+
+
+def _place(path: tuple) -> str:
+    """Returns where an array is, as in the call that made the problem."""
+    named = path and isinstance(path[0], jax.tree_util.GetAttrKey)
+    place = jax.tree_util.keystr(path)
+    return place.removeprefix(".") if named else f"data{place}"
 
 
 def add_points(

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Number
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -90,6 +90,14 @@ def check_problem(problem: Any) -> None:
     instance(problem, "problem", AbstractProblem, remedy)
 
 
+class _Given(NamedTuple):
+    """What a problem reads point by point, under the names of its arguments."""
+
+    data: PyTree
+    weights: Any
+    mask: Any
+
+
 class LeastSquares(AbstractProblem):
     r"""Any least-squares problem: minimises $\sum_i w_i s^2 \rho(r_i(p)^2 / s^2)$.
 
@@ -165,7 +173,7 @@ class LeastSquares(AbstractProblem):
         _check_one_each(mask, "mask")
         self.parameters = Parameters(start, bounds, fixed, ties).with_free()
         self.residual = residual
-        self.data = (data, _checked_weights(weights), mask)
+        self.data = _Given(data, _checked_weights(weights), mask)
         self.loss = Squared() if loss is None else loss
         instance(self.loss, "loss", AbstractLoss, "Write `Huber(scale)`.")
         self.linear_names = ()

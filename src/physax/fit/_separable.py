@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,14 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
-from .._checks import (
-    ArgumentError,
-    at_once,
-    instance,
-    traced,
-    true_or_false,
-    whole,
-)
+from .._checks import ArgumentError, at_once, instance, traced, true_or_false, whole
 from .._products import einsum, matmul
 from .._written_for_jax import check_function, written_for_jax
 from ._eliminate import (
@@ -163,6 +157,15 @@ class AbstractSeparable(AbstractProblem):
         )
 
 
+class _Given(NamedTuple):
+    """What a problem reads point by point, under the names of its arguments."""
+
+    data: PyTree
+    observed: Any
+    sigma: Any
+    mask: Any
+
+
 class Separable(AbstractSeparable):
     """A least-squares problem with linear coefficients, which need no start.
 
@@ -253,7 +256,8 @@ class Separable(AbstractSeparable):
         check_names(names, "functions")
         self.parameters = Parameters(start, bounds, fixed, ties).with_free()
         self.basis = basis
-        self.data = (data, observed, as_deviations(sigma, mask, observed), mask)
+        sigma = as_deviations(sigma, mask, observed)
+        self.data = _Given(data, observed, sigma, mask)
         count = 1 if groups is None else whole(groups, "groups")
         if mixing is not None:
             instance(mixing, "mixing", Mixing, "Write `Mixing(rows)` or `shared(2)`.")
@@ -353,8 +357,20 @@ def projected_cost(
         return jnp.sum((values - matmul(columns, given)) ** 2)
     norms = jax.lax.stop_gradient(jnp.linalg.norm(columns, axis=0))
     columns = columns / jnp.where(norms > 0, norms, 1)
-    found = jnp.linalg.solve(matmul(columns.T, columns), matmul(columns.T, values))
-    return jnp.sum((values - matmul(columns, found)) ** 2)
+    product = matmul(columns.T, columns)
+    factors = jax.scipy.linalg.lu_factor(jax.lax.stop_gradient(product))
+
+    def left(values):
+        found = jax.lax.custom_linear_solve(
+            partial(matmul, product),
+            matmul(columns.T, values),
+            lambda _, sides: jax.scipy.linalg.lu_solve(factors, sides),
+            symmetric=True,
+        )
+        return values - matmul(columns, found)
+
+    # Twice: products lose digits to the square of the condition.
+    return jnp.sum(left(left(values)) ** 2)
 
 
 def linear_limits(bounds, names: int, width: int):

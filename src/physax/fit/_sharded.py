@@ -1,5 +1,7 @@
 """Passes over data that are spread over several devices."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -78,23 +80,25 @@ def sharded_normal(
         )
     dynamic, static = eqx.partition(bare, eqx.is_array)
 
-    # Known at once or not, as `either` distinguishes.
-    given = () if isinstance(factored, bool) else (factored,)
-
-    def on_one_device(dynamic, data, vector, *given):
-        (chosen,) = given or (factored,)
+    def on_one_device(dynamic, data, vector, factored):
         problem = eqx.combine(dynamic, static)
         each = points_in(data)
         before = jax.lax.axis_index(names) * each
         last = jnp.clip(count - before, 0, each)
         sums = first_sums(problem, data, vector)
         zero = jnp.zeros_like(last)
-        sums = add_points(problem, data, vector, chosen, sums, zero, last, chunk=chunk)
-        return _together(sums, chosen, names)
+        sums = add_points(
+            problem, data, vector, factored, sums, zero, last, chunk=chunk
+        )
+        return _together(sums, factored, names)
 
+    # Known when compiling or not, as `either` distinguishes.
+    known = isinstance(factored, bool)
+    body = partial(on_one_device, factored=factored) if known else on_one_device
+    given = () if known else (factored,)
     # The types of JAX's check do not tell that what is gathered is the same everywhere.
     everywhere = jax.shard_map(
-        on_one_device,
+        body,
         mesh=mesh,
         in_specs=(rest, here, rest, *(rest for _ in given)),
         out_specs=rest,
