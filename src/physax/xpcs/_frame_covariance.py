@@ -1,5 +1,7 @@
 """Errors that remain valid where the noise of pairs with a common frame correlates."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -43,13 +45,24 @@ def frame_covariance(
     """
     instance(problem, "problem", TwoTimeProblem, "Make one by `two_time_problem`.")
     shared = true_or_false(shared, "shared")
-    inverse = one_fit(result).full_covariance
-    if not result.absolute_sigma:
-        inverse = inverse / result.reduced_chi2
+    inverse = unscaled_covariance(result)
     # Not the result itself: the memory that was free is a part of it, and each value
     # of that would compile anew.
     meat = _summed_scores(problem, result.values, result.linear, shared)
     return matmul(matmul(inverse, meat), inverse)
+
+
+def unscaled_covariance(result: Any) -> Float[Array, "all all"]:
+    """Returns the covariance of a fit for residuals of variance 1.
+
+    It is 0 where that of the residuals is estimated, and they vanish: then the scores
+    do, too.
+    """
+    inverse = one_fit(result).full_covariance
+    if result.absolute_sigma:
+        return inverse
+    reduced = result.reduced_chi2
+    return inverse / jnp.where(reduced == 0, 1, reduced)
 
 
 @eqx.filter_jit
