@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.optimize import brentq
+from scipy.optimize import root_scalar
 
 from physax.fit import least_squares
 from physax.xpcs import (
@@ -52,52 +52,51 @@ def fitted(intensities, rate, mask=None, sigma=None):
     return data, problem, least_squares(problem)
 
 
+def lasting(off, f, mask):
+    """The part u that explains the correlation of neighbouring residuals."""
+    near = [
+        (a, b, b + 1)
+        for a, b in np.ndindex(len(f), len(f) - 1)
+        if a not in (b, b + 1) and mask[a, b] and mask[a, b + 1]
+    ]
+    a, b, c = np.transpose(near)
+    seen = np.sum(off[a, b] * off[a, c]) / np.sum(off[a, b] ** 2 + off[a, c] ** 2) * 2
+
+    def excess(u):
+        products = u * f[b, c] + u**2 * f[a, b] * f[a, c]
+        squares = 1 + u**2 * (f[a, b] ** 2 + f[a, c] ** 2) / 2
+        return products.sum() / squares.sum() - seen
+
+    return root_scalar(excess, bracket=(0, 1)).root
+
+
 @pytest.mark.parametrize("sigma", [None, 0.2])
 def test_the_covariance_is_that_of_products_of_normal_numbers(sigma):
     frames, maps = 14, 2
     rng = np.random.default_rng(3)
-    light = np.stack([speckles(frames, p, 2.0, rng) for p in (150, 150)], axis=1)
+    light = np.stack([speckles(frames, 150, 2.0, rng) for _ in range(maps)], axis=1)
     mask = np.ones((frames, frames), bool)
     mask[4] = mask[:, 4] = False
     data, problem, result = fitted(rng.poisson(8 * light), 2.0, mask, sigma)
     rate, linear = Q**2 * float(result.values[0]), np.asarray(result.linear)
 
-    pairs = np.array([p for p in np.ndindex(mask.shape) if p[0] < p[1] and mask[p]])
     lags = STEP * np.abs(np.subtract.outer(np.arange(frames), np.arange(frames)))
     f = np.exp(-rate * lags)
-    i, j = pairs.T
-    k, m = pairs.T[:, :, None]
+    i, j = np.nonzero(np.triu(mask, 1))
     rows, meat, cost = [], 0, 0
-    for one in range(maps):
-        contrast, offset = linear[one], linear[maps + one]
-        slope = -contrast * Q**2 * (lags * f)[i, j]
-        row = np.zeros((len(pairs), 2 * maps + 1))
-        row[:, one], row[:, maps + one], row[:, -1] = f[i, j], 1, slope
+    for one, (contrast, offset) in enumerate(linear.reshape(2, maps).T):
+        row = np.zeros((len(i), 2 * maps + 1))
+        row[:, one], row[:, maps + one] = f[i, j], 1
+        row[:, -1] = -contrast * Q**2 * (lags * f)[i, j]
         rows.append(row)
-        off = np.zeros_like(f)
-        off[i, j] = off[j, i] = np.asarray(data.c2)[one, i, j] - contrast * f[i, j]
-        off[i, j] = off[j, i] = off[i, j] - offset
-        near = [
-            (a, b, b + 1)
-            for a in range(frames)
-            for b in range(frames - 1)
-            if a not in (b, b + 1) and mask[a, b] and mask[a, b + 1]
-        ]
-        a, b, c = np.transpose(near)
-        seen = np.sum(off[a, b] * off[a, c])
-        seen = seen / np.sum(off[a, b] ** 2 + off[a, c] ** 2) * 2
-
-        def quotient(u, a=a, b=b, c=c):
-            top = u * f[b, c] + u**2 * f[a, b] * f[a, c]
-            return top.sum() / (1 + u**2 * (f[a, b] ** 2 + f[a, c] ** 2) / 2).sum()
-
-        u = brentq(lambda u: quotient(u) - seen, 0, 1)
+        off = np.asarray(data.c2)[one] - contrast * f - offset
+        u = lasting(off, f, mask)
         assert 0.1 < u < 0.99
         p = np.where(np.eye(frames, dtype=bool), 1, u * f)
-        sigma_of_pairs = p[k, i] * p[m, j] + p[k, j] * p[m, i]
-        level = np.sum(off[i, j] ** 2) / np.trace(sigma_of_pairs)
-        meat = meat + level * row.T @ sigma_of_pairs @ row
-        cost += np.sum(off[i, j] ** 2)
+        products = p[np.ix_(i, i)] * p[np.ix_(j, j)] + p[np.ix_(i, j)] * p[np.ix_(j, i)]
+        squares = np.sum(off[i, j] ** 2)
+        meat = meat + squares / np.trace(products) * row.T @ products @ row
+        cost = cost + squares
     rows = np.concatenate(rows)
     inverse = np.linalg.inv(rows.T @ rows)
     expected = inverse @ meat @ inverse * cost / (cost - np.trace(inverse @ meat))
