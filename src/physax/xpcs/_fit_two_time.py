@@ -120,6 +120,10 @@ def fit_two_time(
     all. Contrasts and offsets enter linearly: they need no start and are eliminated
     exactly, with errors and correlations of the full problem.
 
+    Errors assume that the noise of pairs is independent. That of real maps lasts as
+    long as the speckles, and errors are then several times too small:
+    `speckle_covariance` is for this noise, `frame_covariance` for that of frames.
+
     Args:
         data: The maps.
         model: Where to start. Its numbers are the parameters, but for the gap.

@@ -1,4 +1,4 @@
-"""Errors that remain valid where the noise of pairs with a common frame correlates."""
+"""Errors where the noise of pairs with a common frame correlates, and no other."""
 
 from typing import Any
 
@@ -24,7 +24,9 @@ def frame_covariance(
     frame to frame moves all of them: the covariance of independent pairs is then too
     small. With the rows $J_p$ and the residuals $r_p$ of all pairs p this is
     $A^{-1} V A^{-1}$, $A = J^T J$, where $V$ sums $J_p^T r_p r_{p'} J_{p'}$ over the
-    pairs that have a frame in common. It needs no model of the noise, but many frames.
+    pairs that have a frame in common. It needs no model of their noise, but many
+    frames, and that pairs without a common frame are independent: the noise of speckles
+    that live for several frames is not, and needs `speckle_covariance`.
 
     Reference: Fafchamps and Gubert, *The formation of risk sharing networks*, Journal
     of Development Economics 83, 326 (2007), for observations of pairs.
