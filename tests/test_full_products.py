@@ -23,6 +23,7 @@ from physax.em._eigenpair import eigenpair
 from physax.fit._posterior import _advance, _begin, _read, _sampler
 from physax.grid import Grid
 from physax.xpcs._frame_covariance import _summed_scores
+from physax.xpcs._speckle_covariance import _of_map
 from tests.em.scenes import SCENES, dispersive
 from tests.fit.decays import X, Y, problem
 from tests.particles.flows import gyre, seeds
@@ -164,6 +165,11 @@ def scores(problem):
     return _summed_scores(problem, jnp.ones(free), jnp.ones(2), False)
 
 
+def of_map(problem):
+    free = jnp.ones(len(problem.parameters.names))
+    return _of_map(problem, free, jnp.ones(2), jnp.asarray(0))
+
+
 FRAMES, LABELS = jnp.ones((32, 5, 5)), np.ones((5, 5), int)
 
 # Of each a function and its arguments, made when they are needed.
@@ -194,6 +200,7 @@ ENTRIES = {
     "circuit": lambda: (ring, jnp.asarray(0.2)),
     "two-time fit": lambda: (contrast, two_time()),
     "scores": lambda: (scores, two_time()),
+    "speckles": lambda: (of_map, two_time()),
     "frames": lambda: (lambda x: xpcs.two_time_from_frames(x, LABELS), FRAMES),
     "multi-tau": lambda: (lambda x: xpcs.multi_tau(x, LABELS).g2, FRAMES),
     "positions": lambda: (

@@ -213,6 +213,29 @@ def test_a_bad_file_does_not_stop_a_batch(folder, tmp_path, capsys):
     assert rows[1]["status"] == "converged"
 
 
+def test_without_sigma_the_noise_is_told_and_no_chi_square(folder, tmp_path, capsys):
+    data = read_two_time(folder / "run1.hdf")
+    plain = dataclasses.replace(data, sigma=None, sigma_is_known=None)
+    for name in ("a1.hdf", "a2.hdf"):
+        write_two_time(tmp_path / name, plain)
+    out = tmp_path / "out"
+    assert static_fit(tmp_path, out, "--set", "D0=12000") == ExitCode.DONE
+    told = capsys.readouterr().out
+    with (out / "results.csv").open() as file:
+        row = next(csv.DictReader(file))
+    assert row["reduced_chi2"] == ""
+    noise = float(row["noise"])
+    assert f"noise of one value {noise:.3g} (sigma not known)" in told
+    assert "chi-square" not in told
+    for name in ("analysis_results_nlsq.json", "convergence_metrics.json"):
+        (found, _) = (load(path) for path in sorted(out.rglob(name)))
+        assert found["reduced_chi2"] is None
+        assert found["noise"] == noise
+    with np.load(next(out.rglob("fitted_data.npz"))) as fitted:
+        left = fitted["residuals"][:, *np.triu_indices(24, 1)]
+    assert noise == pytest.approx(np.sqrt(np.mean(left**2)), rel=0.01)
+
+
 def test_a_damaged_table_is_named(folder, tmp_path, capsys):
     for name in ("a1.hdf", "a2.hdf"):
         (tmp_path / name).write_bytes((folder / "run1.hdf").read_bytes())

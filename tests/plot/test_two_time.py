@@ -2,6 +2,7 @@ import io
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -179,3 +180,16 @@ def test_a_report_is_drawn_with_its_objections():
     assert isinstance(figure, Figure)
     assert figure.axes[3].get_title() == "1 dead of 20 frames"
     assert "Frames 8 are constant" in figure.get_supxlabel()
+
+
+@pytest.mark.parametrize("size", [0.13, 0.03, 0.013, 9e-4])
+def test_labels_of_residuals_without_errors_stay_within_the_figure(size):
+    # Those of the colours have most digits.
+    data = TwoTime(PEAK, 0.005, np.radians(DEGREES), 123.4 * np.asarray(TIMES))
+    figure = two_time_fit(data, C2 + size)
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    first, second, third = (a.get_tightbbox(renderer) for a in figure.axes)
+    assert first.x0 > 0
+    assert first.x1 < second.x0
+    assert second.x1 < third.x0
+    assert third.x1 < figure.bbox.width

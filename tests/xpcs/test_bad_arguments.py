@@ -95,6 +95,14 @@ TABLE = [
         lambda: raw(xpcs.frame_covariance)(problem(), result(), shared="no"),
     ),
     (
+        "`problem` must be a `TwoTimeProblem`, but is a",
+        lambda: raw(xpcs.speckle_covariance)(DATA, result()),
+    ),
+    (
+        "`result` must be a `FitResult`, but is None",
+        lambda: raw(xpcs.speckle_covariance)(problem(), None),
+    ),
+    (
         "`count` must be an integer .* is 1.5",
         lambda: raw(xpcs.initial_models)(DATA, count=1.5),
     ),

@@ -33,6 +33,7 @@ from ._xpcs_job import Outcome, fit_data
 from ._xpcs_jobs import Job, Request, jobs_of
 from ._xpcs_results import (
     bic,
+    noise_of,
     parameters_of,
     read_results,
     summary_of,
@@ -342,10 +343,10 @@ class _Run:
 
 def _text(job: Job, outcome: Outcome) -> str:
     result = outcome.fit.result
-    lines = [
-        f"{job.key}: reduced chi-square {float(result.reduced_chi2):.5g}, "
-        f"{outcome.seconds:.1f} s"
-    ]
+    left = f"noise of one value {noise_of(outcome):.3g} (sigma not known)"
+    if result.absolute_sigma:
+        left = f"reduced chi-square {float(result.reduced_chi2):.5g}"
+    lines = [f"{job.key}: {left}, {outcome.seconds:.1f} s"]
     parameters = parameters_of(outcome)
     width = max(map(len, parameters))
     for name, entry in parameters.items():

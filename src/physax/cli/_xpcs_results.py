@@ -113,9 +113,20 @@ def summary_of(outcome: Outcome, settings: Settings, source: str) -> dict[str, A
         "status": Status(int(result.status)).name.lower(),
         "success": result.success,
         "chi2": float(result.chi2),
-        "reduced_chi2": float(result.reduced_chi2),
+        "reduced_chi2": _reduced(result),
+        "noise": noise_of(outcome),
         "seconds": round(outcome.seconds, 3),
     }
+
+
+def noise_of(outcome: Outcome) -> float:
+    """Returns the standard deviation of one value of all maps, from the residuals."""
+    return float(np.sqrt(np.mean(np.square(outcome.fit.noise))))
+
+
+def _reduced(result: FitResult) -> float | None:
+    """Returns the reduced chi-square, which is one where sigma is known only."""
+    return float(result.reduced_chi2) if result.absolute_sigma else None
 
 
 def mean_wavevector(q: np.ndarray) -> float:
@@ -205,7 +216,8 @@ def _convergence(outcome: Outcome) -> dict[str, Any]:
         "iterations": int(result.iterations),
         "evaluations": int(result.evaluations),
         "chi2": float(result.chi2),
-        "reduced_chi2": float(result.reduced_chi2),
+        "reduced_chi2": _reduced(result),
+        "noise": noise_of(outcome),
         "gradient": dict(
             zip(map(file_name, result.names), result.gradient.tolist(), strict=True)
         ),

@@ -25,6 +25,7 @@ _COLUMNS = (
     "success",
     "chi2",
     "reduced_chi2",
+    "noise",
     "seconds",
 )
 

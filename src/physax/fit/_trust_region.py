@@ -281,7 +281,8 @@ def _propose(method, bounds, search: Search, ended, polishing) -> Search:
         step.length <= jnp.finfo(size.dtype).eps * size
     )
     # Steps that do not shrink any more are rounding, or the model is not good enough
-    # here for undamped ones: a narrow valley is followed further with a region.
+    # here for undamped ones: a narrow valley is followed further with a region, and in
+    # triangular factors, as the cost that sums of squares leave may be rounding, too.
     failed = polishing & (step.length > 0.999 * search.length)
     rounding = step.predicted <= _rounding(cost) * cost
     again = failed & ~tiny & ~rounding & ~search.strict & ~spent
@@ -297,13 +298,14 @@ def _propose(method, bounds, search: Search, ended, polishing) -> Search:
     return eqx.tree_at(
         lambda s: (
             *(s.trial, s.length, s.predicted, s.slope, s.full),
-            *(s.phase, s.strict, s.calm),
+            *(s.phase, s.strict, s.factored, s.calm),
         ),
         search,
         (
             trial,
             *(step.length, step.predicted, step.slope, step.full),
-            *(phase, search.strict | again, jnp.where(again, 0, search.calm)),
+            *(phase, search.strict | again, search.factored | again),
+            jnp.where(again, 0, search.calm),
         ),
     )
 

@@ -109,7 +109,7 @@ def two_time_fit(
     # What surrounds the panels is always the same, and fitting it would take longer
     # than to draw it.
     figure = Figure(figsize=(3 * _PANEL, _PANEL), dpi=150)
-    room = {"left": 0.06, "right": 0.92, "bottom": 0.13, "top": 0.84, "wspace": 0.55}
+    room = {"left": 0.065, "right": 0.885, "bottom": 0.13, "top": 0.84, "wspace": 0.68}
     shared = _limits(values)
     largest = np.nanpercentile(np.abs(left), _TOP) if np.isfinite(left).any() else 1.0
     both = (-float(largest) or -1.0, float(largest) or 1.0)

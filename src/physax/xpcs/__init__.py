@@ -77,6 +77,7 @@ from ._selection import (
     select as select,
 )
 from ._simulate import simulate_two_time as simulate_two_time
+from ._speckle_covariance import speckle_covariance as speckle_covariance
 from ._transport import (
     AbstractNumericalTransport as AbstractNumericalTransport,
     AbstractTransport as AbstractTransport,

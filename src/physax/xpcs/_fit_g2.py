@@ -1,5 +1,6 @@
 """Fits of one-time correlations: relaxation times over the wavevector."""
 
+import math
 from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any
@@ -80,7 +81,10 @@ class G2Fit(eqx.Module):
 def _line(head: str, numbers: list[tuple[str, str]], result: FitResult) -> str:
     """Says on one line what was found and how the fit ended."""
     shown = ", ".join(f"{name} {number}" for name, number in numbers)
-    left = f"reduced chi-square {float(result.reduced_chi2):.4g}"
+    reduced = float(result.reduced_chi2)
+    left = f"reduced chi-square {reduced:.4g}"
+    if not result.absolute_sigma:
+        left = f"noise {math.sqrt(reduced):.4g} times sigma, which is not known"
     ended = "" if result.success else f"; {result.message}"
     return f"{head}: {shown}, {left}{ended}"
 

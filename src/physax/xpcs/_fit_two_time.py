@@ -1,5 +1,6 @@
 """Fits models of the two-time correlation to measured maps."""
 
+import re
 from collections.abc import Callable, Sequence
 from math import pi
 from typing import Any
@@ -26,6 +27,7 @@ from ._correlation import AbstractCorrelation, LaminarFlow
 from ._evaluate import two_time
 from ._known import known
 from ._scaling import AbstractScaling, Limits
+from ._tiles import is_pair
 from ._two_time import TwoTime, check_data
 from ._two_time_problem import TwoTimeProblem, two_time_problem
 
@@ -38,13 +40,18 @@ class TwoTimeFit(eqx.Module):
         contrast: Contrast of each map.
         offset: Offset of each map.
         result: Errors, correlations, how the fit ended. The linear coefficients are
-            those of the scaling.
+            those of the scaling. Without a known sigma of the data, its `chi2` and
+            `reduced_chi2` are in units of what stands in for it, 0.01 if none was
+            given, and tell nothing.
+        noise: Standard deviation of one value of each map, estimated from the
+            residuals; where values have a sigma each, its root mean square.
     """
 
     model: AbstractCorrelation
     contrast: Float[Array, " maps"]
     offset: Float[Array, " maps"]
     result: FitResult
+    noise: Float[Array, " maps"]
 
     @property
     def convention(self) -> str | None:
@@ -59,7 +66,14 @@ class TwoTimeFit(eqx.Module):
 
 
 def _summary(fit: TwoTimeFit) -> str:
-    lines = [str(fit.result)]
+    told = str(fit.result)
+    if not fit.result.absolute_sigma:
+        # In units of a sigma that nobody knows.
+        numbers = dict.fromkeys(f"{v:.3g}" for v in fit.noise)
+        free = f"{int(fit.result.degrees_of_freedom):,} degrees of freedom"
+        left = f"noise of one value {', '.join(numbers)} (sigma not known), {free};"
+        told = re.sub("chi-square [^;]*;", left, told, count=1)
+    lines = [told]
     if fit.convention is not None:
         lines.append(f"  shear factor: {fit.convention} convention")
         if _poor(fit.result):
@@ -105,6 +119,10 @@ def fit_two_time(
     Each pair of frames counts once and the diagonal, which holds the shot noise, not at
     all. Contrasts and offsets enter linearly: they need no start and are eliminated
     exactly, with errors and correlations of the full problem.
+
+    Errors assume that the noise of pairs is independent. That of real maps lasts as
+    long as the speckles, and errors are then several times too small:
+    `speckle_covariance` is for this noise, `frame_covariance` for that of frames.
 
     Args:
         data: The maps.
@@ -177,7 +195,8 @@ def two_time_fit(problem: TwoTimeProblem, result: FitResult) -> TwoTimeFit:
         # Raises if the reason is that an integral diverges, or a time is negative.
         problem.parameters.start.prepare(problem.times)
     contrast, offset = _scales(result.linear, problem.mixing.rows)
-    return TwoTimeFit(_folded(result, problem), contrast, offset, result)
+    noise = jnp.sqrt(result.reduced_chi2) * _scale_of_noise(problem)
+    return TwoTimeFit(_folded(result, problem), contrast, offset, result, noise)
 
 
 @jax.jit
@@ -185,6 +204,18 @@ def _scales(linear, rows):
     """Returns contrasts and offsets."""
     contrast, offset = matmul(linear.reshape(2, -1), rows.T)
     return contrast, offset
+
+
+@eqx.filter_jit
+def _scale_of_noise(problem: TwoTimeProblem) -> Float[Array, " maps"]:
+    """Returns the root mean square of sigma over the pairs that count, for each map."""
+    starts, _, weight, mask = problem.data
+    if weight is None:
+        return 1 / problem.weight
+    keep = is_pair(starts, problem.size, problem.times.size)
+    keep = (keep if mask is None else keep & mask)[:, None]
+    squares = jnp.where(keep, 1 / jnp.where(keep, weight, 1) ** 2, 0)
+    return jnp.sqrt(jnp.sum(squares, axis=(0, 2, 3)) / jnp.sum(keep))
 
 
 def _folded(result: FitResult, problem: TwoTimeProblem) -> AbstractCorrelation:

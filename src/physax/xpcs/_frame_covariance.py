@@ -1,4 +1,6 @@
-"""Errors that remain valid where the noise of pairs with a common frame correlates."""
+"""Errors where the noise of pairs with a common frame correlates, and no other."""
+
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -22,7 +24,9 @@ def frame_covariance(
     frame to frame moves all of them: the covariance of independent pairs is then too
     small. With the rows $J_p$ and the residuals $r_p$ of all pairs p this is
     $A^{-1} V A^{-1}$, $A = J^T J$, where $V$ sums $J_p^T r_p r_{p'} J_{p'}$ over the
-    pairs that have a frame in common. It needs no model of the noise, but many frames.
+    pairs that have a frame in common. It needs no model of their noise, but many
+    frames, and that pairs without a common frame are independent: the noise of speckles
+    that live for several frames is not, and needs `speckle_covariance`.
 
     Reference: Fafchamps and Gubert, *The formation of risk sharing networks*, Journal
     of Development Economics 83, 326 (2007), for observations of pairs.
@@ -43,13 +47,24 @@ def frame_covariance(
     """
     instance(problem, "problem", TwoTimeProblem, "Make one by `two_time_problem`.")
     shared = true_or_false(shared, "shared")
-    inverse = one_fit(result).full_covariance
-    if not result.absolute_sigma:
-        inverse = inverse / result.reduced_chi2
+    inverse = unscaled_covariance(result)
     # Not the result itself: the memory that was free is a part of it, and each value
     # of that would compile anew.
     meat = _summed_scores(problem, result.values, result.linear, shared)
     return matmul(matmul(inverse, meat), inverse)
+
+
+def unscaled_covariance(result: Any) -> Float[Array, "all all"]:
+    """Returns the covariance of a fit for residuals of variance 1.
+
+    It is 0 where that of the residuals is estimated, and they vanish: then the scores
+    do, too.
+    """
+    inverse = one_fit(result).full_covariance
+    if result.absolute_sigma:
+        return inverse
+    reduced = result.reduced_chi2
+    return inverse / jnp.where(reduced == 0, 1, reduced)
 
 
 @eqx.filter_jit
