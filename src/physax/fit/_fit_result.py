@@ -159,7 +159,7 @@ class FitResult(eqx.Module):
 
     def __str__(self) -> str:
         """Lists parameters with errors, and how the fit ended, for each of a batch."""
-        return "\n".join(head + _summary(fit) for head, fit in each_fit(self, self))
+        return "\n".join(head + summary(fit) for head, fit in each_fit(self, self))
 
 
 def each_fit(tree: Any, result: FitResult) -> list[tuple[str, Any]]:
@@ -235,15 +235,24 @@ def _undetermined(result: FitResult) -> list[str]:
     ]
 
 
-def _summary(result: FitResult) -> str:
+def summary(result: FitResult, size: str | None = None) -> str:
+    """Lists the parameters of one fit with errors, and how it ended.
+
+    Args:
+        result: The fit.
+        size: How large the residuals are, by default their chi-square.
+    """
+    reduced = ""
+    if size is None:
+        size = f"chi-square {float(result.chi2):.6g}"
+        reduced = f", reduced {float(result.reduced_chi2):.6g}"
     numbers = listed(result)
     width = max((len(name) for name, _ in numbers), default=0)
     rows = [f"  {name:{width}}  {shown}" for name, shown in numbers]
     head = (
-        f"{_ending(result)}\n  chi-square {float(result.chi2):.6g}, "
-        f"{int(result.degrees_of_freedom):,} degrees of freedom, reduced "
-        f"{float(result.reduced_chi2):.6g}; {int(result.iterations)} iterations, "
-        f"{int(result.evaluations)} passes"
+        f"{_ending(result)}\n  {size}, "
+        f"{int(result.degrees_of_freedom):,} degrees of freedom{reduced}; "
+        f"{int(result.iterations)} iterations, {int(result.evaluations)} passes"
     )
     if int(result.status) == Status.CONVERGED and _weakest(result) < HARDLY:
         rows.append(

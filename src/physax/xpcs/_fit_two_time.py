@@ -1,6 +1,5 @@
 """Fits models of the two-time correlation to measured maps."""
 
-import re
 from collections.abc import Callable, Sequence
 from math import pi
 from typing import Any
@@ -21,7 +20,7 @@ from ..fit import (
     TrustRegion,
     least_squares,
 )
-from ..fit._fit_result import each_fit
+from ..fit._fit_result import each_fit, summary
 from ..runtime import Checkpointing, Progress
 from ._correlation import AbstractCorrelation, LaminarFlow
 from ._evaluate import two_time
@@ -66,14 +65,12 @@ class TwoTimeFit(eqx.Module):
 
 
 def _summary(fit: TwoTimeFit) -> str:
-    told = str(fit.result)
+    size = None
     if not fit.result.absolute_sigma:
-        # In units of a sigma that nobody knows.
+        # A chi-square would be in units of a sigma that nobody knows.
         numbers = dict.fromkeys(f"{v:.3g}" for v in fit.noise)
-        free = f"{int(fit.result.degrees_of_freedom):,} degrees of freedom"
-        left = f"noise of one value {', '.join(numbers)} (sigma not known), {free};"
-        told = re.sub("chi-square [^;]*;", left, told, count=1)
-    lines = [told]
+        size = f"noise of one value {', '.join(numbers)} (sigma not known)"
+    lines = [summary(fit.result, size)]
     if fit.convention is not None:
         lines.append(f"  shear factor: {fit.convention} convention")
         if _poor(fit.result):
