@@ -151,8 +151,9 @@ class Box(AbstractBoundary):
         place, velocity = bounced.at(part)
         here = jnp.arange(place.size) == axis
         hit = Hit(part < 1, part, place, 0 * place, 0 * place)
-        assert velocity is not None
         before = leg.velocity_after(part)
+        assert velocity is not None
+        assert before is not None
         velocity = jnp.where(here, velocity, before)
         return changed_kick(leg, hit, velocity, after, passage), 1 - part
 
