@@ -207,6 +207,12 @@ def test_arguments_of_another_kind_are_refused(changed, message):
             r"`values` must begin with the numbers of times and nodes, \(2, 5\), but",
         ),
         (
+            lambda: GriddedField(
+                np.ones((7, 5, 4, 2)), (np.arange(5.0), np.arange(4.0))
+            ),
+            r"have shape \(7, 5, 4, 2\)\. For several times pass `times`\.",
+        ),
+        (
             lambda: GriddedField(np.ones((5, 1)), [NODES])(jnp.zeros(()), jnp.zeros(2)),
             r"Positions must have 1 coordinates, one for each axis of the fie.*\(2,\)",
         ),

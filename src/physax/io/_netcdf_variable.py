@@ -250,7 +250,9 @@ def _no_coordinate(data: StoredData, name: str, dim: str) -> str:
     if flat:
         return (
             f"{name!r} must be on a grid whose longitudes and latitudes are "
-            f"one-dimensional, but {', '.join(sorted(flat))} have two dimensions."
+            f"one-dimensional, but {', '.join(sorted(flat))} have two dimensions. "
+            "Regrid it to such axes, or read the arrays yourself and make "
+            "`particles.MeshField(Mesh.structured(coordinates), values)` of them."
         )
     return f"The dimension {dim!r} of {name!r} must have a coordinate, but has none."
 

@@ -174,22 +174,61 @@ def dips(
     return (slope < 0) & (bend > -slope) & (slope**2 > 2 * bend * height)
 
 
+def changed_kick(
+    leg: Leg,
+    hit: Hit,
+    velocity: Float[Array, " ndim"],
+    particle: Particles,
+    passage: Passage,
+) -> Float[Array, " ndim"]:
+    """Returns what forces add behind a hit because it has changed the velocity.
+
+    It is zero for forces of place and time alone, and where nothing is hit.
+
+    Args:
+        leg: The way that is hit upon, of a particle that has a velocity of its own.
+        hit: The hit.
+        velocity: That right behind the hit.
+        particle: The particle.
+        passage: The step, or what is left of it.
+    """
+    assert leg.velocity is not None
+    assert leg.kick is not None
+    ndim, left, begin = leg.place.size, 1 - hit.part, leg.velocity - leg.kick
+    own, before = slice(ndim, 2 * ndim), leg.velocity - left * leg.kick
+    # Without a hit as it began: at the end of its way a force may have no value.
+    y = particle.y.at[:ndim].set(jnp.where(hit.found, hit.position, leg.place))
+    t = passage.t + passage.h - left * leg.time
+
+    def push(velocity):
+        there = y.at[own].set(jnp.where(hit.found, velocity, begin))
+        return passage.motion.rate(t, there, particle.memory).value[own]
+
+    # In a loop: XLA would compute all of it again for each use of the result.
+    old, new = lax.map(push, jnp.stack([before, velocity]))
+    return left * leg.time * (new - old)
+
+
 def thrown_back(
-    leg: Leg, hit: Hit, restitution: Float[Array, ""] | None
+    leg: Leg,
+    hit: Hit,
+    restitution: Float[Array, ""] | None,
+    change: Float[Array, "*ndim"] | None = None,
 ) -> tuple[Leg, Bool[Array, ""]]:
     r"""Returns what is left of a step behind a hit, and whether it is along the wall.
 
     A velocity of its own is reflected as it is at the hit, and the forces of the rest
-    of the step act as they did: the impulse $J = -(1 + r) (v \cdot n) n$ changes the
-    velocity at the end by $J$, and the place by $J$ times the time left. A particle
-    that would be back at the wall within that time rests on it, without normal
-    velocity.
+    of the step act as they did, but for what the new velocity changes in them: the
+    impulse $J = -(1 + r) (v \cdot n) n$ changes the velocity at the end by $J$, and
+    the place by $J$ times the time left. A particle that would be back at the wall
+    within that time rests on it, without normal velocity.
 
     Args:
         leg: The way that is hit upon.
         hit: The hit.
         restitution: The fraction of the normal velocity that is kept, `None` for a
             wall along which particles slide.
+        change: As from `changed_kick`; `None` where forces act as they did.
     """
     left, normal, recoil = 1 - hit.part, hit.normal, hit.recoil
     if leg.velocity is None or leg.kick is None:
@@ -200,6 +239,10 @@ def thrown_back(
         return leg._replace(place=hit.position, goal=hit.position + rest), slides
     bend, kick = leg.time * leg.kick, left * leg.kick
     rest, velocity = left * (leg.move + hit.part / 2 * bend), leg.velocity
+    there = velocity - kick
+    if change is not None:
+        rest = rest + left * leg.time / 2 * change
+        velocity, kick = velocity + change, kick + change
     ahead = jnp.sign(leg.time)
     if restitution is None:
         slides = hit.found
@@ -208,7 +251,7 @@ def thrown_back(
         rest = rest - (1 + restitution) * _inward(speed, normal) * recoil
         # Also one that leads off the wall, which diffusion may bring a particle to:
         # only so the mirror image of an even density is even.
-        across = _along(velocity - kick, normal) * recoil
+        across = _along(there, normal) * recoil
         velocity = velocity - (1 + restitution) * across
         slides = _along(rest, normal) < 0
 

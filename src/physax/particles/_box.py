@@ -15,6 +15,7 @@ from ._bounces import (
     Leg,
     along_axis,
     between_mirrors,
+    changed_kick,
     dips,
     leg_of,
     moved_to,
@@ -130,13 +131,31 @@ class Box(AbstractBoundary):
         going_on = after
         if bounced is not None and leg.velocity is not None:
             last = jax.tree.map(lambda x: x[:, -1], bounced.legs)
-            going_on = moved_to(after, last.goal, last.velocity)
+            place, velocity = last.goal, jnp.asarray(last.velocity)
+            more, left = self._more(leg, bounced, after, passage)
+            # Who rests on a face goes on to do so.
+            more = jnp.where(velocity == 0, 0, more)
+            place = place + left * passage.h / 2 * more
+            going_on = moved_to(after, place, velocity + more)
         going_on = self.settle(going_on, passage)
         if ended is None:
             return going_on
         crossed, particle = ended
         particle = self._anew(self.settle(particle, passage), passage)
         return select(crossed, particle, going_on)
+
+    def _more(self, leg: Leg, bounced: Bounced, after: Particles, passage: Passage):
+        """Returns the `changed_kick` of the first bounce, and the part left behind."""
+        firsts = bounced.parts[:, 1]
+        part, axis = jnp.min(firsts), jnp.argmin(firsts)
+        place, velocity = bounced.at(part)
+        here = jnp.arange(place.size) == axis
+        hit = Hit(part < 1, part, place, 0 * place, 0 * place)
+        before = leg.velocity_after(part)
+        assert velocity is not None
+        assert before is not None
+        velocity = jnp.where(here, velocity, before)
+        return changed_kick(leg, hit, velocity, after, passage), 1 - part
 
     def settle(self, particle, passage):
         ndim = self.low.size
@@ -164,8 +183,16 @@ class Box(AbstractBoundary):
         place = bounded(
             place_at(leg.place, leg.move, leg.bend, part), self.low, self.high
         )
-        goal, status, ends = stop, after.status, jnp.asarray(False)
-        kick = (1 - part) * kick
+        status, ends = after.status, jnp.asarray(False)
+        more, kick = jnp.zeros_like(stop), (1 - part) * kick
+        if leg.velocity is not None:
+            hit, kept = self._hit(met, part, place)
+            before = own - kick
+            speed = before - (1 + kept) * jnp.sum(before * hit.normal) * hit.normal
+            more = changed_kick(leg, hit, speed, after, passage)
+            stop = stop + (1 - part) * passage.h / 2 * more
+            own, kick = own + more, kick + more
+        goal = stop
         for number, rule in enumerate(rule for pair in self.sides for rule in pair):
             axis, side = divmod(number, 2)
             here, wall = met == number, (self.low, self.high)[side][axis]
@@ -183,7 +210,8 @@ class Box(AbstractBoundary):
             elif isinstance(rule, Reflect) and leg.velocity is not None:
                 normal = jnp.asarray(1 - 2 * side, stop.dtype)
                 hit = Hit(here, part, wall, normal, normal)
-                back = thrown_back(along_axis(leg, axis), hit, rule.restitution)[0]
+                way = along_axis(leg, axis)
+                back = thrown_back(way, hit, rule.restitution, more[axis])[0]
                 at, speed = back.goal, jnp.asarray(back.velocity)
                 push = jnp.asarray(back.kick)
             else:
@@ -203,6 +231,18 @@ class Box(AbstractBoundary):
         kick = None if leg.kick is None else kick
         place = jnp.where(ends, particle.y[:ndim], place)
         return Turn(found, part, place, particle, kick)
+
+    def _hit(self, met, part, place) -> tuple[Hit, Float[Array, ""]]:
+        """Returns the hit on a mirror or a held face, and what is kept of the speed."""
+        normal, kept = jnp.zeros_like(place), jnp.zeros_like(part)
+        for number, rule in enumerate(rule for pair in self.sides for rule in pair):
+            axis, side = divmod(number, 2)
+            if isinstance(rule, Reflect | Hold):
+                wall = jnp.where(met == number, 1 - 2 * side, normal[axis])
+                normal = normal.at[axis].set(wall)
+            if isinstance(rule, Reflect):
+                kept = jnp.where(met == number, rule.restitution, kept)
+        return Hit(jnp.any(normal != 0), part, place, normal, normal), kept
 
     def _reaches(self, leg: Leg, axis: int, side: int):
         """Whether a way along an axis leads beyond a face, and the part before."""

@@ -13,7 +13,15 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .._checks import ArgumentError, whole
 from .._written_for_jax import check_takes
-from ._bounces import Hit, Leg, leg_of, moved_to, place_at, thrown_back
+from ._bounces import (
+    Hit,
+    Leg,
+    changed_kick,
+    leg_of,
+    moved_to,
+    place_at,
+    thrown_back,
+)
 from ._boundaries import AbstractBoundary, Passage, Turn, end
 from ._faces import Absorb, AbstractFace, Hold, Outlet, Reflect, Stick
 from ._state import Particles, select
@@ -122,7 +130,9 @@ class Obstacle(AbstractBoundary):
         if self.rule.ends is not None:
             hit = first_hit(phi, leg.place, leg.move, leg.bend)
             return select(hit.found, self._end(after, hit, leg, passage), after)
-        return _at_end(after, self._deflected(phi, leg, passage))
+        hit = first_hit(phi, leg.place, leg.move, leg.bend)
+        further = self._thrown_back(phi, hit, leg, passage, after)
+        return _at_end(after, self._deflected(phi, further, passage, self.bounces - 1))
 
     def turn(self, before, after, passage):
         phi = passage.seen(self._distance())
@@ -131,10 +141,10 @@ class Obstacle(AbstractBoundary):
         if self.rule.ends is not None:
             met = self._end(after, hit, leg, passage)
             return Turn(hit.found, hit.part, hit.position, met)
-        further = self._thrown_back(phi, hit, leg, passage)
+        further = self._thrown_back(phi, hit, leg, passage, after)
         # Along a hollow surface a particle hits it all the time.
         last = (
-            self._deflected(phi, leg, passage)
+            self._deflected(phi, further, passage, self.bounces - 1)
             if isinstance(self.rule, Hold)
             else further
         )
@@ -161,14 +171,14 @@ class Obstacle(AbstractBoundary):
 
         return phi
 
-    def _deflected(self, phi, leg: Leg, passage: Passage) -> Leg:
-        """Follows the way of a step from one hit to the next."""
+    def _deflected(self, phi, leg: Leg, passage: Passage, times: int) -> Leg:
+        """Follows what is left of a step behind a hit from one to the next."""
 
         def once(leg, _):
             hit = first_hit(phi, leg.place, leg.move, leg.bend)
             return self._thrown_back(phi, hit, leg, passage), None
 
-        leg = lax.scan(once, leg, length=self.bounces)[0]
+        leg = lax.scan(once, leg, length=times)[0]
         if isinstance(self.rule, Hold):
             return leg._replace(goal=_lifted(phi, leg.goal, passage))
         velocity = leg.velocity
@@ -177,12 +187,29 @@ class Obstacle(AbstractBoundary):
             velocity = velocity - leg.kick
         return leg._replace(goal=_lifted(phi, leg.place, passage), velocity=velocity)
 
-    def _thrown_back(self, phi, hit: Hit, leg: Leg, passage: Passage) -> Leg:
-        """Returns the way that is left behind a hit."""
+    def _thrown_back(
+        self,
+        phi,
+        hit: Hit,
+        leg: Leg,
+        passage: Passage,
+        particle: Particles | None = None,
+    ) -> Leg:
+        """Returns the way that is left behind a hit, the first one if of a particle."""
         hit = hit._replace(recoil=passage.recoil(hit.position, hit.normal))
-        if not isinstance(self.rule, Reflect):
-            return thrown_back(leg, hit, None)[0]
-        further, rests = thrown_back(leg, hit, self.rule.restitution)
+        kept = self.rule.restitution if isinstance(self.rule, Reflect) else None
+        change, before = None, leg.velocity_after(hit.part)
+        if particle is not None and before is not None:
+            across = jnp.sum(before * hit.normal)
+            if kept is None:
+                ahead = jnp.sign(leg.time)
+                across = ahead * jnp.minimum(ahead * across, 0)
+            loss = 1 if kept is None else 1 + kept
+            speed = before - loss * across * hit.recoil
+            change = changed_kick(leg, hit, speed, particle, passage)
+        further, rests = thrown_back(leg, hit, kept, change)
+        if kept is None:
+            return further
         if further.velocity is None:
             return further
         # Who rests on a hollow surface follows it, but not around a corner.
