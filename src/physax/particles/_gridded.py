@@ -113,11 +113,10 @@ class GriddedField(AbstractField):
         if self.values.shape[: len(leading)] != leading:
             what = "times and nodes" if instants else "nodes"
             late = not instants and self.values.shape[1 : len(nodes) + 1] == nodes
+            remedy = " For several times pass `times`." if late else ""
             raise ArgumentError(
                 f"`values` must begin with the numbers of {what}, {leading}, but have "
-                f"shape {self.values.shape}."
-                + " For several times pass `times`."
-                * late
+                f"shape {self.values.shape}.{remedy}"
             )
 
     @property
