@@ -92,6 +92,36 @@ def test_a_magnetic_field_does_not_heat_particles_between_mirrors(walls):
     assert fine < coarse / 8
 
 
+@pytest.mark.parametrize("walls", [box, both])
+@pytest.mark.parametrize("direction", [1, -1])
+def test_a_magnetic_field_does_not_heat_particles_in_a_corner(walls, direction):
+    turn = lambda t, x, v: 2 * jnp.stack([v[1], -v[0]])  # noqa: E731
+    speed = jnp.array([0.8, 0.7])
+    motion = Newtonian([turn], 1.0, lambda t, x: direction * speed)
+    shares = np.array([[0.1, 0.1], [0.1, 0.3], [0.5, 0.2], [0.35, 0.4]])
+    gains = []
+    for dt in (0.04, 0.02):
+        # Both walls are met within one step.
+        seeds = 0.7 - shares * dt
+        tracks = follow(
+            motion, seeds, [0.0, direction * dt], dt=dt, boundary=walls(2, 0.7)
+        )
+        assert tracks.velocities is not None
+        v = np.asarray(tracks.velocities[-1])
+        assert np.all(np.sign(v) == -direction)
+        gains.append(np.max(np.abs(np.sum(v**2, 1) / 1.13 - 1)))
+    assert gains[0] < 3 * (2 * 0.04) ** 2
+    assert gains[1] < gains[0] / 3.5
+
+
+@pytest.mark.parametrize("walls", [box, both])
+def test_drag_in_a_corner_is_the_same_along_both_axes(walls):
+    motion = MaxeyRiley(still, TAU, relative_velocity=1.0)
+    v = ends(motion, np.full((1, 2), 0.595), 0.02, 0.02, walls(2, 0.6))[1][0]
+    assert v[0] == pytest.approx(v[1], rel=1e-12)
+    assert v[0] == pytest.approx(-np.exp(-0.02 / TAU), rel=2e-3)
+
+
 def test_derivatives_through_a_bounce_under_drag_are_those_of_finite_differences():
     def end(tau):
         motion = MaxeyRiley(still, tau, relative_velocity=3.0)

@@ -235,22 +235,22 @@ def _undetermined(result: FitResult) -> list[str]:
     ]
 
 
-def summary(result: FitResult, size: str | None = None) -> str:
+def summary(result: FitResult, residuals: str | None = None) -> str:
     """Lists the parameters of one fit with errors, and how it ended.
 
     Args:
         result: The fit.
-        size: How large the residuals are, by default their chi-square.
+        residuals: How large these are, by default their chi-square and the reduced one.
     """
     reduced = ""
-    if size is None:
-        size = f"chi-square {float(result.chi2):.6g}"
+    if residuals is None:
+        residuals = f"chi-square {float(result.chi2):.6g}"
         reduced = f", reduced {float(result.reduced_chi2):.6g}"
     numbers = listed(result)
     width = max((len(name) for name, _ in numbers), default=0)
     rows = [f"  {name:{width}}  {shown}" for name, shown in numbers]
     head = (
-        f"{_ending(result)}\n  {size}, "
+        f"{_ending(result)}\n  {residuals}, "
         f"{int(result.degrees_of_freedom):,} degrees of freedom{reduced}; "
         f"{int(result.iterations)} iterations, {int(result.evaluations)} passes"
     )

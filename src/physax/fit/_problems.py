@@ -90,7 +90,7 @@ def check_problem(problem: Any) -> None:
     instance(problem, "problem", AbstractProblem, remedy)
 
 
-class _Given(NamedTuple):
+class _Points(NamedTuple):
     """What a problem reads point by point, under the names of its arguments."""
 
     data: PyTree
@@ -173,7 +173,7 @@ class LeastSquares(AbstractProblem):
         _check_one_each(mask, "mask")
         self.parameters = Parameters(start, bounds, fixed, ties).with_free()
         self.residual = residual
-        self.data = _Given(data, _checked_weights(weights), mask)
+        self.data = _Points(data, _checked_weights(weights), mask)
         self.loss = Squared() if loss is None else loss
         instance(self.loss, "loss", AbstractLoss, "Write `Huber(scale)`.")
         self.linear_names = ()

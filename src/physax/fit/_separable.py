@@ -157,8 +157,8 @@ class AbstractSeparable(AbstractProblem):
         )
 
 
-class _Given(NamedTuple):
-    """What a problem reads point by point, under the names of its arguments."""
+class _Observed(NamedTuple):
+    """What is read and what was observed, under the names of the arguments."""
 
     data: PyTree
     observed: Any
@@ -257,7 +257,7 @@ class Separable(AbstractSeparable):
         self.parameters = Parameters(start, bounds, fixed, ties).with_free()
         self.basis = basis
         sigma = as_deviations(sigma, mask, observed)
-        self.data = _Given(data, observed, sigma, mask)
+        self.data = _Observed(data, observed, sigma, mask)
         count = 1 if groups is None else whole(groups, "groups")
         if mixing is not None:
             instance(mixing, "mixing", Mixing, "Write `Mixing(rows)` or `shared(2)`.")

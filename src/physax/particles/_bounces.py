@@ -13,11 +13,6 @@ from ._boundaries import Passage
 from ._state import Particles, bounded
 
 
-# How many bounces of a particle with a velocity of its own are followed along each axis
-# of a box in one step.
-_BOUNCES = 4
-
-
 class Hit(NamedTuple):
     """Where a way first meets a surface from outside.
 
@@ -183,14 +178,27 @@ def changed_kick(
 ) -> Float[Array, " ndim"]:
     """Returns what forces add behind a hit because it has changed the velocity.
 
-    It is zero for forces of place and time alone, and where nothing is hit.
-
     Args:
         leg: The way that is hit upon, of a particle that has a velocity of its own.
         hit: The hit.
         velocity: That right behind the hit.
         particle: The particle.
         passage: The step, or what is left of it.
+    """
+    one = velocity[None]
+    return (1 - hit.part) * changed_forces(leg, hit, one, particle, passage)[0]
+
+
+def changed_forces(
+    leg: Leg,
+    hit: Hit,
+    velocities: Float[Array, "some ndim"],
+    particle: Particles,
+    passage: Passage,
+) -> Float[Array, "some ndim"]:
+    """Returns what forces would add in a whole step for other velocities at a hit.
+
+    It is zero for forces of place and time alone, and where nothing is hit.
     """
     assert leg.velocity is not None
     assert leg.kick is not None
@@ -205,8 +213,31 @@ def changed_kick(
         return passage.motion.rate(t, there, particle.memory).value[own]
 
     # In a loop: XLA would compute all of it again for each use of the result.
-    old, new = lax.map(push, jnp.stack([before, velocity]))
-    return left * leg.time * (new - old)
+    pushes = lax.map(push, jnp.concatenate([before[None], velocities]))
+    return leg.time * (pushes[1:] - pushes[0])
+
+
+def velocity_behind(
+    hit: Hit,
+    velocity: Float[Array, " ndim"],
+    kept: Float[Array, ""] | None,
+    time: Float[Array, ""],
+) -> Float[Array, " ndim"]:
+    """Returns the velocity right behind a hit.
+
+    Args:
+        hit: The hit.
+        velocity: That right before it.
+        kept: The fraction of the normal velocity that is kept, `None` for a wall along
+            which particles slide, and which they may leave.
+        time: How long the way takes, in seconds; negative backward in time.
+    """
+    across = jnp.sum(velocity * hit.normal)
+    if kept is None:
+        ahead = jnp.sign(time)
+        across = ahead * jnp.minimum(ahead * across, 0)
+    loss = 1 if kept is None else 1 + kept
+    return velocity - loss * across * hit.recoil
 
 
 def thrown_back(
@@ -276,76 +307,3 @@ def _along(x: Float[Array, "*ndim"], normal: Float[Array, "*ndim"]) -> Array:
 def _inward(x: Float[Array, "*ndim"], normal: Float[Array, "*ndim"]) -> Array:
     """Returns how far a vector leads into a wall, as a negative number."""
     return jnp.minimum(_along(x, normal), 0)
-
-
-class Bounced(NamedTuple):
-    """A way between mirrors, along each axis.
-
-    Attributes:
-        legs: What is left of the step at its beginning and behind each bounce that is
-            followed, stacked.
-        parts: The part of the step before each, and 1.
-    """
-
-    legs: Leg
-    parts: Float[Array, "ndim legs+1"]
-
-    def at(
-        self, part: Float[Array, ""]
-    ) -> tuple[Float[Array, " ndim"], Float[Array, " ndim"] | None]:
-        """Returns place and velocity after a part of the step.
-
-        Args:
-            part: The part.
-        """
-
-        def one(legs, parts):
-            number = jnp.sum(parts[1:-1] <= part)
-            leg, done = jax.tree.map(lambda x: x[number], (legs, parts[:-1]))
-            left = 1 - done
-            own = (part - done) / jnp.where(left > 0, left, 1)
-            place = place_at(leg.place, leg.move, leg.bend, own)
-            return place, leg.velocity_after(own)
-
-        return jax.vmap(one)(self.legs, self.parts)
-
-
-def between_mirrors(
-    leg: Leg, walls: Float[Array, "ndim 2"], restitution: Float[Array, "ndim 2"]
-) -> Bounced:
-    """Follows a way between mirrors, axis by axis.
-
-    Args:
-        leg: The way of the step.
-        walls: Where the mirrors of each axis are, infinite where there is none.
-        restitution: The fraction of the normal velocity that each keeps.
-    """
-
-    def times(sign, bend):
-        return None if bend is None else sign * bend
-
-    def one(leg, walls, restitution):
-        low, high = walls
-
-        def bounce(way, _):
-            leg, done = way
-            under = dips(leg.place - low, leg.move, leg.bend)
-            over = dips(high - leg.place, -leg.move, times(-1, leg.bend))
-            below = under | ((leg.goal < low) & ~over)
-            above = over | ((leg.goal > high) & ~under)
-            found = below | above
-            wall = jnp.where(below, low, jnp.where(above, high, leg.goal))
-            normal = jnp.where(below, 1, jnp.where(above, -1, 0)).astype(low.dtype)
-            height = (leg.place - wall) * normal
-            part = part_before(height, leg.move * normal, times(normal, leg.bend))
-            hit = Hit(found, jnp.where(found, part, 1), wall, normal, normal)
-            kept = jnp.where(below, restitution[0], restitution[1])
-            after = done + (1 - done) * hit.part
-            return (thrown_back(leg, hit, kept)[0], after), way
-
-        last, ways = lax.scan(bounce, (leg, jnp.zeros_like(low)), length=_BOUNCES)
-        legs, parts = jax.tree.map(lambda x, y: jnp.append(x, y), ways, last)
-        return Bounced(legs, jnp.append(parts, 1))
-
-    leg = leg._replace(time=jnp.broadcast_to(leg.time, leg.place.shape))
-    return jax.vmap(one)(leg, walls, restitution)

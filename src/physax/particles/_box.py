@@ -9,12 +9,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, numeric, real, traced
+from ._between_mirrors import Bounced, between_mirrors, changed_between_mirrors
 from ._bounces import (
-    Bounced,
     Hit,
     Leg,
     along_axis,
-    between_mirrors,
     changed_kick,
     dips,
     leg_of,
@@ -22,6 +21,7 @@ from ._bounces import (
     part_before,
     place_at,
     thrown_back,
+    velocity_behind,
 )
 from ._boundaries import AbstractBoundary, Passage, Turn, end
 from ._faces import AbstractFace, Hold, Inlet, Periodic, Reflect, pairs_of
@@ -131,31 +131,17 @@ class Box(AbstractBoundary):
         going_on = after
         if bounced is not None and leg.velocity is not None:
             last = jax.tree.map(lambda x: x[:, -1], bounced.legs)
-            place, velocity = last.goal, jnp.asarray(last.velocity)
-            more, left = self._more(leg, bounced, after, passage)
+            change = changed_between_mirrors(leg, bounced, after, passage)
             # Who rests on a face goes on to do so.
-            more = jnp.where(velocity == 0, 0, more)
-            place = place + left * passage.h / 2 * more
-            going_on = moved_to(after, place, velocity + more)
+            place, velocity = (jnp.where(last.velocity == 0, 0, x) for x in change)
+            velocity = velocity + last.velocity
+            going_on = moved_to(after, last.goal + place, velocity)
         going_on = self.settle(going_on, passage)
         if ended is None:
             return going_on
         crossed, particle = ended
         particle = self._anew(self.settle(particle, passage), passage)
         return select(crossed, particle, going_on)
-
-    def _more(self, leg: Leg, bounced: Bounced, after: Particles, passage: Passage):
-        """Returns the `changed_kick` of the first bounce, and the part left behind."""
-        firsts = bounced.parts[:, 1]
-        part, axis = jnp.min(firsts), jnp.argmin(firsts)
-        place, velocity = bounced.at(part)
-        here = jnp.arange(place.size) == axis
-        hit = Hit(part < 1, part, place, 0 * place, 0 * place)
-        before = leg.velocity_after(part)
-        assert velocity is not None
-        assert before is not None
-        velocity = jnp.where(here, velocity, before)
-        return changed_kick(leg, hit, velocity, after, passage), 1 - part
 
     def settle(self, particle, passage):
         ndim = self.low.size
@@ -184,14 +170,13 @@ class Box(AbstractBoundary):
             place_at(leg.place, leg.move, leg.bend, part), self.low, self.high
         )
         status, ends = after.status, jnp.asarray(False)
-        more, kick = jnp.zeros_like(stop), (1 - part) * kick
+        change, kick = jnp.zeros_like(stop), (1 - part) * kick
         if leg.velocity is not None:
             hit, kept = self._hit(met, part, place)
-            before = own - kick
-            speed = before - (1 + kept) * jnp.sum(before * hit.normal) * hit.normal
-            more = changed_kick(leg, hit, speed, after, passage)
-            stop = stop + (1 - part) * passage.h / 2 * more
-            own, kick = own + more, kick + more
+            speed = velocity_behind(hit, own - kick, kept, leg.time)
+            change = changed_kick(leg, hit, speed, after, passage)
+            stop = stop + (1 - part) * passage.h / 2 * change
+            own, kick = own + change, kick + change
         goal = stop
         for number, rule in enumerate(rule for pair in self.sides for rule in pair):
             axis, side = divmod(number, 2)
@@ -211,7 +196,7 @@ class Box(AbstractBoundary):
                 normal = jnp.asarray(1 - 2 * side, stop.dtype)
                 hit = Hit(here, part, wall, normal, normal)
                 way = along_axis(leg, axis)
-                back = thrown_back(way, hit, rule.restitution, more[axis])[0]
+                back = thrown_back(way, hit, rule.restitution, change[axis])[0]
                 at, speed = back.goal, jnp.asarray(back.velocity)
                 push = jnp.asarray(back.kick)
             else:

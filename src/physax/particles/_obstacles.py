@@ -21,6 +21,7 @@ from ._bounces import (
     moved_to,
     place_at,
     thrown_back,
+    velocity_behind,
 )
 from ._boundaries import AbstractBoundary, Passage, Turn, end
 from ._faces import Absorb, AbstractFace, Hold, Outlet, Reflect, Stick
@@ -200,12 +201,7 @@ class Obstacle(AbstractBoundary):
         kept = self.rule.restitution if isinstance(self.rule, Reflect) else None
         change, before = None, leg.velocity_after(hit.part)
         if particle is not None and before is not None:
-            across = jnp.sum(before * hit.normal)
-            if kept is None:
-                ahead = jnp.sign(leg.time)
-                across = ahead * jnp.minimum(ahead * across, 0)
-            loss = 1 if kept is None else 1 + kept
-            speed = before - loss * across * hit.recoil
+            speed = velocity_behind(hit, before, kept, leg.time)
             change = changed_kick(leg, hit, speed, particle, passage)
         further, rests = thrown_back(leg, hit, kept, change)
         if kept is None:

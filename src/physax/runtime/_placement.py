@@ -123,6 +123,7 @@ def propose(tree: PyTree, mesh: Mesh) -> dict[str, PartitionSpec]:
     Returns:
         Rules for `shardings` and `place`, one for each array that can be divided.
     """
+    mesh = auto_mesh(mesh)
     rules = {}
     for path, leaf in tree_flatten_with_path(tree)[0]:
         if not _is_array(leaf):

@@ -65,12 +65,13 @@ class TwoTimeFit(eqx.Module):
 
 
 def _summary(fit: TwoTimeFit) -> str:
-    size = None
+    noise = None
     if not fit.result.absolute_sigma:
         # A chi-square would be in units of a sigma that nobody knows.
-        numbers = dict.fromkeys(f"{v:.3g}" for v in fit.noise)
-        size = f"noise of one value {', '.join(numbers)} (sigma not known)"
-    lines = [summary(fit.result, size)]
+        numbers = [f"{v:.3g}" for v in fit.noise]
+        numbers = numbers[:1] if len(set(numbers)) == 1 else numbers
+        noise = f"noise of one value {', '.join(numbers)} (sigma not known)"
+    lines = [summary(fit.result, noise)]
     if fit.convention is not None:
         lines.append(f"  shear factor: {fit.convention} convention")
         if _poor(fit.result):
