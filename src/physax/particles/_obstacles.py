@@ -128,10 +128,9 @@ class Obstacle(AbstractBoundary):
     def meet(self, before, after, passage):
         phi = passage.seen(self._distance())
         leg = leg_of(before, after, passage, coordinates(passage.motion, after.y.size))
-        if self.rule.ends is not None:
-            hit = first_hit(phi, leg.place, leg.move, leg.bend)
-            return select(hit.found, self._end(after, hit, leg, passage), after)
         hit = first_hit(phi, leg.place, leg.move, leg.bend)
+        if self.rule.ends is not None:
+            return select(hit.found, self._end(after, hit, leg, passage), after)
         further = self._thrown_back(phi, hit, leg, passage, after)
         return _at_end(after, self._deflected(phi, further, passage, self.bounces - 1))
 
@@ -204,9 +203,7 @@ class Obstacle(AbstractBoundary):
             speed = velocity_behind(hit, before, kept, leg.time)
             change = changed_kick(leg, hit, speed, particle, passage)
         further, rests = thrown_back(leg, hit, kept, change)
-        if kept is None:
-            return further
-        if further.velocity is None:
+        if kept is None or further.velocity is None:
             return further
         # Who rests on a hollow surface follows it, but not around a corner.
         goal = further.goal
