@@ -61,6 +61,12 @@ def _add_fit(words: argparse._SubParsersAction) -> None:
     _add_data_choice(fit)
     fit.add_argument("--sigma", type=positive, help="standard deviation of one value")
     fit.add_argument(
+        "--errors",
+        choices=("pairs", "speckles"),
+        help="for noise that is independent from pair to pair (default), or that of "
+        "speckles",
+    )
+    fit.add_argument(
         "--set",
         nargs="+",
         action="extend",

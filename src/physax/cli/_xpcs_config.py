@@ -77,6 +77,7 @@ fit:
   max_evaluations: 300  # passes over the data
   xtol: null  # relative change of the parameters at which the fit ends
   absolute_sigma: null  # true: errors are those of sigma; false: of the residuals
+  errors: pairs  # pairs (their noise is independent), speckles (it lasts as they do)
 
 sampling: {{warmup: 500, samples: 1000, chains: 4, seed: 0}}  # of each chain
 checkpoint: {{every: 10, keep: 2}}  # in blocks of a million points, for large data

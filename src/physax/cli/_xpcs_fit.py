@@ -29,7 +29,7 @@ from ._exit import ExitCode
 from ._output import check_place
 from ._session import Talk, double_precision, limit_threads, tell_machine
 from ._words import words_of
-from ._xpcs_job import Outcome, fit_data
+from ._xpcs_job import Outcome, fit_data, neighbour_correlation
 from ._xpcs_jobs import Job, Request, jobs_of
 from ._xpcs_results import (
     bic,
@@ -53,6 +53,8 @@ from ._xpcs_table import ResultTable
 
 
 _BAD = (Status.DIVERGED, Status.INVALID)
+# A correlation of residuals that noise does not make, in standard deviations.
+_SEEN = 5
 # Modes are fitted side by side to data with fewer values.
 _SMALL = 2_000_000
 
@@ -129,6 +131,7 @@ def _overruled(settings: Settings, options: argparse.Namespace) -> Settings:
         "method": options.method,
         "starts": options.starts,
         "max_evaluations": options.max_evaluations,
+        "errors": options.errors,
     }
     changes: dict[str, Any] = {
         "data": dataclasses.replace(settings.data, **_given(data)),
@@ -175,6 +178,7 @@ class _Run:
         self.last: _Read | None = None
         self.codes: list[ExitCode] = []
         self.bic: dict[Path, float] = {}
+        self.neighbours: dict[Path, tuple[float, float]] = {}
         self.lock = threading.Lock()
 
     def all(self) -> ExitCode:
@@ -314,6 +318,7 @@ class _Run:
         if not result.success:
             self.talk.warn(f"{job.key}: the fit did not converge: {result.message}")
         self.bic[job.folder] = bic(result)
+        self.neighbours[job.folder] = neighbour_correlation(outcome)
         self.talk.say(f"Results: {job.folder}")
 
     def draw(self, jobs: list[Job]) -> None:
@@ -328,6 +333,8 @@ class _Run:
                 f"{found[0].mode} describes these data better than {found[1].mode}: "
                 f"its BIC is lower by {better:.4g}"
             )
+        if found:
+            self.doubt(found[0])
         if found and self.figures:
             made = import_module("physax.cli._xpcs_figures").draw_results(
                 found[0].folder, read_results(found[0].folder), self.figures
@@ -335,6 +342,17 @@ class _Run:
             self.talk.detail("\n".join(map(str, made)))
             for job in found[1:]:
                 self.talk.say(f"Pictures of {job.mode}: physax xpcs plot {job.folder}")
+
+    def doubt(self, job: Job) -> None:
+        """Warns of uncertainties for independent noise where it is not."""
+        found, deviation = self.neighbours[job.folder]
+        errors = self.request.settings[job.mode].fit.errors
+        if errors == "pairs" and found > _SEEN * deviation:
+            self.talk.warn(
+                f"{job.key}: residuals of neighbouring pairs correlate by {found:.2f}. "
+                "If that is the noise of speckles, and not a model that does not fit, "
+                "uncertainties are too small: use --errors speckles"
+            )
 
     def _rank(self, job: Job) -> float:
         value = self.bic[job.folder]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._checks import ArgumentError
+from .._status import Status
 from ..fit import Plan, TrustRegion, least_squares, plan_for
 from ..runtime import Checkpointing, Progress, check_memory
 from ..xpcs import (
@@ -20,6 +21,7 @@ from ..xpcs import (
     TwoTimeFit,
     TwoTimeProblem,
     initial_models,
+    speckle_covariance,
     two_time,
     two_time_fit,
     two_time_problem,
@@ -41,7 +43,11 @@ class Outcome(NamedTuple):
         data: What was fitted.
         problem: What the best fit solved.
         fit: The best fit.
+        covariance: Of its linear coefficients and free parameters, in this order, for
+            the noise that the settings name.
         quality: What was found in the data.
+        factor: Factor of the contrast in each map.
+        fitted: The fitted maps.
         fixed: Names of the parameters that stayed.
         starts: Cost reached from each start.
         seconds: It took.
@@ -50,7 +56,10 @@ class Outcome(NamedTuple):
     data: TwoTime
     problem: TwoTimeProblem
     fit: TwoTimeFit
+    covariance: np.ndarray
     quality: QualityReport
+    factor: np.ndarray
+    fitted: np.ndarray
     fixed: tuple[str, ...]
     starts: tuple[float, ...]
     seconds: float
@@ -86,7 +95,9 @@ def fit_data(
             data, start, bounds=_bounds(start, given, data), **options
         )
         # The same for all starts; to make it, the model is traced.
-        plan = plan_for(problem) if plan is None else plan
+        if plan is None:
+            plan = plan_for(problem)
+            _check_memory(problem, plan, settings)
         fit = _search(problem, plan, settings, checkpoints, progress)
         cost = float(fit.result.chi2)
         # A failed fit may have the cost NaN, which nothing is less than.
@@ -96,8 +107,17 @@ def fit_data(
         costs.append(cost)
     assert best is not None
     assert solved is not None
-    seconds = perf_counter() - began
-    return Outcome(data, solved, best, quality, fixed, tuple(costs), seconds)
+    return Outcome(
+        data,
+        solved,
+        best,
+        _covariance(solved, best, settings),
+        quality,
+        *_curves(data, best),
+        fixed,
+        tuple(costs),
+        perf_counter() - began,
+    )
 
 
 def starting_models(
@@ -185,6 +205,26 @@ def _options(settings: Settings, given) -> dict[str, Any]:
     }
 
 
+def _check_memory(problem: TwoTimeProblem, plan: Plan, settings: Settings) -> None:
+    """Refuses what would not fit into memory, before the first fit."""
+    check_memory(plan.required, "The fit")
+    if settings.fit.errors == "speckles":
+        # Weighted columns of one map as matrices, and what products of them need.
+        values = 5 * problem.parts.size * problem.times.size**2
+        itemsize = problem.data[1].dtype.itemsize
+        check_memory(values * itemsize, "The setting `errors: speckles`")
+
+
+def _covariance(
+    problem: TwoTimeProblem, fit: TwoTimeFit, settings: Settings
+) -> np.ndarray:
+    """Returns the covariance of a fit for the noise that the settings name."""
+    ended = int(fit.result.status) != Status.INTERRUPTED
+    if settings.fit.errors == "speckles" and ended:
+        return np.asarray(speckle_covariance(problem, fit.result))
+    return np.asarray(fit.result.full_covariance)
+
+
 def _search(
     problem: TwoTimeProblem,
     plan: Plan,
@@ -192,7 +232,6 @@ def _search(
     checkpoints: Path,
     progress: bool,
 ) -> TwoTimeFit:
-    check_memory(plan.required, "The fit")
     checkpoint = None
     if plan.driven:
         saving = settings.checkpoint
@@ -210,7 +249,7 @@ def _search(
     return two_time_fit(problem, result)
 
 
-def curves(data: TwoTime, fit: TwoTimeFit) -> tuple[np.ndarray, np.ndarray]:
+def _curves(data: TwoTime, fit: TwoTimeFit) -> tuple[np.ndarray, np.ndarray]:
     """Returns the factor of the contrast, and the fitted maps."""
     factor = np.asarray(
         two_time(fit.model, data.times, data.q, data.phi, contrast=1.0, offset=0.0)
@@ -219,6 +258,27 @@ def curves(data: TwoTime, fit: TwoTimeFit) -> tuple[np.ndarray, np.ndarray]:
         np.asarray(x)[:, None, None] for x in (fit.contrast, fit.offset)
     )
     return factor, offset + contrast * factor
+
+
+def neighbour_correlation(outcome: Outcome) -> tuple[float, float]:
+    """Returns the correlation of residuals of (i, j) with (i, j + 1) and (i + 1, j).
+
+    And its standard deviation where residuals are independent and their mean is 0.
+    """
+    data = outcome.data
+    used = np.triu(np.ones(data.c2.shape[1:], bool), 1)
+    if data.mask is not None:
+        used &= np.asarray(data.mask)
+    sigma = np.asarray(data.sigma)
+    sigma = sigma.reshape(sigma.shape + (1,) * (3 - sigma.ndim))
+    left = np.where(used, np.asarray(data.c2) - outcome.fitted, 0) / sigma
+    pairs = [(left[:, :, :-1], left[:, :, 1:]), (left[:, :-1], left[:, 1:])]
+    count = np.sum(used[:, :-1] & used[:, 1:]) + np.sum(used[:-1] & used[1:])
+    squares = np.sum(left**2) / np.sum(used)
+    if not count or not squares > 0:
+        return 0.0, math.inf
+    products = sum(np.vdot(one, other) for one, other in pairs) / count
+    return float(products / squares), float(1 / np.sqrt(count * data.maps))
 
 
 def convention_of(model: AbstractCorrelation) -> str | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import physax
@@ -14,9 +15,10 @@ import physax
 from .._status import Status
 from .._whole_file import whole_file
 from ..fit import FitResult, identifiability
+from ..fit._fit_result import correlation_of
 from ..io import PhysaxFileError
 from ..xpcs import TwoTime
-from ._xpcs_job import Outcome, convention_of, curves
+from ._xpcs_job import Outcome, convention_of, neighbour_correlation
 from ._xpcs_names import NAMES, file_name, names_of
 from ._xpcs_settings import Settings
 
@@ -56,9 +58,10 @@ def parameters_of(outcome: Outcome) -> dict[str, dict[str, Any]]:
     Angles are in degrees. What was fixed has no uncertainty.
     """
     fit, result = outcome.fit, outcome.fit.result
+    linear_errors, own_errors = _errors(outcome)
     errors = {
         file_name(name): float(error)
-        for name, error in zip(result.names, result.standard_errors, strict=True)
+        for name, error in zip(result.names, own_errors, strict=True)
     }
     at_bound = {
         file_name(name)
@@ -83,7 +86,7 @@ def parameters_of(outcome: Outcome) -> dict[str, dict[str, Any]]:
     for name, value, error, held, low, high in zip(
         result.linear_names,
         result.linear,
-        result.linear_errors,
+        linear_errors,
         result.held,  # linear ones first
         problem.low,
         problem.high,
@@ -98,6 +101,13 @@ def parameters_of(outcome: Outcome) -> dict[str, dict[str, Any]]:
             "at_bound": bool(held) and not fixed,
         }
     return found
+
+
+def _errors(outcome: Outcome) -> tuple[np.ndarray, np.ndarray]:
+    """Returns standard errors of linear coefficients, and of free parameters."""
+    errors = np.sqrt(np.diagonal(outcome.covariance))
+    linear = len(outcome.fit.result.linear_names)
+    return errors[:linear], errors[linear:]
 
 
 def summary_of(outcome: Outcome, settings: Settings, source: str) -> dict[str, Any]:
@@ -115,6 +125,7 @@ def summary_of(outcome: Outcome, settings: Settings, source: str) -> dict[str, A
         "chi2": float(result.chi2),
         "reduced_chi2": _reduced(result),
         "noise": noise_of(outcome),
+        "errors": settings.fit.errors,
         "seconds": round(outcome.seconds, 3),
     }
 
@@ -161,6 +172,9 @@ _ABOUT = {
 def _analysis(outcome: Outcome, settings: Settings, summary, parameters):
     fit, data, quality = outcome.fit, outcome.data, outcome.quality
     result = fit.result
+    linear, (_, errors) = len(result.linear_names), _errors(outcome)
+    covariance = jnp.asarray(outcome.covariance[linear:, linear:])
+    correlation = correlation_of(covariance, jnp.asarray(errors))
     return {
         "method": "nlsq",
         "physax": physax.__version__,
@@ -171,6 +185,7 @@ def _analysis(outcome: Outcome, settings: Settings, summary, parameters):
         "points": int(result.count),
         "bic": bic(result),
         "absolute_sigma": result.absolute_sigma,
+        "neighbour_correlation": neighbour_correlation(outcome)[0],
         "dt": float(np.mean(np.diff(np.asarray(data.times, float)))),
         "gap": getattr(settings, "gap", None),
         "units": _ABOUT,
@@ -180,7 +195,7 @@ def _analysis(outcome: Outcome, settings: Settings, summary, parameters):
         "phi_angles": np.degrees(np.asarray(data.phi)),
         "correlation": {
             "names": [file_name(name) for name in result.names],
-            "matrix": result.correlation,
+            "matrix": correlation,
         },
         "quality": {
             "warnings": quality.warnings,
@@ -232,7 +247,6 @@ def _convergence(outcome: Outcome) -> dict[str, Any]:
 
 def _write_fitted(path: Path, outcome: Outcome, settings: Settings, source) -> None:
     data, fit = outcome.data, outcome.fit
-    factor, fitted = curves(data, fit)
     c2 = np.asarray(data.c2)
     times = np.asarray(data.times, float)
     sigma = np.asarray(data.sigma)
@@ -243,9 +257,9 @@ def _write_fitted(path: Path, outcome: Outcome, settings: Settings, source) -> N
         "t1": times,
         "t2": times,
         "c2_exp": c2,
-        "c2_fit": fitted.astype(kept),
-        "c2_theory": factor.astype(kept),
-        "residuals": (c2 - fitted).astype(kept),
+        "c2_fit": outcome.fitted.astype(kept),
+        "c2_theory": outcome.factor.astype(kept),
+        "residuals": (c2 - outcome.fitted).astype(kept),
         "per_angle_scaling": np.stack(
             [np.asarray(fit.contrast), np.asarray(fit.offset)], axis=1
         ),

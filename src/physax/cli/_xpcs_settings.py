@@ -180,6 +180,8 @@ class Search:
         xtol: Relative change of the parameters at which the fit ends.
         absolute_sigma: Whether `sigma` is known; `None` means that it is if it is
             given, in the settings or the file.
+        errors: The noise that errors are for: `"pairs"`, independent from pair to pair
+            of frames, or `"speckles"`, whose noise lasts as long as they live.
     """
 
     method: Literal["nlsq", "nuts", "both"] = "nlsq"
@@ -187,8 +189,14 @@ class Search:
     max_evaluations: int = 300
     xtol: float | None = None
     absolute_sigma: bool | None = None
+    errors: Literal["pairs", "speckles"] = "pairs"
 
     def __post_init__(self):
+        if self.errors == "speckles" and self.method == "nuts":
+            raise ArgumentError(
+                "`errors` must be pairs where `method` is nuts, whose samples are for "
+                "independent pairs, but is speckles. Choose the method nlsq or both."
+            )
         for name in ("starts", "max_evaluations"):
             value = getattr(self, name)
             if value is not None and value < 1:

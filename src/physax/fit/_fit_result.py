@@ -342,10 +342,6 @@ def _of_one(
     errors = jnp.where(some, jnp.sqrt(jnp.where(some, variances, 1)), variances)
     covariance = full[linear:, linear:]
     own = errors[linear:]
-    known = jnp.isfinite(own) & (own > 0)
-    safe = jnp.where(known, own, 1)
-    both = known[:, None] & known[None, :]
-    correlation = jnp.where(both, covariance / safe[:, None] / safe, jnp.nan)
     sigma = jnp.linalg.svd(_equal_columns(factor)[0], compute_uv=False)
     return _Statistics(
         active=held[linear:],
@@ -355,7 +351,7 @@ def _of_one(
         covariance=covariance,
         linear_errors=errors[:linear],
         standard_errors=own,
-        correlation=correlation,
+        correlation=correlation_of(covariance, own),
         condition=sigma[0] / sigma[-1],
     )
 
@@ -391,3 +387,13 @@ def _inverse_products(
 
 
 _unscaled = jax.jit(_inverse_products)
+
+
+def correlation_of(
+    covariance: Float[Array, "free free"], errors: Float[Array, " free"]
+) -> Float[Array, "free free"]:
+    """Returns the correlation of parameters; NaN where an error is 0 or infinite."""
+    known = jnp.isfinite(errors) & (errors > 0)
+    safe = jnp.where(known, errors, 1)
+    both = known[:, None] & known[None, :]
+    return jnp.where(both, covariance / safe[:, None] / safe, jnp.nan)
