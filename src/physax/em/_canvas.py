@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from math import prod
 from operator import add
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import jax
 import jax.core
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import same, traced
+from .._checks import traced
 from ..grid import Box, Grid
 from ._boxes import cells_of, size_of
 from ._combinations import covered_by_each
@@ -25,11 +25,9 @@ from ._nonlinear import COEFFICIENTS, Nonlinearity
 from ._overlap import control_volumes
 from ._poles import AbstractPole
 from ._shapes import AbstractShape
+from ._staircase import beside, is_metal, largest, metal_cells, shared
 from ._subpixel import mean_of
 from ._visible import visible
-
-
-Tree = TypeVar("Tree")
 
 
 class Canvas(NamedTuple):
@@ -53,16 +51,31 @@ class Canvas(NamedTuple):
         """Returns what is seen of the ground and of each shape around a component."""
         # The shapes once for each set of sample points, and only where needed.
         if component not in self.known:
-            stagger = staggered(component, self.axes)
-            cells = control_volumes(self.grid, stagger)
-            ground, seen = visible(covered_by_each(self.shapes, cells))
-            parts = [ground, *seen]
+            parts = self.seen(staggered(component, self.axes))
             if self.stepped:
-                own = component[1]
-                axis = self.axes.index(own) if own in self.axes else None
-                parts = _largest(parts, shared(self.materials), axis)
+                parts = self.stepped_parts(component, parts)
             self.known[component] = parts
         return self.known[component]
+
+    def seen(self, stagger: tuple[float, ...]) -> list[Array]:
+        """Returns what is seen of the ground and of each shape around samples."""
+        cells = control_volumes(self.grid, stagger)
+        ground, seen = visible(covered_by_each(self.shapes, cells))
+        return [ground, *seen]
+
+    def stepped_parts(self, component: str, parts: Sequence[Array]) -> list[Array]:
+        """Returns the parts of a staircase, where each cell is of one material."""
+        kinds = shared(self.materials)
+        own = component[1]
+        axis = self.axes.index(own) if own in self.axes else None
+        metals = None
+        chosen = [float(is_metal(one)) for one in kinds]
+        if component[0] == "E" and axis is not None and any(chosen):
+            seen = self.seen((0.5,) * self.grid.ndim)
+            filled = mean_of(seen, list(map(jnp.asarray, chosen)))
+            filled = jnp.broadcast_to(filled, self.grid.shape)
+            metals = beside(metal_cells(filled), axis)
+        return largest(parts, kinds, axis, metals)
 
     def painted(self, name: str, component: str) -> Array:
         """Returns a property at the samples of a component, a number where it can."""
@@ -135,76 +148,6 @@ class Canvas(NamedTuple):
         if box is None:
             return ()
         return (Nonlinearity(box, **jax.tree.map(lambda x: x[cells_of(box)], whole)),)
-
-
-def shared(trees: Sequence[Tree]) -> list[Tree]:
-    """Returns trees of which those that are known to be equal are one object."""
-    found = []
-    for one in trees:
-        alike = (
-            other
-            for other in found
-            if other is one or (not traced((other, one)) and same(other, one))
-        )
-        found.append(next(alike, one))
-    return found
-
-
-# Parts of a cell that differ by less are taken for equal: rounding must not decide.
-_TIED = 1e-3
-
-
-def _largest(
-    parts: Sequence[Array], materials: Sequence[Material], axis: int | None
-) -> list[Array]:
-    """Gives each cell to the material that has the largest part of it.
-
-    Equal parts that go on along the field are those of a face on which the sample lies:
-    each keeps its own, which is exact. Else the last one gets the cell. Of the pieces
-    of one material that with the largest part does.
-
-    Args:
-        parts: Of each cell, what each piece fills.
-        materials: Of each piece; equal ones are one object.
-        axis: That of the field, if the grid has it.
-    """
-    parts = jnp.broadcast_arrays(*parts)
-    places: dict[int, list[int]] = {}
-    for i, material in enumerate(materials):
-        places.setdefault(id(material), []).append(i)
-    each = jnp.stack([reduce(add, (parts[i] for i in own)) for own in places.values()])
-    tied = each > jnp.max(each, axis=0) - _TIED
-    # Which piece of each was painted last in a cell.
-    painted = [jnp.where(part > _TIED, i, -1) for i, part in enumerate(parts)]
-    latest = [reduce(jnp.maximum, (painted[i] for i in own)) for own in places.values()]
-    last = jnp.argmax(jnp.where(tied, jnp.stack(latest), -2), axis=0)
-    alone = last == jnp.arange(len(each)).reshape(-1, *(1,) * last.ndim)
-    level = jnp.ones((), bool) if axis is None else goes_on(each, axis, _TIED)
-    share = jnp.where(level, tied / jnp.sum(tied, axis=0), alone).astype(each.dtype)
-    given = {}
-    for own, mine in zip(places.values(), share, strict=True):
-        first = jnp.argmax(jnp.stack([parts[i] for i in own]), axis=0)
-        given |= {i: jnp.where(first == k, mine, 0) for k, i in enumerate(own)}
-    return [given[i] for i in range(len(parts))]
-
-
-def goes_on(each: Array, axis: int, limit: float) -> Array:
-    """Returns which samples are among three in a row that are alike.
-
-    So are those on a face along the row, but not those of a sheet across it.
-
-    Args:
-        each: Kinds of parts of cells, by kind.
-        axis: Of the row.
-        limit: Above any difference of those that are alike.
-    """
-    row = jnp.moveaxis(each, axis + 1, -1)
-    ends = [(0, 0)] * (row.ndim - 1) + [(1, 1)]
-    row = jnp.pad(row, ends, mode="edge")
-    alike = jnp.all(jnp.abs(jnp.diff(row)) < limit, axis=0)
-    middle = jnp.pad(alike[..., 1:] & alike[..., :-1], ends[1:])
-    near = middle[..., :-2] | middle[..., 1:-1] | middle[..., 2:]
-    return jnp.moveaxis(near, -1, axis)
 
 
 def _around(

@@ -110,20 +110,20 @@ class Dispersion(eqx.Module):
         return jnp.broadcast_to(entry, size_of(self.box))
 
 
-def metallic(one: Dispersion, share: float = 0.0) -> bool:
+def metallic(poles: Sequence[AbstractPole], share: float = 0.0) -> bool:
     """Returns whether the permittivity is below 0 somewhere, when concrete.
 
     Args:
-        one: The poles.
+        poles: The poles.
         share: Of two decades around the frequencies of the poles, on a logarithmic
             scale, more than this must be so.
     """
-    if traced(one.poles):
+    if not poles or traced(poles):
         return False
     with jax.ensure_compile_time_eval():
-        scales = [float(pole.scale()) for pole in one.poles]
+        scales = [float(pole.scale()) for pole in poles]
         frequencies = np.outer([x for x in scales if x > 0], np.geomspace(0.1, 10, 101))
-        chi = np.asarray(susceptibility(one.poles, frequencies.ravel()))
+        chi = np.asarray(susceptibility(poles, frequencies.ravel()))
     return bool(np.mean(np.real(chi) < -1) > share)
 
 

@@ -125,7 +125,7 @@ def warn_of_metal_in_layers(medium: Medium, boundaries: Boundaries, grid: Grid) 
         # A traced shape has the box of the whole grid, wherever it lies.
         if traced(one.fraction):
             continue
-        if reaches_layer(boundaries, one.box, grid.shape, CPML) and metallic(one):
+        if reaches_layer(boundaries, one.box, grid.shape, CPML) and metallic(one.poles):
             warn(
                 f"Dispersion {number} should end before the absorbing layers, because "
                 "its permittivity is negative at some frequency: a `CPML` amplifies "

@@ -21,7 +21,7 @@ from .._checks import (
 from ..grid import AXES, Box, Grid
 from ._boundaries import PEC
 from ._boxes import cells_of
-from ._canvas import Canvas, all_equal, goes_on, is_zero
+from ._canvas import Canvas, all_equal, is_zero
 from ._combinations import covered_by_each
 from ._components import CYLINDRICAL_AXES, CYLINDRICAL_NAMES
 from ._dispersion import Dispersion, metallic as is_metallic
@@ -31,6 +31,7 @@ from ._nonlinear import COEFFICIENTS
 from ._overlap import control_volumes
 from ._poles import susceptibility
 from ._shapes import AbstractShape, Structure, painted
+from ._staircase import MOSTLY, goes_on
 from ._subpixel import polarised
 
 
@@ -278,9 +279,6 @@ def _check_around_metal(
         )
 
 
-# A metal is negative at more than this share of the frequencies around its poles: those
-# of the library at 0.55 and more, dielectrics with resonances at up to 0.32.
-_MOSTLY = 0.4
 # Parts of cells that are taken for none or all, and for alike.
 _SLIGHT = 0.02
 
@@ -292,7 +290,8 @@ def _review_metals(
     filled: dict[str, np.ndarray] = {}
     for one in dispersions:
         parts = one.fraction
-        if isinstance(parts, dict) and not traced(parts) and is_metallic(one, _MOSTLY):
+        known = not traced(parts) and is_metallic(one.poles, MOSTLY)
+        if known and isinstance(parts, dict):
             for name, part in parts.items():
                 whole = filled.setdefault(name, np.zeros(shape))
                 whole[cells_of(one.box)] += np.asarray(part)
