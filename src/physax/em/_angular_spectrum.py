@@ -13,8 +13,9 @@ from ..grid import Grid
 from ._ports import Port
 
 
-# Nodes above those of a wide port, and the largest sine of half a phase per cell.
+# Nodes above those of a wide port, for narrow ones.
 _NODES = 32
+# Largest sine of half the phase per cell: a grid carries no shorter waves.
 _SINE = 0.99
 
 
@@ -27,11 +28,18 @@ def plane_waves(
 ) -> tuple[tuple[Array, ...], Array, Array]:
     r"""Returns the plane waves that leave a port, by a rule over their angles.
 
-    Along $k_\perp$ the weight $1 / k_\parallel$ of a beam is singular at grazing waves,
-    but $d^2 k_\perp / k_\parallel = k \cos \alpha\, d\alpha\, d\beta$ (in 2-D
-    $d\alpha$), with $\hat k = (\sin \alpha, \cos \alpha \sin \beta, \cos \alpha \cos
-    \beta)$ along the axes across and ahead, is not, and the field is smooth in both
-    angles: the rule of Fejér converges faster than any power of its nodes.
+    The weight $1 / k_\parallel$ of a beam is singular at grazing waves, where a rule
+    with equal steps of $k_\perp$ fails. With
+    $\hat k = (\sin \alpha, \cos \alpha \sin \beta, \cos \alpha \cos \beta)$ along the
+    axes across and ahead,
+
+    $d^2 k_\perp / k_\parallel = k \cos \alpha\, d\alpha\, d\beta$
+
+    (in 2-D $d\alpha$) is smooth, as is what it weighs, but for a kink at right angles
+    to the beam: the rule of Fejér, with nodes as of Gauss and weights in closed form.
+
+    Reference: Waldvogel, *Fast construction of the Fejér and Clenshaw-Curtis quadrature
+    rules*, BIT Numerical Mathematics 46, 195 (2006).
 
     Args:
         port: The port.
@@ -41,15 +49,17 @@ def plane_waves(
         grid: The grid.
 
     Returns:
-        The components along these axes, the vectors as the differences of the grid see
-        them, and the $d^2 k_\perp$ of each.
+        The components along these axes, whose axes are the angles; the vectors as the
+        differences of the grid see them; and the $d^2 k_\perp$ of each.
     """
     k: list[Array] = []
     steps = [jnp.zeros_like(wavenumber)] * 3
-    left = area = jnp.reshape(wavenumber, (1,) * len(across))
-    area = jnp.ones_like(area)
+    # Of the wavenumber, what is not along the axes so far.
+    left = jnp.reshape(wavenumber, (1,) * len(across))
+    area = jnp.ones_like(left)
     for number, (axis, count) in enumerate(zip(across, counts, strict=True)):
-        # Copies of the beam lie twice the port away at 7 cells per wavelength.
+        # So dense that the nearest copy of a beam is twice the port away at 7 cells per
+        # wavelength, and further on smaller cells.
         nodes, weights = _fejer(count + count // 2 + _NODES)
         shape = (1,) * number + (-1,) + (1,) * (len(across) - 1 - number)
         angle = np.reshape(np.pi / 2 * nodes, shape)
@@ -80,7 +90,7 @@ def _fejer(count: int) -> tuple[np.ndarray, np.ndarray]:
 def summed(
     k: Sequence[Float[Array, "..."]],
     amplitudes: Complex[Array, "..."],
-    places: Sequence[Float[Array, "_"]],
+    places: Sequence[Float[Array, "..."]],
 ) -> Complex[Array, "..."]:
     """Returns the sum of plane waves on a line or a plane of places.
 
