@@ -1,7 +1,7 @@
 """Gaussian beams, made of the plane waves of the grid."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -9,7 +9,6 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Complex, Float
 
 from .._checks import (
@@ -22,9 +21,10 @@ from .._checks import (
     traced,
     warn,
 )
-from .._products import matmul, tensordot
+from .._products import matmul
 from ..grid import Box
 from ..units import ETA_0, SPEED_OF_LIGHT
+from ._angular_spectrum import phasor, plane_waves, summed
 from ._components import AXES, stagger
 from ._injection import Injection
 from ._medium import Property
@@ -129,7 +129,7 @@ class _Waves(NamedTuple):
 
     Attributes:
         across: The axes across the port, in the order of its plane.
-        k: Along each of them, in rad/m.
+        k: Along each of them, in rad/m, from `plane_waves`.
         fields: By component along those axes, E in V/m and `eta0 H`, on the nodes
             nearest to the middle of the port, H half a cell before.
         axis: Direction of the beam, along x, y, z.
@@ -148,7 +148,7 @@ class _Waves(NamedTuple):
 
 
 def _waves(beam: GaussianBeam, box: Box, cell: int, setup: Setup) -> _Waves:
-    """Makes the plane waves of a beam, on twice the length of the port.
+    """Makes the plane waves of a beam.
 
     Args:
         beam: The beam.
@@ -167,79 +167,41 @@ def _waves(beam: GaussianBeam, box: Box, cell: int, setup: Setup) -> _Waves:
     wavenumber = jnp.sqrt(epsilon * mu) * k0
     direction, polarisation = _directions(beam, setup)
 
-    lengths = [jnp.sum(grid.cell_widths(a)[slice(*box[a])]) for a in across]
     counts = [box[a][1] - box[a][0] for a in across]
-    k = tuple(
-        jnp.pi / length * jnp.arange(-count, count + 1)
-        for length, count in zip(lengths, counts, strict=True)
-    )
-    mesh = jnp.meshgrid(*k, indexing="ij")
-    vectors, along, propagates = _grid_vectors(beam, across, mesh, wavenumber, setup)
+    k, vectors, area = plane_waves(port, across, counts, wavenumber, grid)
+    along = jnp.abs(vectors[..., port.axis])
     width = grid.cell_widths(port.axis)[cell]
     advance = 2 * jnp.arcsin(jnp.clip(along * width / 2, -1.0, 1.0))
 
     forward = matmul(vectors, direction)
-    side = jnp.sum(vectors**2, axis=-1) - forward**2
-    amplitude = jnp.exp(-(beam.waist**2) * side / 4) * forward / along
-    amplitude = jnp.where(propagates & (forward > 0), amplitude, 0)
-    if setup.components.electric != ("Ez",) and grid.ndim == 2:
-        amplitude = amplitude * wavenumber / jnp.where(forward > 0, forward, wavenumber)
+    side = jnp.sum((vectors - forward[..., None] * direction) ** 2, axis=-1)
+    amplitude = jnp.exp(-(beam.waist**2) * side / 4) * (forward > 0)
+    if setup.components.electric == ("Ez",) or grid.ndim == 3:
+        amplitude = amplitude * forward / wavenumber
     aligned = vectors * matmul(vectors, polarisation)[..., None] / wavenumber**2
-    electric = polarisation - aligned
-    electric = electric * amplitude[..., None]
+    electric = (polarisation - aligned) * amplitude[..., None]
     magnetic = jnp.cross(vectors, electric) / (mu * k0)
-    flow = jnp.cross(electric, magnetic)[..., port.axis] * port.sign
-    area = jnp.prod(2 * jnp.stack(lengths))
-    power = jnp.sum(flow * jnp.cos(advance / 2)) * area / (2 * ETA_0)
-    scale = jnp.sqrt(beam.power / power)
+    # The spectrum is this over `along`, which no node lets vanish.
+    solid = area / along
+    flow = jnp.sum(electric**2, axis=-1) * jnp.cos(advance / 2) / (mu * k0)
+    power = (2 * jnp.pi) ** len(across) * jnp.sum(flow * solid) / (2 * ETA_0)
+    scale = jnp.sqrt(beam.power / power) * solid
 
     start = sum(
-        (values * direction[axis] for axis, values in zip(across, mesh, strict=True)),
+        (values * direction[axis] for axis, values in zip(across, k, strict=True)),
         advance / width * direction[port.axis] * port.sign,
     )
     node = grid.edges(port.axis)[box[port.axis][0]]
     beyond = port.sign * (node - port.centre[port.axis])
-    to_port = _phasor(advance / width * beyond - start * beam.distance)
+    to_port = phasor(advance / width * beyond - start * beam.distance)
     fields = {}
     for axis in across if grid.ndim == 3 else (*across, 2):
         for letter, vector in (("E", electric), ("H", magnetic)):
             name = letter + AXES[axis]
             if name in setup.components.names:
-                early = _phasor(-advance / 2) if letter == "H" else 1
+                early = phasor(-advance / 2) if letter == "H" else 1
                 fields[name] = scale * vector[..., axis] * to_port * early
     return _Waves(across, k, fields, direction, wavenumber, beyond, width / 2)
-
-
-def _grid_vectors(
-    beam: GaussianBeam,
-    across: tuple[int, ...],
-    mesh: Sequence[Array],
-    wavenumber: Array,
-    setup: Setup,
-) -> tuple[Array, Array, Array]:
-    """Returns wavevectors as the differences of the grid see them.
-
-    Args:
-        beam: The beam.
-        across: The axes across the port.
-        mesh: The components of the wavevectors along these axes.
-        wavenumber: In the medium of the port.
-        setup: The run.
-
-    Returns:
-        The vectors, their components along the port, and which waves propagate.
-    """
-    port, grid = beam.port, setup.grid
-    # The derivative itself on cells that are not equal.
-    steps = [jnp.zeros_like(wavenumber)] * 3
-    for axis, values in zip(across, mesh, strict=True):
-        equal = grid.widths[axis] if grid.is_uniform(axis) else jnp.zeros(())
-        steps[axis] = values * jnp.sinc(values * equal / (2 * jnp.pi))
-    square = wavenumber**2 - sum(step**2 for step in steps)
-    propagates = square > 1e-4 * wavenumber**2
-    along = jnp.sqrt(jnp.where(propagates, square, wavenumber**2))
-    steps[port.axis] = port.sign * along
-    return jnp.stack(jnp.broadcast_arrays(*steps), axis=-1), along, propagates
 
 
 def _directions(beam: GaussianBeam, setup: Setup) -> tuple[Array, Array]:
@@ -265,18 +227,15 @@ def _on_plane(
 ) -> tuple[Complex[Array, "..."], Float[Array, "..."]]:
     """Returns a component at its samples, less a phase that becomes a delay."""
     grid, port = setup.grid, beam.port
-    field, places = waves.fields[name], []
+    places: list[Array] = []
     line = "Hz" if "Hz" in setup.components.names else "Ez"
-    for number, (axis, k) in enumerate(zip(waves.across, waves.k, strict=True)):
+    for axis in waves.across:
         low, high = box[axis]
         halves = stagger(name if grid.ndim == 3 else line, grid.ndim)
         points = grid.centres(axis) if halves[axis] else grid.edges(axis)
         extra = 0 if halves[axis] or grid.ndim == 2 else 1
-        r = points[low : high + extra] - port.centre[axis]
-        places.append(r)
-        wave = _phasor(r[:, None] * k)
-        field = tensordot(wave, field, ((1,), (number,)))
-        field = jnp.moveaxis(field, 0, number)
+        places.append(points[low : high + extra] - port.centre[axis])
+    field = summed(waves.k, waves.fields[name], places)
     mesh = jnp.meshgrid(*places, indexing="ij")
     ahead = waves.beyond - (waves.before if name[0] == "H" else 0)
     ends = dict(zip(waves.across, mesh, strict=True)) | {port.axis: port.sign * ahead}
@@ -285,11 +244,7 @@ def _on_plane(
     reach = waves.wavenumber * beam.waist**2 / 2
     z = s - beam.distance
     phase = waves.wavenumber * (s + side * z / (2 * (z**2 + reach**2)))
-    return field * _phasor(-phase), phase
-
-
-def _phasor(angle: Float[Array, "..."]) -> Complex[Array, "..."]:
-    return lax.complex(jnp.cos(angle), jnp.sin(angle))
+    return field * phasor(-phase), phase
 
 
 def _in_middle(value: Property, box: Box) -> Array:
