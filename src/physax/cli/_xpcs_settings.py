@@ -34,7 +34,9 @@ def _check_start(
             )
         return
     low, high = bounds or (-math.inf, math.inf)
-    if not math.isfinite(start) or not low <= start <= high:
+    if not math.isfinite(start):
+        raise ArgumentError(f"`start{unit}` must be finite, but is {start:g}.")
+    if not low <= start <= high:
         raise ArgumentError(
             f"`start{unit}` must lie within [{low:g}, {high:g}], but is {start:g}."
         )
