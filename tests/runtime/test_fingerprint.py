@@ -227,6 +227,18 @@ def test_differences_are_named():
     )
 
 
+def test_single_numbers_are_shown_and_told_by_their_last_bit():
+    # Text that is read back must be the same number.
+    for dtype in (np.float16, np.float32, np.float64):
+        for value in (dtype(1 / 3), np.nextafter(dtype(1 / 3), dtype(1)), dtype(-0.0)):
+            shown = fingerprint(np.array([value])).fields["problem"]
+            kind, text = shown.split()
+            assert kind == f"{np.dtype(dtype).name}[1]"
+            assert dtype(text).tobytes() == value.tobytes()
+    assert fingerprint(np.array(3)).fields["problem"] == "int64[] 3"
+    assert "nan" not in fingerprint(np.array(np.nan)).fields["problem"]
+
+
 def test_chosen_types_can_be_left_out():
     assert fingerprint((1, Colour.RED), ignore=(Colour,)) == fingerprint(
         (1, Colour.BLUE), ignore=(Colour,)
