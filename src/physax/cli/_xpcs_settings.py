@@ -147,6 +147,11 @@ class DataChoice:
                 "`frames` must be the first and the last one, counted from 1, but are "
                 f"{list(self.frames)}."
             )
+        if min(self.without or [1]) < 1:
+            raise ArgumentError(
+                "`without` must be numbers of frames, counted from 1, but has "
+                f"{min(self.without or [1])}."
+            )
         for low, high in self.phi_ranges_degrees or ():
             if not (abs(low) <= 360 and abs(high) <= 360):
                 raise ArgumentError(
