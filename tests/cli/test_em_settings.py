@@ -214,6 +214,7 @@ def test_cells_are_averaged_as_asked(tmp_path):
         ("run:", "output: {animation: gif, figures: false}\nrun:", "line 17: .*must be "
          "left out without `figures`, but is 'gif'. Write `figures: true`"),
         ("  energy:", "  2nd:", "line 16: .*begin with no digit, .* one is '2nd'"),
+        ("  energy:", f"  {'e' * 101}:", "line 16: .*at most 100 bytes.* is 'eee"),
         ("size_um: [0.25]", "size_um: [inf]", r"line 6: .*must be a number, but is the "
          r"text 'inf'\. Write \.inf, with a dot"),
         ("type: FluxMonitor, axis: x", "type: FluxMonitor, axes: x", "line 10: .*"

@@ -151,10 +151,16 @@ def test_faulty_settings_are_refused(tmp_path, capsys, old, new, message):
     assert not out.exists()
 
 
+def test_a_line_without_a_folder_is_wrong_as_for_other_commands(capsys):
+    for line in (["track", "a.nc"], ["em", "run", "a.yaml"]):
+        with pytest.raises(SystemExit, match=str(int(ExitCode.USAGE))):
+            main(line)
+        assert "arguments are required: --output-dir" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (["track"], "`--output-dir` must be given"),
         (["track", "--output-dir", "o"], "`FILE` must be given"),
         (["track", "none.nc", "--output-dir", "o"], "There is no file 'none.nc'"),
         (

@@ -325,6 +325,10 @@ def test_an_output_folder_that_cannot_be_written_is_said_first(tmp_path, capsys)
         (["plot", "{run}", "--phi", "20", "21"], "(20 to 21 degrees), but has"),
         (["fit", "none.hdf"], "There is no file or folder 'none.hdf'."),
         (["plot", "none.hdf"], "There is no file or folder 'none.hdf'."),
+        (
+            ["fit", "{run}", "--mode", "static_isotropic", "--set", "alpha=9"],
+            "`start` must lie within",
+        ),
         (["fit", "{empty}"], "must hold files '*.hdf', but has none."),
     ],
 )

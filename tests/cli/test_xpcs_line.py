@@ -32,7 +32,8 @@ STATIC_FILE = "mode: static_isotropic\n"
         (["x", "--config", "FILE", "--mode", "laminar_flow"], "`--mode` must be that"),
         (["x", "--set", "D=1"], "`--set` must be NAME=NUMBER with one of D0"),
         (["x", "--set", "D0=x"], "`--set D0` must be a number, but is 'x'"),
-        (["x", "--set", "D0=inf"], "`--set D0=inf`: `start` must lie within"),
+        (["x", "--set", "D0=inf"], "`--set D0=inf`: `start` must be finite"),
+        (["x", "--set", "D0=nan"], "`start` must be finite, but is nan"),
         (["x", "--frames", "5", "2"], "`frames` must be the first and the last"),
         (["x", "--threads", "100000"], "`--threads` must lie between 1 and"),
     ],
@@ -56,6 +57,7 @@ def test_what_is_wrong_on_the_line_is_named(more, message, tmp_path, capsys):
         ),
         (["--mode", "static_isotropic", "--gap", "5"], "`--gap` must go with the mode"),
         (["-o", "maps.txt"], "`--output` must end in .hdf"),
+        (["--q", "0.01", "0.01"], "or `--layout aps` on the command line"),
     ],
 )
 def test_what_cannot_be_simulated_is_named(more, message, tmp_path, capsys):

@@ -86,6 +86,10 @@ STATIC = "mode: static_anisotropic\n"
             "line 3: .*`frames` must be the first and the last one",
         ),
         (
+            STATIC + "data:\n  without: [3, 0]\n",
+            "line 3: .*`without` must be numbers of frames, counted from 1, but has 0",
+        ),
+        (
             STATIC + "parameters:\n  D0:\n    bounds: [0, 9]\n    start: 10\n",
             r"line 5: .*`start` must lie within \[0, 9\], but is 10",
         ),

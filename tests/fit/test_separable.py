@@ -219,6 +219,16 @@ ERRORS = {
     "`linear_bounds` must be in increasing order, but are 1 and 0": {
         "linear_bounds": (1.0, 0.0)
     },
+    "`linear_bounds` must be in .* order, but are nan and inf": {
+        "linear_bounds": (np.nan, None)
+    },
+    r"`linear_bounds` .* for each of the 1 coeff.* has 3\.": {
+        "linear_bounds": (None, [0.0, 1.0, 2.0])
+    },
+    "`linear_bounds` must be a number, but is 'low'": {"linear_bounds": ("low", None)},
+    r"`groups` must be .* `observed`, of shape \(200,\), but is 2\. Leave it out": {
+        "groups": 2
+    },
     "`mixing` must have a row for each of 1 groups, but has 2": {"mixing": shared(2)},
 }
 
@@ -227,6 +237,13 @@ ERRORS = {
 def test_what_does_not_fit_is_refused(message):
     with pytest.raises(ArgumentError, match=message):
         Separable(decay, {"b": 2.0}, X, Y, **ERRORS[message])
+
+
+@pytest.mark.parametrize("groups", [1, 2, 6])
+def test_groups_are_the_second_axis_of_what_was_observed(groups):
+    # Of 2 groups the fit would mix points and columns: 600 values also have 300 rows.
+    with pytest.raises(ArgumentError, match=f"is {groups}. Write `groups=3`, or leave"):
+        Separable(in_groups, {"b": 2.0}, X, CURVES, groups=groups)
 
 
 def test_values_of_infinite_deviation_are_left_out_by_a_mask():

@@ -179,6 +179,17 @@ def test_an_integer_that_is_trained_is_a_real_number():
         compile(op("square"), trainable={"x": {"a": 1.0}})
 
 
+@pytest.mark.parametrize("three", [3, np.int32(3), np.uint8(3)])
+def test_integers_in_place_of_parameters_have_gradients(three):
+    program = compile(op("square"), trainable={"x": 1.0})
+    outputs, gradients = program.evaluate({"x": three}, {}, {"square": True})
+    assert outputs["square"].dtype == gradients["x"].dtype == program.params["x"].dtype
+    assert (outputs["square"], gradients["x"]) == (9.0, 6.0)
+    assert program.evaluate({"x": three}, {})["square"].dtype == jnp.float32
+    with pytest.raises(GraphError, match="`x` must be real, as .* is complex64. Take"):
+        program.evaluate({"x": np.complex64(3)}, {}, {"square": True})
+
+
 def test_arrays_and_cotangents_must_fit():
     program = compile(Linear(2), {"input": (3, 4)})
     x = {"input": np.ones((3, 4))}

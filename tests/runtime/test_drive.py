@@ -350,7 +350,9 @@ def test_checkpoints_are_not_overwritten_by_a_fresh_run(tmp_path):
 
 def test_checkpoints_beyond_the_end_are_not_taken_for_a_start(tmp_path):
     save_checkpoint(tmp_path, 50, pack_state(initial()))
-    with pytest.raises(CheckpointError, match=r"steps 0 and 9, .* \[50\]. Make the"):
+    with pytest.raises(
+        CheckpointError, match=r"steps 0 and 9, .* \[50\], of .* length"
+    ):
         run(initial(), stop=9, checkpoint=Checkpointing(tmp_path, 5))
 
 

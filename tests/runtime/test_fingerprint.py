@@ -1,19 +1,25 @@
 import cmath
 import enum
+import logging
 import math
 import subprocess
 import sys
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
+from beartype import beartype
+from jaxtyping import jaxtyped
 
 from physax._checks import ArgumentError
+from physax.fit import Huber
 from physax.runtime import fingerprint, mesh
 
 
@@ -70,6 +76,24 @@ def recursive():
         return 0 if n == 0 else 1 + count(n - 1)
 
     return count
+
+
+def made(base: Any = eqx.Module, **attributes) -> Any:
+    # As from a file that was edited: always of the same name.
+    return type(base)("Made", (base,), {"__module__": __name__, **attributes})
+
+
+def flow(**attributes):
+    return jax.tree_util.register_pytree_node_class(made(Flow, **attributes))(1, "a")
+
+
+def sized(scale):
+    return made(__call__=lambda self, t: scale * t)()
+
+
+def in_turn(*which):
+    kinds = sized(1.0), sized(2.0)
+    return [kinds[i] for i in which]
 
 
 ONE = np.arange(6, dtype=np.float32)
@@ -132,6 +156,28 @@ PROBLEMS = {
     "other key": lambda: jax.random.key(1),
     "enumeration": lambda: Colour.RED,
     "other member": lambda: Colour.BLUE,
+    "methods": lambda: sized(1.0),
+    "other methods": lambda: made(__call__=lambda self, t: t)(),
+    "constants of code": lambda: made(__call__=lambda self, t: 2 * t)(),
+    "what methods enclose": lambda: sized(2.0),
+    "class": lambda: type(sized(2.0)),
+    "object in an object": lambda: Problem(jnp.asarray(ONE), pulse=sized(1.0)),
+    "bound method": lambda: made(at=lambda self, t: 2 * t)().at,
+    "other bound method": lambda: made(at=lambda self, t: 3 * t)().at,
+    "methods of a base": lambda: made(made(__call__=lambda self, t: 2 * t))(),
+    "other methods of a base": lambda: made(made(__call__=lambda self, t: 3 * t))(),
+    "property": lambda: made(rate=property(lambda self: 2))(),
+    "other property": lambda: made(rate=property(lambda self: 3))(),
+    "static method": lambda: made(rate=staticmethod(lambda t: 2 * t))(),
+    "other static method": lambda: made(rate=staticmethod(lambda t: 3 * t))(),
+    "jitted method": lambda: made(rate=eqx.filter_jit(lambda self, t: 2 * t))(),
+    "other jitted method": lambda: made(rate=eqx.filter_jit(lambda self, t: 3 * t))(),
+    "constant of a class": lambda: made(RATES=(1.0, {"a": 2}))(),
+    "other constant of a class": lambda: made(RATES=(1.0, {"a": 3}))(),
+    "registered": lambda: flow(at=lambda self, t: 2 * t),
+    "registered otherwise": lambda: flow(at=lambda self, t: 3 * t),
+    "classes in turn": lambda: in_turn(0, 1, 0),
+    "classes in another turn": lambda: in_turn(0, 1, 1),
     "mapping": lambda: {"b": 1, "a": 2.5j},
     "set": lambda: frozenset({"x", "y", "z"}),
     "none": lambda: None,
@@ -181,10 +227,55 @@ def test_differences_are_named():
     )
 
 
+def test_single_numbers_are_shown_and_told_by_their_last_bit():
+    # Text that is read back must be the same number.
+    for dtype in (np.float16, np.float32, np.float64):
+        for value in (dtype(1 / 3), np.nextafter(dtype(1 / 3), dtype(1)), dtype(-0.0)):
+            shown = fingerprint(np.array([value])).fields["problem"]
+            kind, text = shown.split()
+            assert kind == f"{np.dtype(dtype).name}[1]"
+            assert dtype(text).tobytes() == value.tobytes()
+    assert fingerprint(np.array(3)).fields["problem"] == "int64[] 3"
+    assert "nan" not in fingerprint(np.array(np.nan)).fields["problem"]
+
+
 def test_chosen_types_can_be_left_out():
     assert fingerprint((1, Colour.RED), ignore=(Colour,)) == fingerprint(
         (1, Colour.BLUE), ignore=(Colour,)
     )
+
+
+def test_values_that_are_given_hide_defaults_of_their_class():
+    kinds = [made(**{"__annotations__": {"n": int}, "n": n}) for n in (1, 2)]
+    assert fingerprint(kinds[0](n=3)) == fingerprint(kinds[1](n=3))
+    assert fingerprint(kinds[0]()) != fingerprint(kinds[1]())
+
+
+def test_methods_of_libraries_do_not_count():
+    # They would make an old checkpoint useless after each change of physax.
+    for tree in (Huber(1.0), eqx.nn.Identity(), optax.adam(0.1)):
+        places = fingerprint(tree).fields
+        assert not any(".class" in place for place in places)
+
+
+def test_checks_of_types_do_not_count():
+    def method(self, t: float):
+        return 2 * t
+
+    checked = beartype(method), jaxtyped(typechecker=beartype)(method)
+    for one in checked:
+        assert fingerprint(made(at=one)()) == fingerprint(made(at=method)())
+
+
+def test_what_else_a_class_holds_does_not_count():
+    kept = made(log=logging.getLogger("any"), table={"a": object()})
+    assert "problem.class" in fingerprint(kept()).fields
+
+
+def test_a_name_must_not_hide_the_tree():
+    for name in ("problem", "problem.count"):
+        with pytest.raises(ArgumentError, match=f"`extra` must .* is `{name}`: choose"):
+            fingerprint(ONE, ignore=(), **{name: 5})
 
 
 def test_object_without_identity_is_refused_by_its_place():
@@ -201,10 +292,15 @@ def test_another_process_finds_the_same():
     # The seed of Python's own hashes differs there, so the order of sets does.
     script = (
         "from physax.runtime import fingerprint\n"
-        "import jax\n"
+        "import equinox as eqx, jax\n"
         "def amplified(gain): return lambda t: gain * t\n"
         "mapped = jax.jit(jax.vmap(jax.grad(amplified(2.0))))\n"
-        "problem = [frozenset('abcdefgh'), 1.5, {'x': b'1'}, amplified(2.0), mapped]\n"
+        "class Made(eqx.Module):\n"
+        "    kinds = {int, float, str, bytes}\n"
+        "    @jax.jit\n"
+        "    def __call__(self): return super().__hash__(), {'x', 'y', 'z'}\n"
+        "data = frozenset('abcdefgh'), 1.5, {'x': b'1'}\n"
+        "problem = [data, amplified(2.0), mapped, Made()]\n"
         "print(fingerprint(problem).digest)"
     )
     runs = [

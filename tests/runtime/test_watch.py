@@ -2,6 +2,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from physax._checks import ArgumentError
 from physax.runtime import all_finite, bounded, locate_fault
 
 
@@ -20,6 +21,12 @@ def test_finite_states_pass():
     assert all_finite(state_with(1j))
     assert locate_fault(state_with(1j)) == ""
     assert all_finite({})
+
+
+@pytest.mark.parametrize(("limit", "said"), [("9", "'9'"), (jnp.nan, "nan")])
+def test_a_limit_that_no_state_keeps_is_refused(limit, said):
+    with pytest.raises(ArgumentError, match=f"`limit` must be a number, but is {said}"):
+        bounded(jnp.sum, limit)
 
 
 def test_bound_holds_for_what_is_not_a_number():

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec as P
 
 from physax import runtime
 from physax._checks import ArgumentError
@@ -48,6 +49,50 @@ def test_any_mesh_agrees_with_one_device(function):
         close = max(1e-9, rounding) * expected.standard_errors
         assert jnp.all(jnp.abs(found.values - expected.values) <= close)
         assert np.allclose(found.covariance, expected.covariance, rtol=1e-7)
+
+
+def on(*devices):
+    # Whole on each of some devices.
+    return jax.NamedSharding(jax.make_mesh((len(devices),), "x", devices=devices), P())
+
+
+# Where x, y and the mask lie (None for the host), and the devices of the mesh.
+PLACES = {
+    "whole on all, the rest on the host": (range(8), None, None, 8),
+    "on more than the mesh": (range(8), range(8), None, 2),
+    "on fewer than the mesh": (range(2), None, range(2), 8),
+    "on single ones": ([3], [5], [0], 2),
+}
+
+
+@pytest.mark.parametrize("count", [13, 16])
+@pytest.mark.parametrize("places", PLACES)
+def test_data_may_lie_on_other_devices_than_the_mesh(places, count):
+    *places, size = PLACES[places]
+    y, _ = signal(count)
+    mask = np.arange(count) != count - 1
+    devices = jax.devices()
+    data = [np.linspace(0, 3, count), y, mask]
+    for i, which in enumerate(places):
+        if which is not None:
+            data[i] = jax.device_put(data[i], on(*[devices[k] for k in which]))
+
+    def fit(data, mesh=None):
+        x, y, mask = data
+        made = Separable(basis, 1, x, y, mask=mask, offset=True)
+        return least_squares(made, mesh=mesh)
+
+    found = fit(data, runtime.mesh(size))
+    expected = fit([np.asarray(array) for array in data])
+    assert int(found.count) == count - 1
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-9)
+    np.testing.assert_allclose(found.chi2, expected.chi2, rtol=1e-9)
+
+
+def test_data_on_several_devices_need_a_mesh():
+    x, y = (jax.device_put(a[:16], jax.devices()[i]) for a, i in ((X, 3), (Y, 0)))
+    with pytest.raises(ArgumentError, match="are on .*:0 and on .*:3. Pass .* `mesh`"):
+        least_squares(LeastSquares(residual, np.ones(3), (x, y)))
 
 
 @pytest.mark.parametrize("resident", [True, False])

@@ -120,12 +120,18 @@ def _counted(steps: int | None) -> int | None:
     return steps if steps is None else min(steps, MOST_STEPS)
 
 
+# Disks allow 255 for the name of a file, which is longer, as is a temporary one.
+_LONGEST = 100
+
+
 def _check_name(name: str) -> None:
     """Refuses names that cannot be those of files, or are taken."""
-    if not name.replace("-", "_").isidentifier() or name.casefold() == "simulation":
+    fits = name.replace("-", "_").isidentifier() and len(name.encode()) <= _LONGEST
+    if not fits or name.casefold() == "simulation":
         raise ArgumentError(
-            "Names must be of letters, digits, - and _, begin with no digit, and not "
-            f"be `simulation`, as files are named after them, but one is {name!r}."
+            "Names must be of letters, digits, - and _, at most "
+            f"{_LONGEST} bytes, begin with no digit, and not be `simulation`, as files "
+            f"are named after them, but one is {name!r:.120}."
         )
 
 

@@ -53,10 +53,12 @@ def add_track_command(commands: argparse._SubParsersAction) -> None:
         help="with `config`: where to write it, instead of the screen",
     )
     add_session_options(command)
-    command.set_defaults(run=_track)
+    command.set_defaults(run=_track, wrong=command.error)
 
 
 def _track(options: argparse.Namespace) -> ExitCode:
     if options.files == ["config"]:
         return import_module("physax.cli._track_config").run_config(options)
+    if options.output_dir is None:
+        options.wrong("the following arguments are required: --output-dir")
     return import_module("physax.cli._track_run").run_track(options)

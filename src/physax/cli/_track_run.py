@@ -86,8 +86,6 @@ def _run(
 
 def _settings(options: argparse.Namespace) -> Settings:
     """Returns the settings of the file, overruled by those of the command line."""
-    if options.output_dir is None:
-        raise ArgumentError("`--output-dir` must be given.")
     for name in ("check", "output"):
         if getattr(options, name) is not None:
             raise ArgumentError(f"`--{name}` must go with `physax track config`.")

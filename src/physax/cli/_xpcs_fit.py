@@ -303,13 +303,14 @@ class _Run:
         """Fits one model."""
         settings = self.request.settings[job.mode]
         _, data, quality = self.read(job)
-        check_writable(job.folder)
+        check_place(job.folder)
         shown = self.talk.level >= 0
         return fit_data(data, quality, settings, job.folder / "checkpoints", shown)
 
     def save(self, job: Job, outcome: Outcome) -> None:
         """Writes results, and says what was found."""
         settings = self.request.settings[job.mode]
+        check_writable(job.folder)
         write_results(job.folder, outcome, settings, job.file.name)
         if settings.fit.method != "nlsq":
             write_posterior(job.folder, outcome, settings, self.talk)

@@ -34,7 +34,9 @@ def _check_start(
             )
         return
     low, high = bounds or (-math.inf, math.inf)
-    if not math.isfinite(start) or not low <= start <= high:
+    if not math.isfinite(start):
+        raise ArgumentError(f"`start{unit}` must be finite, but is {start:g}.")
+    if not low <= start <= high:
         raise ArgumentError(
             f"`start{unit}` must lie within [{low:g}, {high:g}], but is {start:g}."
         )
@@ -144,6 +146,11 @@ class DataChoice:
             raise ArgumentError(
                 "`frames` must be the first and the last one, counted from 1, but are "
                 f"{list(self.frames)}."
+            )
+        if min(self.without or [1]) < 1:
+            raise ArgumentError(
+                "`without` must be numbers of frames, counted from 1, but has "
+                f"{min(self.without or [1])}."
             )
         for low, high in self.phi_ranges_degrees or ():
             if not (abs(low) <= 360 and abs(high) <= 360):

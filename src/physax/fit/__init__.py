@@ -19,6 +19,7 @@ from ._least_squares import (
     least_squares as least_squares,
     plan_for as plan_for,
 )
+from ._linear_limits import linear_limits as linear_limits
 from ._losses import (
     AbstractLoss as AbstractLoss,
     Arctan as Arctan,
@@ -56,7 +57,6 @@ from ._sampling import (
 from ._separable import (
     AbstractSeparable as AbstractSeparable,
     Separable as Separable,
-    linear_limits as linear_limits,
     projected_cost as projected_cost,
 )
 from ._sources import DataError as DataError, Skip as Skip, Stream as Stream

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import ArgumentError, instance, kind_of, refuse_text, traced
+from .._checks import ArgumentError, instance, kind_of, refuse_text, traced, whole
 from .._known_number import known_number
 from .._written_for_jax import floating
 from ._trust_region import TrustRegion
@@ -47,6 +47,30 @@ def check_names(names: Any, name: str) -> None:
     if len(set(names)) < len(names):
         twice = next(one for one in names if names.count(one) > 1)
         raise ArgumentError(f"`{name}` must be different names, but has {twice} twice.")
+
+
+def check_groups(groups: Any, shape: tuple[int, ...]) -> int:
+    """Returns the number of groups of a `Separable`.
+
+    Args:
+        groups: What was given, None for one.
+        shape: That of the observed values, whose second axis is the groups.
+    """
+    if groups is None:
+        return 1
+    count = whole(groups, "groups")
+    if shape[1:2] != (count,):
+        remedy = (
+            f"Write `groups={shape[1]}`, or leave it out for the same coefficients "
+            "everywhere."
+            if len(shape) > 1
+            else "Leave it out: there is no second axis."
+        )
+        raise ArgumentError(
+            "`groups` must be the length of the second axis of `observed`, of shape "
+            f"{shape}, but is {count}. {remedy}"
+        )
+    return count
 
 
 def entries(tree: PyTree) -> list[str]:

@@ -26,7 +26,7 @@ from ._plan import Plan, plan as make_plan
 from ._pointwise import check_pointwise
 from ._problems import AbstractProblem, LeastSquares, check_problem
 from ._separable import AbstractSeparable, Separable
-from ._sharded import sharded_normal, spread
+from ._sharded import placed, sharded_normal, spread
 from ._sources import Skip, count_points, in_memory, stream_of
 from ._trial_step import held_at_bounds
 from ._trust_region import (
@@ -102,6 +102,7 @@ def least_squares(
     checks, throw = true_or_false(checks, "checks"), true_or_false(throw, "throw")
     _check_precision(problem)
     _check_count(problem)
+    problem = placed(problem, mesh)
     chosen = plan_for(problem) if plan is None else plan
     if not chosen.driven and (checkpoint is not None or on_bad_chunk is not None):
         name = "checkpoint" if checkpoint is not None else "on_bad_chunk"

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
-from .._checks import ArgumentError, at_once, instance, traced, true_or_false, whole
+from .._checks import ArgumentError, instance, traced, true_or_false
 from .._products import einsum, matmul
 from .._written_for_jax import check_function, written_for_jax
 from ._eliminate import (
@@ -25,10 +25,12 @@ from ._eliminate import (
 from ._given import (
     as_columns,
     as_deviations,
+    check_groups,
     check_mask,
     check_names,
     check_pair,
 )
+from ._linear_limits import linear_limits
 from ._parameters import Parameters, Tie
 from ._problems import AbstractProblem, as_absolute_sigma
 from ._sums import Columns
@@ -243,8 +245,8 @@ class Separable(AbstractSeparable):
 
         Raises:
             ArgumentError: If bounds are crossed, `observed` or `sigma` are complex,
-                `sigma` is not positive or, where values count, not finite, shapes do
-                not fit, or an argument is of another kind.
+                `sigma` is not positive or, where values count, not finite, shapes or
+                `groups` do not fit, or an argument is of another kind.
         """
         check_function(basis, "basis", "lambda p, x: jnp.exp(-p * x)")
         check_mask(mask)
@@ -258,7 +260,7 @@ class Separable(AbstractSeparable):
         self.basis = basis
         sigma = as_deviations(sigma, mask, observed)
         self.data = _Observed(data, observed, sigma, mask)
-        count = 1 if groups is None else whole(groups, "groups")
+        count = check_groups(groups, observed.shape)
         if mixing is not None:
             instance(mixing, "mixing", Mixing, "Write `Mixing(rows)` or `shared(2)`.")
         self.mixing = separate(count) if mixing is None else mixing
@@ -371,25 +373,6 @@ def projected_cost(
 
     # Twice: products lose digits to the square of the condition.
     return jnp.sum(left(left(values)) ** 2)
-
-
-def linear_limits(bounds, names: int, width: int):
-    """Spreads bounds of linear coefficients over all of them."""
-    limits = []
-    for bound, empty in zip(bounds, (-np.inf, np.inf), strict=True):
-        bound = empty if bound is None else bound
-        each = [empty if b is None else b for b in np.ravel(np.asarray(bound, object))]
-        each = np.broadcast_to(np.asarray(each, float), (names,))
-        limits.append(np.repeat(each, width))
-    low, high = limits
-    if np.any(low > high):
-        worst = int(np.argmax(low - high))
-        raise ArgumentError(
-            f"`linear_bounds` must be in increasing order, but are {low[worst]:g} "
-            f"and {high[worst]:g}."
-        )
-    with at_once(()):
-        return jnp.asarray(low), jnp.asarray(high)
 
 
 @jax.jit

@@ -10,6 +10,7 @@ from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, PyTree
 
+from .._checks import ArgumentError, traced
 from ._factors import factors
 from ._passes import add_points, first_sums, points_in, without_data
 from ._problems import AbstractProblem
@@ -23,8 +24,8 @@ _SPLIT = 4096
 def spread(data: PyTree, mesh: Mesh) -> tuple[PyTree, int]:
     """Places data on a mesh, the points divided evenly.
 
-    Arrays that already lie on several devices stay as they are. Others are made longer
-    by copies of the last point if need be, which no pass counts.
+    Arrays that reach over several processes stay where they are. All are made longer by
+    copies of the last point if need be, which no pass counts.
 
     Args:
         data: Arrays whose first axis is the points.
@@ -38,14 +39,51 @@ def spread(data: PyTree, mesh: Mesh) -> tuple[PyTree, int]:
     where = NamedSharding(mesh, PartitionSpec(mesh.axis_names))
 
     def place(x):
-        if isinstance(x, jax.Array) and len(x.sharding.device_set) > 1:
-            return x
+        if isinstance(x, jax.Array) and not x.is_fully_addressable:
+            return jnp.concatenate([x, jnp.repeat(x[-1:], more, axis=0)]) if more else x
         if more:
             host = np.asarray(x)
             x = np.concatenate([host, np.repeat(host[-1:], more, axis=0)])
         return jax.device_put(x, where)
 
     return jax.tree.map(place, data), count
+
+
+def placed(problem: AbstractProblem, mesh: Mesh | None) -> AbstractProblem:
+    """Returns a problem whose arrays may meet in one program.
+
+    Args:
+        problem: The problem.
+        mesh: The devices, if they are chosen: arrays of others come to the host.
+
+    Raises:
+        ArgumentError: If arrays lie on different devices and no mesh says where to fit.
+    """
+    if traced(problem):
+        return problem
+    chosen = None if mesh is None else set(mesh.devices.flat)
+    arrays = filter(_bound, jax.tree.leaves(problem.data))
+    places = {frozenset(x.sharding.device_set) for x in arrays}
+    if chosen is None and len(places) > 1:
+        named = sorted(", ".join(sorted(map(str, place))) for place in places)
+        raise ArgumentError(
+            "`data` must lie on the same devices, with `weights`, `mask` and the like, "
+            f"but are on {' and on '.join(named)}. Pass arrays of the host, or a "
+            "`mesh` to place them."
+        )
+    if chosen is None:
+        return problem
+
+    def freed(x):
+        here = not _bound(x) or x.sharding.device_set == chosen
+        return x if here or not x.is_fully_addressable else np.asarray(x)
+
+    return jax.tree.map(freed, problem)
+
+
+def _bound(x) -> bool:
+    """Whether an array was given a place, which JAX does not leave by itself."""
+    return isinstance(x, jax.Array) and x.committed
 
 
 def sharded_normal(

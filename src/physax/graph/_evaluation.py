@@ -1,6 +1,7 @@
 """How a program runs: names and shapes checked while it is traced, at no cost later."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -63,9 +64,11 @@ def evaluator(source: Source) -> tuple[Callable, Callable]:
     """
 
     def forward(params, constants, inputs):
-        return _run(source, params, constants, inputs)
+        return _run(source, _with_derivatives(source, params), constants, inputs)
 
     def pull_back(params, constants, inputs, cotangents):
+        params = _with_derivatives(source, params)
+
         def run(params):
             return _run(source, params, constants, inputs)
 
@@ -105,7 +108,6 @@ def _entry(function: Callable, backend: Backend) -> Callable:
 
 def _run(source, params, constants, inputs) -> tuple[dict[str, Any], dict[str, Any]]:
     check_mapping("inputs", inputs)
-    check_mapping("params", params)
     _check_names("inputs", inputs, source.structs)
     arrays = {**params, **jax.lax.stop_gradient(constants)}
     _check_names("params", arrays, (*source.names, *source.given))
@@ -137,6 +139,32 @@ def _run(source, params, constants, inputs) -> tuple[dict[str, Any], dict[str, A
     built = eqx.combine(jax.tree.unflatten(source.tree, leaves), source.rest)
     outputs = built.run(wires, watch, source.policy)
     return dict(zip(built.outputs, outputs, strict=True)), finite
+
+
+def _with_derivatives(source: Source, params: Any) -> dict[str, Any]:
+    """Returns parameters with integers as numbers of the program's type.
+
+    Those of other precisions stay: they choose that of the gradients.
+    """
+    check_mapping("params", params)
+
+    def convert(name, leaf):
+        dtype = source.arrays[name].dtype
+        have = jnp.result_type(leaf)
+        if jnp.iscomplexobj(leaf) and jnp.issubdtype(dtype, jnp.floating):
+            raise GraphError(
+                f"The parameter `{name}` must be real, as it is in the program, but "
+                f"is {have}. Take its real part."
+            )
+        exact = not jnp.issubdtype(have, jnp.inexact)
+        return jnp.asarray(leaf, dtype) if exact else leaf
+
+    return {
+        name: jax.tree.map(partial(convert, name), value)
+        if name in source.arrays
+        else value
+        for name, value in params.items()
+    }
 
 
 def check_mapping(argument: str, given: Any) -> None:

@@ -86,7 +86,8 @@ class Program(eqx.Module):
 
         Called as `evaluate(params, inputs, output_gradients=None)`:
 
-        - `params` are the parameters, as in `Program.params`;
+        - `params` are the parameters, as in `Program.params`; integers count as real
+          numbers;
         - `inputs` holds the value of each input;
         - `output_gradients` holds the derivative of what is to be minimised by each
           output: an array of its shape, or True for 1 by a scalar. An output that is
@@ -94,8 +95,9 @@ class Program(eqx.Module):
 
         It returns a dict with the value of each output; with `output_gradients`, this
         and the gradients, a dict such as `params`. It raises a `GraphError` if a name
-        is missing or unknown, a value is no array of numbers or a shape another, and a
-        `NotFiniteError` if the backend is to debug and a node gives NaN or infinity.
+        is missing or unknown, a value is no array of numbers or a shape another, or a
+        real parameter is complex, and a `NotFiniteError` if the backend is to debug and
+        a node gives NaN or infinity.
         """
         # A method of an Equinox module is a module that is made at each access, which
         # takes longer than a small program runs.

@@ -118,7 +118,8 @@ def _apsu_lists(host: _Host) -> dict[str, np.ndarray]:
     if np.unique(bins).size != bins.size:
         raise ArgumentError(
             "`data` must have each pair of wavevector and angle once for this layout, "
-            "but has one twice. Use `APSLayout()`."
+            "but has one twice. Use `APSLayout()`, "
+            "or `--layout aps` on the command line."
         )
     return {
         "xpcs/qmap/dynamic_v_list_dim0": q,

@@ -91,10 +91,10 @@ def run(
         checkpoint: Where and how often to write checkpoints. Without a sink the rows
             recorded before a restart are lost to the tracks, so one is needed; a file
             that does not hold them any more is refused. A checkpoint of another problem
-            is refused, too: all numbers, static values and the code of functions with
-            what they enclose count, but not module globals that functions read, nor
-            snapshots of `Windows` after the first ones while their times, and their
-            files if the series has `paths`, are the same.
+            is refused, too: all numbers, static values and the code of functions and of
+            methods of your classes with what they enclose count, but not module globals
+            that they read, nor snapshots of `Windows` after the first ones while their
+            times, and their files if the series has `paths`, are the same.
         progress: Whether and how to show progress; False or `None` for not at all.
         chunk: Steps between two looks at the clock and the sink; by default as many as
             fill a buffer of rows, and about half a second.

@@ -164,8 +164,9 @@ def restore(checkpointing: Checkpointing, state, start: int, stop: int) -> tuple
     if not any(start <= step <= stop for step in present):
         raise CheckpointError(
             f"The folder `{checkpointing.folder}` must have a checkpoint between the "
-            f"steps {start} and {stop}, but has {list(present)}. Make the run "
-            "as long as one of them, or choose another folder."
+            f"steps {start} and {stop}, but has {list(present)}, of a run of "
+            "another length. Choose another folder, or go on to one of these steps, if "
+            "the length is no part of the problem."
         )
     unpack, places = checkpointing.unpack, checkpointing.places
     if unpack is None:

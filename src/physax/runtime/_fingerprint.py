@@ -7,6 +7,7 @@ import functools
 import hashlib
 import json
 import pathlib
+import sys
 import types
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -26,6 +27,22 @@ _PLAIN = (
     *(np.dtype, np.generic, pathlib.PurePath, fractions.Fraction),
 )
 _LONGEST = 48
+
+# The methods of their classes belong to a version, those of others to the problem.
+_LIBRARIES = sys.stdlib_module_names | {
+    *("physax", "jax", "jaxlib", "equinox", "optax", "numpy", "ml_dtypes", "jaxtyping")
+}
+_METHODS = (
+    *(types.FunctionType, property, functools.cached_property),
+    *(functools.partial, functools.partialmethod),
+)
+# What makes, shows, compares or copies an object, whose fields count already.
+_APART = {
+    *("__init__", "__new__", "__post_init__", "__check_init__", "__init_subclass__"),
+    *("__repr__", "__str__", "__eq__", "__hash__", "__setattr__", "__delattr__"),
+    *("__getstate__", "__setstate__", "__replace__", "__annotate__"),
+    *("__annotate_func__", "__class_getitem__"),
+}
 
 _FILTERED_JIT: type = type(eqx.filter_jit(abs))
 
@@ -71,32 +88,48 @@ def fingerprint(
 
     It covers structure, types, shapes, dtypes, static values, the code of functions
     with what they enclose (not the global names they use), and the bits of all arrays.
-    Equal problems have equal fingerprints in every process. Meshes, shardings and
-    devices do not count: a run may be continued on others.
+    Methods and constants of your own classes count as functions do; those of physax,
+    JAX, Equinox, Optax, NumPy and Python do not. Equal problems have equal fingerprints
+    in every process. Meshes, shardings and devices do not count: a run may be continued
+    on others.
 
     Args:
         tree: Modules, containers, arrays, numbers, functions.
         ignore: Further types that do not count.
-        **extra: What else identifies the problem.
+        **extra: What else identifies the problem, under any name but `problem`, which
+            is that of the tree.
 
     Returns:
         The fingerprint.
 
     Raises:
         ArgumentError: If there is an object whose identity cannot be decided in another
-            process.
+            process, or a further name is `problem` or no identifier.
     """
     skip = (*_PLACEMENT, *ignore)
-    fields = dict(_walk(tree, "problem", skip, ()))
+    seen = {}
+    fields = dict(_walk(tree, "problem", skip, (), seen))
     for name, value in sorted(extra.items()):
-        fields.update(_walk(value, name, skip, ()))
+        if name == "problem" or not name.isidentifier():
+            raise ArgumentError(
+                "`extra` must have names that no value of the tree has, but one is "
+                f"`{name}`: choose another, without dots."
+            )
+        fields.update(_walk(value, name, skip, (), seen))
     return Fingerprint(fields)
 
 
 def _walk(
-    x, path: str, skip: tuple[type, ...], above: tuple[int, ...]
+    x,
+    path: str,
+    skip: tuple[type, ...],
+    above: tuple[int, ...],
+    seen: dict[type, str],
 ) -> Iterator[tuple[str, str]]:
-    """Yields place and text of everything in `x`, which stands in the ids `above`."""
+    """Yields place and text of everything in `x`, which stands in the ids `above`.
+
+    Classes are walked once; `seen` has the places of those that have been.
+    """
     if isinstance(x, skip):
         return
     if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
@@ -109,26 +142,44 @@ def _walk(
         # One by one: between fields there may be bytes of no meaning.
         yield path, f"fields {x.dtype.names}"
         for name in x.dtype.names:
-            yield from _walk(x[name], f"{path}[{name!r}]", skip, above)
+            yield from _walk(x[name], f"{path}[{name!r}]", skip, above, seen)
     elif isinstance(x, jax.Array | np.ndarray):
         yield path, _array(x, path)
-    elif isinstance(x, enum.Enum):
-        yield path, f"{_qualified(type(x))}.{x.name}"
-    elif isinstance(x, _PLAIN):
+    elif isinstance(x, _PLAIN) and not isinstance(x, enum.Enum):
         yield path, _short(f"{type(x).__name__} {x!r}")
-    elif isinstance(x, type):
-        yield path, f"type {_qualified(x)}"
+    elif isinstance(x, type) and (x in seen or not _own(x)):
+        again = f", as {seen[x]}" if x in seen else ""
+        yield path, f"type {_qualified(x)}{again}"
     else:
-        yield path, _qualified(type(x))
+        yield path, _title(x)
+        if isinstance(x, type):
+            seen[x] = path
         # A recursive function stands in its own closure.
         for name, child in [] if id(x) in above else _children(x, path):
-            yield from _walk(child, f"{path}{name}", skip, (*above, id(x)))
+            yield from _walk(child, f"{path}{name}", skip, (*above, id(x)), seen)
+        if _own(type(x)):
+            yield from _walk(type(x), f"{path}.class", skip, above, seen)
+
+
+def _own(kind: type) -> bool:
+    """Whether a class belongs to no library whose version tells what it does."""
+    return kind.__module__.partition(".")[0] not in _LIBRARIES
+
+
+def _title(x) -> str:
+    if isinstance(x, enum.Enum):
+        return f"{_qualified(type(x))}.{x.name}"
+    return f"type {_qualified(x)}" if isinstance(x, type) else _qualified(type(x))
 
 
 def _children(x, path: str) -> list[tuple[str, object]]:
     if isinstance(x, _FILTERED_JIT):
         # Its other fields are made of this one.
         return [(".wrapped", x.__wrapped__)]
+    if isinstance(x, enum.Enum):
+        return []
+    if isinstance(x, type):
+        return _namespace(x)
     if dataclasses.is_dataclass(x):
         names = [field.name for field in dataclasses.fields(x)]
         # A field without a value is possible while a module is under construction.
@@ -140,12 +191,16 @@ def _children(x, path: str) -> list[tuple[str, object]]:
         return [(f"[{i}]", value) for i, value in enumerate(x)]
     if isinstance(x, set | frozenset):
         return [(f"{{{i}}}", value) for i, value in enumerate(sorted(x, key=repr))]
-    if isinstance(x, functools.partial):
+    if isinstance(x, functools.partial | functools.partialmethod):
         return [(".func", x.func), (".args", x.args), (".keywords", x.keywords)]
     if isinstance(x, types.MethodType):
         return [(".self", x.__self__), (".func", x.__func__)]
     if isinstance(x, types.FunctionType):
-        return _function(x)
+        return _function(_unchecked(x))
+    if isinstance(x, property):
+        return [(".get", x.fget)]
+    if isinstance(x, functools.cached_property):
+        return [(".get", x.func)]
     if isinstance(x, types.CodeType):
         names = (x.co_names, x.co_varnames, x.co_freevars)
         return [(".code", x.co_code), (".constants", x.co_consts), (".names", names)]
@@ -176,6 +231,44 @@ def _children(x, path: str) -> list[tuple[str, object]]:
     # What a registered class keeps beside its children.
     _, beside = structure.node_data() or (None, None)
     return [*parts, (".static", beside)]
+
+
+def _namespace(x: type) -> list[tuple[str, object]]:
+    """Returns methods and constants of a class, and the classes that it is made of."""
+    # Each object has values of its own of these.
+    fields = dataclasses.fields(x) if dataclasses.is_dataclass(x) else ()
+    apart = _APART | {field.name for field in fields}
+    parts = []
+    for name, value in sorted(vars(x).items()):
+        method = (
+            isinstance(value, _METHODS)
+            or getattr(value, "__wrapped__", None) is not None
+            or dataclasses.is_dataclass(value)
+        )
+        special = name.startswith("__") or issubclass(x, enum.Enum)
+        if name not in apart and (method or (_constant(value) and not special)):
+            parts.append((f".{name}", value))
+    bases = [base for base in x.__bases__ if _own(base)]
+    return [*parts, *((f"[{i}]", base) for i, base in enumerate(bases))]
+
+
+def _constant(x) -> bool:
+    if isinstance(x, Mapping):
+        return all(map(_constant, x.values()))
+    if isinstance(x, list | tuple | set | frozenset):
+        return all(map(_constant, x))
+    return isinstance(x, (*_PLAIN, jax.Array, np.ndarray, type))
+
+
+def _unchecked(x: types.FunctionType) -> types.FunctionType:
+    """Returns a function without checks of types, which differ between processes."""
+    while True:
+        by_beartype = x.__code__.co_filename.startswith("<@beartype(")
+        by_jaxtyping = x.__globals__.get("__name__", "").startswith("jaxtyping.")
+        wrapped = getattr(x, "__wrapped__", None)
+        if wrapped is None or not (by_beartype or by_jaxtyping):
+            return x
+        x = wrapped
 
 
 def _function(x: types.FunctionType) -> list[tuple[str, object]]:
@@ -211,6 +304,9 @@ def _array(x, path: str) -> str:
             f"`{path}` must be an array of numbers or text, but has dtype "
             f"{values.dtype}: give it one of those."
         )
+    if values.size == 1 and values.dtype.kind in "biufc" and np.all(values == values):
+        # NumPy writes as many digits as tell it from others; NaN has several forms.
+        return f"{values.dtype.name}{list(values.shape)} {values.reshape(-1)[0]!s}"
     little = values.astype(values.dtype.newbyteorder("<"), order="C", copy=False)
     digest = hashlib.sha256(np.ascontiguousarray(little).reshape(-1).view(np.uint8))
     return f"{values.dtype.name}{list(values.shape)} {digest.hexdigest()}"

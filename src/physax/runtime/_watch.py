@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from .._checks import ArgumentError
+from .._known_number import known_number
 
 
 @jax.jit
@@ -72,7 +73,7 @@ def locate_fault(state: Any) -> str:
     return ""
 
 
-def bounded(measure: Callable, limit: float | int) -> Callable:
+def bounded(measure: Callable, limit: Any) -> Callable:
     """Makes a watch that refuses growth.
 
     Args:
@@ -82,7 +83,13 @@ def bounded(measure: Callable, limit: float | int) -> Callable:
 
     Returns:
         A function of the state: True while the measure is finite and within the limit.
+
+    Raises:
+        ArgumentError: If the limit is no number, or NaN.
     """
+    limit = known_number(limit, "limit")
+    if np.isnan(limit):
+        raise ArgumentError("`limit` must be a number, but is nan: nothing is below.")
 
     @eqx.filter_jit
     def watch(state):
