@@ -211,11 +211,12 @@ def test_fields_are_unfolded_under_jit_too(low):
         here = eqx.tree_at(lambda s: s.medium.permittivity, sim, permittivity)
         return unfold(em.simulate(here).monitors["ez"], here).values["Ez"]
 
-    found = jax.jit(run)(2.0)
+    level = jnp.asarray(2.0)
+    found = jax.jit(run)(level)
     if low:
         assert np.all(np.isnan(found))
         with pytest.raises(ArgumentError, match="must reach the low face along y"):
-            run(2.0)
+            run(level)
     else:
-        np.testing.assert_allclose(found, run(2.0), rtol=0, atol=1e-6)
+        np.testing.assert_allclose(found, run(level), rtol=0, atol=1e-6)
         assert np.max(np.abs(found)) > 0

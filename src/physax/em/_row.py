@@ -3,7 +3,6 @@
 import equinox as eqx
 from jaxtyping import Array, Num
 
-from .._checks import as_array
 from ..grid import Box
 from ..units import ETA_0
 from ._boxes import cells_of
@@ -82,11 +81,10 @@ def build_row(medium: Medium, component: str, step_length: Num[Array, ""]) -> Ro
     kinds = ("permittivity", "conductivity")
     if not electric:
         kinds = ("permeability", "magnetic_conductivity")
-    m, s = (at_component(getattr(medium, kind), component) for kind in kinds)
-    # A leaf that was replaced may be a number of Python.
-    m = as_array(m, kinds[0])
+    m: Array = at_component(getattr(medium, kinds[0]), component)
+    s: Array | None = at_component(getattr(medium, kinds[1]), component)
     if s is not None:
-        s = as_array(s, kinds[1]) * (ETA_0 if electric else 1 / ETA_0) * step_length / 2
+        s = s * (ETA_0 if electric else 1 / ETA_0) * step_length / 2
     if medium.metal is not None:
         m = medium.metal.inertia(m, component)
         s = None if s is None else medium.metal.loss(s, component)
