@@ -33,7 +33,7 @@ def _known(place: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(place)
     def placed(*args: P.args, **kwargs: P.kwargs) -> T:
-        with at_once((args, kwargs)):
+        with at_once(eqx.filter((args, kwargs), eqx.is_array_like)):
             return place(*args, **kwargs)
 
     return placed
