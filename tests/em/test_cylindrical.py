@@ -140,6 +140,35 @@ def test_currents_that_drive_nothing_on_the_axis_are_refused(component, m):
         simulation(m=m, sources={"in": source})
 
 
+HALVES = [("Er", 0), ("Er", 2), ("Hp", 0), ("Hp", 2), ("Hz", 1)]
+
+
+@pytest.mark.parametrize(("component", "m"), HALVES)
+def test_currents_beside_the_axis_are_refused_on_it(component, m):
+    source = em.Dipole(component, (0.0, 12 * CELL), PULSE)
+    with pytest.raises(ArgumentError, match="at least half a cell.*Er or Hp of m = 1"):
+        simulation(m=m, sources={"in": source})
+    # At the first sample they are what is asked for, and others are on the axis, too.
+    beside = em.Dipole(component, (0.5 * CELL, 12 * CELL), PULSE)
+    simulation(m=m, sources={"in": beside})
+    simulation(m=0 if component == "Hz" else 1, sources={"in": source})
+
+
+def test_averages_without_a_tensor_are_named_on_grids_of_r_and_z():
+    grid = Grid.uniform((12, 12), CELL)
+    names = em.Cylindrical(0).components
+    ball = em.Cylinder((0, 0, 6 * CELL), 5.3 * CELL, "z", 4 * CELL)
+
+    def made(permittivity, averaging):
+        one = em.Structure(ball, em.Material(permittivity))
+        em.rasterise([one], grid, components=names, averaging=averaging)
+
+    with pytest.raises(ArgumentError, match="'volume' or 'staircase' on a grid of r"):
+        made(4.0, "polarised")
+    with pytest.raises(ArgumentError, match="one number or three on a grid of r and z"):
+        made(np.eye(3), "volume")
+
+
 @pytest.mark.slow
 def test_samples_that_are_held_at_zero_on_the_axis_are_not_given_out():
     names = ("Er", "Ep", "Ez", "Hr", "Hp", "Hz")

@@ -211,6 +211,41 @@ def test_gradient_of_a_force(adjoint):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The fields had not decayed")
+def test_boxes_and_beams_beside_a_body_with_poles_whose_radius_is_traced():
+    grid = Grid.centred((44, 44), CELL)
+    gold = em.Material(2.0, poles=[em.Drude(2 * FREQUENCY, 0.3 * FREQUENCY)])
+    pulse = em.GaussianPulse(FREQUENCY, FREQUENCY / 4)
+    port = em.Port((-12 * CELL, 0.0), 26 * CELL, "+x")
+
+    def force(radius):
+        disc = em.Structure(em.Circle((1 * CELL, 0.5 * CELL), radius), gold)
+        names = ("Ez", "Hx", "Hy")
+        medium = em.rasterise([disc], grid, components=names, averaging="volume")
+        sim = em.Simulation(
+            grid,
+            medium,
+            em.Boundaries.all(em.CPML(8)),
+            sources={"beam": em.GaussianBeam(port, pulse, 6 * CELL)},
+            monitors={"force": em.ForceMonitor((0, 0), (18 * CELL,) * 2, FREQUENCY)},
+            steps=400,
+            polarisation="Ez",
+        )
+        found = em.simulate(sim).monitors["force"].force
+        return 1e20 * (found["x"][0] + 2 * found["y"][0])
+
+    radius, step = jnp.asarray(3.3 * CELL), 1e-4 * CELL
+    run = jax.jit(jax.value_and_grad(force))
+    value, slope = run(radius)
+    one, other = (float(run(radius + s)[0]) for s in (step, -step))
+    assert float(slope) == pytest.approx((one - other) / (2 * step), rel=1e-5)
+    assert float(force(radius)) == pytest.approx(float(value), rel=1e-10)
+    with pytest.raises(ValueError, match="all faces of .* must be the same"):
+        force(11.5 * CELL)
+    assert np.isnan(float(run(jnp.asarray(11.5 * CELL))[0]))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The fields had not decayed")
 def test_adjoints_of_a_force_agree_on_graded_cells():
     x = np.arange(56.0)
     # Uniform in the layers.

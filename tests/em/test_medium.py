@@ -1,3 +1,4 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -248,3 +249,10 @@ def test_energy_and_cost_of_what_is_not_counted_are_refused(medium, found):
         em.step_cost(sim, (1, 1))
     with pytest.raises(ArgumentError, match=f"energy in a medium with {found}"):
         build(monitors={"all": em.EnergyMonitor()})
+
+
+def test_leaves_that_are_numbers_of_python_are_named():
+    sim = em.Simulation(Grid.uniform((16, 16), 40e-9), polarisation="Ez", steps=2)
+    sim = eqx.tree_at(lambda s: s.medium.permittivity, sim, 2.25)
+    with pytest.raises(ArgumentError, match=r"by `jnp.asarray\(2.25\)`"):
+        em.simulate(sim)

@@ -1,3 +1,5 @@
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -187,3 +189,34 @@ def test_a_series_is_unfolded_at_each_of_its_times():
     assert np.array_equal(found.values["Hy"], odd)
     assert np.allclose(found.coordinates["Ez"][0], CELL * np.arange(-2, 3))
     assert np.allclose(found.coordinates["Hy"][0], CELL * (np.arange(-3, 3) + 0.5))
+
+
+@pytest.mark.filterwarnings("ignore:The fields had not decayed")
+@pytest.mark.parametrize("low", [0.0, CELL])
+def test_fields_are_unfolded_under_jit_too(low):
+    grid = Grid.uniform((24, 24), CELL)
+    pulse = em.GaussianPulse(FREQUENCY, FREQUENCY / 5)
+    size = (float("inf"), 24 * CELL - low)
+    sim = em.Simulation(
+        grid,
+        em.Medium(permittivity=2.0),
+        em.Boundaries(x=em.CPML(8), y=(em.PMC(), em.CPML(8))),
+        sources={"dipole": em.Dipole("Ez", (12 * CELL, 0.0), pulse)},
+        monitors={"ez": em.FieldMonitor(("Ez",), (0, size[1] / 2 + low), size, 2e14)},
+        steps=20,
+        polarisation="Ez",
+    )
+
+    def run(permittivity):
+        here = eqx.tree_at(lambda s: s.medium.permittivity, sim, permittivity)
+        return unfold(em.simulate(here).monitors["ez"], here).values["Ez"]
+
+    level = jnp.asarray(2.0)
+    found = jax.jit(run)(level)
+    if low:
+        assert np.all(np.isnan(found))
+        with pytest.raises(ArgumentError, match="must reach the low face along y"):
+            run(level)
+    else:
+        np.testing.assert_allclose(found, run(level), rtol=0, atol=1e-6)
+        assert np.max(np.abs(found)) > 0

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import get_args
 
 import jax
 import jax.numpy as jnp
@@ -11,12 +12,14 @@ from physax.em import (
     Box,
     Circle,
     Debye,
+    Lorentz,
     Material,
     Structure,
     Union,
     fill_fraction,
     rasterise,
 )
+from physax.em._rasterise import Averaging
 from physax.grid import Grid
 from physax.runtime import no_recompile
 from physax.units import MICRO, NANO
@@ -47,6 +50,31 @@ def test_structures_may_be_any_series():
     for given in (iter([disc]), {"disc": disc}.values()):
         found = rasterise(given, GRID, components=EZ, averaging="polarised")
         assert found.permittivity["Ez"] == pytest.approx(np.asarray(wanted))
+
+
+@pytest.mark.parametrize("averaging", get_args(Averaging))
+def test_media_of_known_shapes_are_the_same_under_jit(averaging):
+    strange = Material(4.0, poles=[Lorentz(0.8, 5e14, 1e14)], chi3=1e-20)
+
+    def made(eps=2.0, strength=0.8):
+        silicon = Material(eps, poles=[Lorentz(strength, 5e14, 1e14)])
+        disc = Structure(Circle((0.3 * MICRO, 0), 0.4 * MICRO), silicon)
+        box = Structure(Box((-0.8 * MICRO, 0), (0.3 * MICRO,) * 2), strange)
+        return rasterise([disc, box], GRID, components=HZ, averaging=averaging)
+
+    def shown(*numbers):
+        seen.append(made(*numbers))
+        return 0.0
+
+    seen, wanted = [], made()
+    jax.jit(shown)()
+    jax.tree.map(np.testing.assert_array_equal, seen[0], wanted)
+    assert all(one.box != ((0, 30), (0, 24)) for one in wanted.dispersions)
+    # Only the numbers of a material are traced.
+    jax.jit(shown)(2.0, 0.8)
+    for one, other in zip(seen[1].dispersions, wanted.dispersions, strict=True):
+        assert one.box == other.box
+        jax.tree.map(np.testing.assert_array_equal, one.fraction, other.fraction)
 
 
 def test_uniform_properties_are_scalars_under_jit_too():

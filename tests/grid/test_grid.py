@@ -179,3 +179,14 @@ def test_bad_stagger_is_refused(stagger):
 def test_bad_width_poisons_under_jit():
     centres = jax.jit(lambda spacing: Grid.uniform((4,), spacing).centres(0))
     assert jnp.all(jnp.isnan(centres(jnp.asarray(-1.0))))
+
+
+def test_known_grids_stay_known_under_jit():
+    def made():
+        grids.append(Grid.centred((6, 5), 20 * NANO))
+        return grids[-1].size(0)
+
+    grids = []
+    jax.jit(made)()
+    made()
+    assert eqx.tree_equal(*grids)

@@ -1,6 +1,7 @@
 """What rasterisation paints: the parts of cells, and properties averaged over them."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import reduce
 from math import prod
 from operator import add
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import traced
+from .._checks import at_once, traced
 from ..grid import Box, Grid
 from ._boxes import cells_of, size_of
 from ._combinations import covered_by_each
@@ -51,11 +52,23 @@ class Canvas(NamedTuple):
         """Returns what is seen of the ground and of each shape around a component."""
         # The shapes once for each set of sample points, and only where needed.
         if component not in self.known:
-            parts = self.seen(staggered(component, self.axes))
-            if self.stepped:
-                parts = self.stepped_parts(component, parts)
+            known = (self.grid, self.shapes)
+            # Boxes need parts that are known. Others stay out of a program under `jit`
+            # as large constants.
+            with at_once(known) if self.boxed else nullcontext():
+                parts = self.seen(staggered(component, self.axes))
+                if self.stepped:
+                    parts = self.stepped_parts(component, parts)
             self.known[component] = parts
         return self.known[component]
+
+    @property
+    def boxed(self) -> bool:
+        """Whether something lies in boxes of its own: poles, or powers of the field."""
+        return any(
+            m.poles or not all(is_zero(getattr(m, prop)) for prop in COEFFICIENTS)
+            for m in self.materials
+        )
 
     def seen(self, stagger: tuple[float, ...]) -> list[Array]:
         """Returns what is seen of the ground and of each shape around samples."""
@@ -85,10 +98,12 @@ class Canvas(NamedTuple):
         if all_equal(others):
             return others[0]
         parts = self.parts(component)
-        if any(self.metallic):
-            mean = _around(parts, values, self.metallic, others[0])
+        with at_once((parts, values)):
+            if any(self.metallic):
+                mean = _around(parts, values, self.metallic, others[0])
+            else:
+                mean = mean_of(parts, values)
             return jnp.broadcast_to(mean, self.grid.shape)
-        return jnp.broadcast_to(mean_of(parts, values), self.grid.shape)
 
     def metal(self, names: Sequence[str]) -> Metal:
         """Returns what perfect metal leaves open."""
@@ -117,9 +132,10 @@ class Canvas(NamedTuple):
         found: list[Dispersion] = []
         for one in distinct.values():
             chosen = [other is one for other in poles]
-            parts = {c: self.filled(chosen, c) for c in names}
-            if (made := _boxed(one, parts, self.grid.shape)) is not None:
-                found = _with(found, made)
+            with at_once((self.grid, self.shapes, self.excess, self.shares)):
+                parts = {c: self.filled(chosen, c) for c in names}
+                if (made := _boxed(one, parts, self.grid.shape)) is not None:
+                    found = _with(found, made)
         return tuple(found)
 
     def filled(self, chosen: Sequence[bool], component: str) -> Array:
@@ -141,13 +157,14 @@ class Canvas(NamedTuple):
         shape, whole = self.grid.shape, {}
         for prop in COEFFICIENTS:
             if not all(is_zero(getattr(m, prop)) for m in self.materials):
-                whole[prop] = {
-                    c: jnp.broadcast_to(self.painted(prop, c), shape) for c in names
-                }
-        box = _smallest_box(jax.tree.leaves(whole), shape) if whole else None
-        if box is None:
-            return ()
-        return (Nonlinearity(box, **jax.tree.map(lambda x: x[cells_of(box)], whole)),)
+                whole[prop] = {c: self.painted(prop, c) for c in names}
+        with at_once(whole):
+            whole = jax.tree.map(lambda x: jnp.broadcast_to(x, shape), whole)
+            box = _smallest_box(jax.tree.leaves(whole), shape) if whole else None
+            if box is None:
+                return ()
+            cut = jax.tree.map(lambda x: x[cells_of(box)], whole)
+        return (Nonlinearity(box, **cut),)
 
 
 def _around(

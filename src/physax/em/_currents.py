@@ -134,10 +134,11 @@ def in_one_medium(near: NearField) -> NearField:
     spread = check(
         near.spread,
         near.spread <= _SAME,
-        "The material on all faces of `near` must be the same, because layers such as "
-        "a substrate are not modelled: put the box in one medium, or leave out "
-        "`faces`. The relative spread of permittivity and permeability, infinite in a "
-        "crystal whose axes are not along the grid, must be 0",
+        "The material on all faces of `near` must be the same and isotropic, because "
+        "layers such as a substrate and anisotropic media are not modelled: put the "
+        "box in one medium, or leave out `faces`. The relative spread of permittivity "
+        "and permeability over faces and components, infinite in a crystal whose axes "
+        "are not along the grid, must be 0",
     )
     loss = check(
         near.loss,

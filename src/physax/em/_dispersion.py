@@ -11,12 +11,12 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, ArrayLike, Float, PyTree
+from jaxtyping import Array, ArrayLike, Bool, Float, PyTree
 
-from .._checks import ArgumentError, as_array, traced
+from .._checks import ArgumentError, as_array, at_once, traced
 from .._products import matmul
 from ..grid import Block, Box
-from ._boxes import as_box, in_block, over_cuts, size_of, to_wall
+from ._boxes import as_box, cells_of, common, in_block, over_cuts, size_of, to_wall
 from ._poles import (
     AbstractPole,
     Recursion,
@@ -108,6 +108,23 @@ class Dispersion(eqx.Module):
         entry = self.fraction
         entry = entry[component] if isinstance(entry, dict) else entry
         return jnp.broadcast_to(entry, size_of(self.box))
+
+    def meets(self, box: Box, component: str | None = None) -> Bool[Array, ""]:
+        """Returns whether poles lie in some cells of the grid, for a component or any.
+
+        The box of a traced shape has cells without poles.
+        """
+        where, size = cells_of(common(box, self.box), self.box), size_of(self.box)
+        given = (
+            self.fraction if isinstance(self.fraction, dict) else {"": self.fraction}
+        )
+        with at_once(given):
+            found = [
+                jnp.any(jnp.broadcast_to(part, size)[where] > 0)
+                for name, part in given.items()
+                if component in (name, None) or not name
+            ]
+            return jnp.any(jnp.asarray(found))
 
 
 def metallic(poles: Sequence[AbstractPole], share: float = 0.0) -> bool:

@@ -187,7 +187,8 @@ def as_point(value, name: str) -> Point:
     if traced(value):
         raise ArgumentError(
             "Positions and sizes of sources, ports and monitors must be known before "
-            "compilation, but one is traced. The shapes of a medium may be traced."
+            f"compilation, but `{name}` is traced, as all arithmetic on arrays is "
+            "under `jit`. The shapes of a medium may be traced."
         )
     real(value, name)
     return tuple(float(v) for v in np.ravel(value))

@@ -8,9 +8,9 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
-from .._checks import ArgumentError, as_array, warn
+from .._checks import ArgumentError, as_array, traced, warn
 from ..grid import Box
 from ._boxes import as_box, cells_of, meet, size_of
 from ._dispersion import Dispersion
@@ -221,20 +221,11 @@ class Medium(eqx.Module):
             A medium without regions: those that do not meet the box are left out.
 
         Raises:
-            ArgumentError: If the box lies in a dispersive medium, unless `poles`.
+            ArgumentError: If a dispersive medium is known to lie in the box, unless
+                `poles`; where one that is traced does, the medium is NaN.
         """
-        inside = tuple(
-            (min(low, n - 1), min(high, n))
-            for (low, high), n in zip(box, shape, strict=True)
-        )
-        for one in self.dispersions:
-            if not poles and meet(one.box, inside):
-                raise ArgumentError(
-                    f"A source or monitor on the cells {inside} needs a medium "
-                    f"without poles there, but a dispersion has the box {one.box}. "
-                    "Move one of them, or give the permittivity at the frequency as a "
-                    "number."
-                )
+        absent = [] if poles else self.without_poles(box, shape)
+        inside = _inside(box, shape)
         regions = tuple(one for one in self.regions if meet(one.box, inside))
         near = eqx.tree_at(
             lambda m: (m.regions, m.off_diagonals, m.metal),
@@ -244,7 +235,7 @@ class Medium(eqx.Module):
         )
         near = near.merged(shape)
         # What is known `check_places` has refused.
-        sound = [one.sound(inside, normal) for one in self.off_diagonals]
+        sound = absent + [one.sound(inside, normal) for one in self.off_diagonals]
         if self.metal is not None:
             sound.append(self.metal.absent(inside))
         if sound:
@@ -252,6 +243,29 @@ class Medium(eqx.Module):
             epsilon = jax.tree.map(lambda x: x * factor, near.permittivity)
             near = eqx.tree_at(lambda m: m.permittivity, near, epsilon)
         return near
+
+    def without_poles(self, box: Box, shape: tuple[int, ...]) -> list[Bool[Array, ""]]:
+        """Returns for each dispersion whether it leaves a box free.
+
+        Args:
+            box: Points; one behind the last cell is like its neighbour.
+            shape: Cells of the grid.
+
+        Raises:
+            ArgumentError: If one is known not to.
+        """
+        inside, absent = _inside(box, shape), []
+        for one in self.dispersions:
+            filled = one.meets(inside)
+            if not traced(filled) and filled:
+                raise ArgumentError(
+                    f"A source or monitor on the cells {inside} needs a medium "
+                    f"without poles there, but a dispersion has the box {one.box}. "
+                    "Move one of them, or give the permittivity at the frequency as a "
+                    "number."
+                )
+            absent.append(~filled)
+        return absent
 
     def merged(self, shape: tuple[int, ...]) -> "Medium":
         """Returns the medium with its design regions painted in.
@@ -282,6 +296,14 @@ class Medium(eqx.Module):
             nonlinearities=self.nonlinearities,
             metal=self.metal,
         )
+
+
+def _inside(box: Box, shape: tuple[int, ...]) -> Box:
+    """Returns a box with the last cells for the points behind them."""
+    return tuple(
+        (min(low, n - 1), min(high, n))
+        for (low, high), n in zip(box, shape, strict=True)
+    )
 
 
 def _painted(base, found: list[tuple[Box, Any]], shape) -> Any:

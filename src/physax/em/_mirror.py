@@ -140,13 +140,17 @@ def unfold(
         halves = stagger(name, sim.grid.ndim)
         for axis, wall in walls.items():
             half = halves[axis]
-            first = sim.grid.coordinates(axis, half)[0]
             points = where[name][axis]
-            if abs(float(points[0] - first)) > 1e-3 * float(sim.grid.smallest_width):
-                raise ArgumentError(
+            with at_once((points, sim.grid)):
+                off = jnp.abs(points[0] - sim.grid.coordinates(axis, half)[0])
+                off = check(
+                    off,
+                    off <= 1e-3 * sim.grid.smallest_width,
                     f"`fields` must reach the low face along {AXES[axis]} to be "
-                    f"unfolded, but begin at {float(points[0]):g} m."
+                    f"unfolded: the distance of their first sample of {name} from the "
+                    "first of the grid must be 0 m",
                 )
+            doubt = doubt + 0 * off
             sign = mirror_sign(name, axis, wall)
             # Axis 0 of the values is the frequency or the time.
             values[name] = _unfold_axis(values[name], 1 + axis, sign, half)

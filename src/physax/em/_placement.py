@@ -1,8 +1,10 @@
 """Shapes moved, turned, mirrored, stretched, repeated, and placed beside each other."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from itertools import product
+from typing import ParamSpec, TypeVar
 
 import equinox as eqx
 import jax.core
@@ -10,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, check, refuse_text, whole
+from .._checks import ArgumentError, at_once, check, refuse_text, whole
 from .._products import matmul
 from ..grid import AXES
 from ._combinations import AbstractShape, Difference, Intersection, Union, as_shape
@@ -22,6 +24,22 @@ from ._shapes import Box, Cylinder, Polygon, Sphere
 from ._solids import Cone, Ellipsoid, Ring
 
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _known(place: Callable[P, T]) -> Callable[P, T]:
+    """Makes what is known stay known under `jit`: then it has the smallest box."""
+
+    @wraps(place)
+    def placed(*args: P.args, **kwargs: P.kwargs) -> T:
+        with at_once(eqx.filter((args, kwargs), eqx.is_array_like)):
+            return place(*args, **kwargs)
+
+    return placed
+
+
+@_known
 def translate(
     shape: AbstractShape, offset: ArrayLike | Sequence[ArrayLike]
 ) -> AbstractShape:
@@ -58,6 +76,7 @@ def translate(
     return Repeated(shape, offset[None])
 
 
+@_known
 def rotate(
     shape: AbstractShape,
     angle: ArrayLike,
@@ -148,6 +167,7 @@ def _as_polygon(box: Box, axis: str) -> Polygon:
     return eqx.tree_at(lambda one: (one.low, one.high), polygon, ends)
 
 
+@_known
 def mirror(shape: AbstractShape, axis: str, at: ArrayLike = 0.0) -> AbstractShape:
     """Mirrors a shape in a plane across an axis, exactly.
 
@@ -167,6 +187,7 @@ def mirror(shape: AbstractShape, axis: str, at: ArrayLike = 0.0) -> AbstractShap
     return Mirrored(shape, axis, check(at, jnp.isfinite(at), "`at` must be finite"))
 
 
+@_known
 def scale(
     shape: AbstractShape,
     factors: ArrayLike | Sequence[ArrayLike],
@@ -197,6 +218,7 @@ def scale(
     return Scaled(shape, jnp.broadcast_to(factors, (3,)), _finite(about, "about"))
 
 
+@_known
 def repeat(
     shape: AbstractShape,
     counts: Sequence[int | np.integer],

@@ -199,13 +199,17 @@ def rasterise(
     if tensors or (averaging == "polarised" and not even):
         if axes == CYLINDRICAL_AXES:
             raise ArgumentError(
-                "`averaging` must be 'volume', and `permittivity` one number or "
-                "three, on a grid of r and z, but a full tensor was requested."
+                "`permittivity` must be one number or three on a grid of r and z, but "
+                "one material has a tensor."
+                if tensors
+                else "`averaging` must be 'volume' or 'staircase' on a grid of r and "
+                "z, but is 'polarised', which makes a full tensor."
             )
         values = [_uncoupled(value, electric) for value in values]
-        epsilon, off_diagonals, shares = polarised(
-            shapes, values, grid, electric, off_diagonal_box, excess
-        )
+        with at_once((shapes, values, grid, excess)):
+            epsilon, off_diagonals, shares = polarised(
+                shapes, values, grid, electric, off_diagonal_box, excess
+            )
         if excess is not None:
             canvas = canvas._replace(excess=excess, shares=shares)
     dispersions = canvas.dispersions(electric)

@@ -14,23 +14,30 @@ from ._outlines import across_of
 def as_floats(x: ArrayLike | Sequence, name: str) -> Float[Array, "..."]:
     """Returns real numbers as one array, those of NumPy in JAX's own precision."""
     found = real(x, name)
-    return found if isinstance(x, jax.Array) else found.astype(float)
+    if isinstance(x, jax.Array):
+        return found
+    with at_once(found):
+        return found.astype(float)
 
 
 def as_point(x: ArrayLike | Sequence[ArrayLike], name: str, missing: float) -> Array:
     """Returns the three entries of a point; the last ones may be left out."""
-    x = jnp.atleast_1d(as_floats(x, name))
-    if x.ndim != 1 or x.size > 3:
-        raise ArgumentError(
-            f"`{name}` must have 1 to 3 entries (x, y, z), but has shape {x.shape}."
-        )
-    return jnp.pad(x, (0, 3 - x.size), constant_values=missing)
+    x = as_floats(x, name)
+    # What is known stays known under `jit`, and has the smallest box.
+    with at_once(x):
+        x = jnp.atleast_1d(x)
+        if x.ndim != 1 or x.size > 3:
+            raise ArgumentError(
+                f"`{name}` must have 1 to 3 entries (x, y, z), but has shape {x.shape}."
+            )
+        return jnp.pad(x, (0, 3 - x.size), constant_values=missing)
 
 
 def as_centre(x: ArrayLike | Sequence[ArrayLike]) -> Float[Array, "3"]:
     """Returns a finite point."""
     x = as_point(x, "centre", 0.0)
-    return check(x, jnp.isfinite(x), "`centre` must be finite")
+    with at_once(x):
+        return check(x, jnp.isfinite(x), "`centre` must be finite")
 
 
 def one_length(name: str) -> Callable[[ArrayLike | Sequence], Float[Array, ""]]:
@@ -38,8 +45,9 @@ def one_length(name: str) -> Callable[[ArrayLike | Sequence], Float[Array, ""]]:
 
     def convert(x):
         x = as_number(x, name)
-        good = (x > 0) & jnp.isfinite(x)
-        return check(x, good, f"`{name}` must be positive and finite")
+        with at_once(x):
+            good = (x > 0) & jnp.isfinite(x)
+            return check(x, good, f"`{name}` must be positive and finite")
 
     return convert
 
@@ -52,7 +60,8 @@ def as_number(x: ArrayLike | Sequence, name: str) -> Float[Array, ""]:
 def as_length(x: ArrayLike) -> Float[Array, ""]:
     """Returns a positive length, which may be infinite."""
     x = as_floats(x, "length")
-    return check(x, x > 0, "`length` must be positive")
+    with at_once(x):
+        return check(x, x > 0, "`length` must be positive")
 
 
 def as_vertices(x: ArrayLike | Sequence) -> Float[Array, "vertices 2"]:
@@ -67,7 +76,8 @@ def as_vertices(x: ArrayLike | Sequence) -> Float[Array, "vertices 2"]:
             "`vertices` must have shape (n, 2) with n at least 3, but has shape "
             f"{x.shape}."
         )
-    return check(x, jnp.isfinite(x), "`vertices` must be finite")
+    with at_once(x):
+        return check(x, jnp.isfinite(x), "`vertices` must be finite")
 
 
 def check_axis(axis: str):

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .._checks import ArgumentError, check, kind_of
+from .._checks import ArgumentError, at_once, check, kind_of
 from ..grid import AXES
 from ._boundaries import PEC
 from ._combinations import AbstractShape, as_shape
@@ -60,8 +60,9 @@ class Box(AbstractShape):
                 are inf.
         """
         centre, size = as_centre(centre), as_point(size, "size", math.inf)
-        size = check(size, size > 0, "`size` must be positive")
-        self.low, self.high = centre - size / 2, centre + size / 2
+        with at_once((centre, size)):
+            size = check(size, size > 0, "`size` must be positive")
+            self.low, self.high = centre - size / 2, centre + size / 2
 
     @classmethod
     def from_corners(
@@ -83,7 +84,8 @@ class Box(AbstractShape):
         """
         low = as_point(low, "low", -math.inf)
         high = as_point(high, "high", math.inf)
-        high = check(high, high > low, "`high` must be above `low`")
+        with at_once((low, high)):
+            high = check(high, high > low, "`high` must be above `low`")
         whole = cls(0.0, math.inf)
         return eqx.tree_at(lambda box: (box.low, box.high), whole, (low, high))
 

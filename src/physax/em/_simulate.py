@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from .._checks import instance, traced, warn
+from .._checks import ArgumentError, instance, traced, warn
 from .._status import Status
 from ..grid import Layout
 from ..runtime import check_memory
@@ -93,6 +93,12 @@ def simulate(
 def check_types(sim: Any, adjoint: Any, until: Any) -> None:
     """Checks the types of a simulation, an adjoint and a stop rule."""
     instance(sim, "sim", Simulation)
+    for leaf in jax.tree.leaves(sim.medium):
+        if isinstance(leaf, int | float | complex) and not isinstance(leaf, np.generic):
+            raise ArgumentError(
+                f"The leaves of `sim.medium` must be arrays, but one is {leaf!r}. "
+                f"Replace it by `jnp.asarray({leaf!r})`."
+            )
     instance(
         adjoint, "adjoint", AbstractAdjoint, "Write, for example, `em.LinearTape()`."
     )

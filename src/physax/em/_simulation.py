@@ -172,7 +172,8 @@ class Simulation(eqx.Module):
         # Before places: in coarse cells there is also what is only near.
         check_resolution(self.sources, grid, merged)
         self.places = tuple(_locate(self.sources, self.monitors, frame))
-        check_places(self.medium, {**self.sources, **self.monitors}, self.places)
+        placed = {**self.sources, **self.monitors}
+        check_places(self.medium, placed, self.places, self.grid.shape)
         check_forces(self.monitors, self.sources, self.places, self.medium, grid, parts)
         # Checks ask for neither metrics nor phases.
         setup = Setup(

@@ -28,16 +28,19 @@ def _radii(x: ArrayLike | Sequence) -> Float[Array, "3"]:
     x = as_floats(x, "radii")
     if x.shape != (3,):
         raise ArgumentError(f"`radii` must have shape (3,), but has shape {x.shape}.")
-    good = (x > 0) & jnp.isfinite(x)
-    return check(x, good, "`radii` must be positive and finite")
+    with at_once(x):
+        good = (x > 0) & jnp.isfinite(x)
+        return check(x, good, "`radii` must be positive and finite")
 
 
 def _two_radii(x: ArrayLike | Sequence) -> Float[Array, "2"]:
     x = as_floats(x, "radii")
     if x.shape != (2,):
         raise ArgumentError(f"`radii` must have shape (2,), but has shape {x.shape}.")
-    x = check(x, (x >= 0) & jnp.isfinite(x), "`radii` must be finite and at least 0")
-    return check(x, jnp.max(x) > 0, "One of `radii` must be positive")
+    with at_once(x):
+        good = (x >= 0) & jnp.isfinite(x)
+        x = check(x, good, "`radii` must be finite and at least 0")
+        return check(x, jnp.max(x) > 0, "One of `radii` must be positive")
 
 
 def _scaled(cells: Cells, unit: Float[Array, ""]) -> Intervals | Cut:

@@ -135,17 +135,18 @@ class Dipole(AbstractSource):
                     )
 
     def _check_axis(self, frame: Frame, position: Point, halves, what: str) -> None:
-        """Refuses a current on a sample that is held at zero on the axis."""
-        if not frame.on_axis or halves[0]:
+        """Refuses a current on the axis where its field is zero."""
+        if not frame.on_axis:
             return
-        cell = frame.nodes[0][1] - frame.nodes[0][0]
-        alive = self.component == "Ez" and frame.components.m == 0
-        if not alive and position[0] < (1 - _AT) * cell:
+        cell, m = frame.nodes[0][1] - frame.nodes[0][0], frame.components.m
+        least, told = (cell / 2, "half a cell") if halves[0] else (cell, "a cell")
+        alive = {("Ez", 0), ("Hz", 0), ("Er", 1), ("Hp", 1)}
+        if (self.component, m) not in alive and position[0] < (1 - _AT) * least:
             raise ArgumentError(
-                f"`position` of {what} must be at least a cell, {cell:g} m, off the "
-                f"axis, where {self.component} of m = {frame.components.m} drives "
-                f"nothing, but is {position[0]:g} m off. On the axis take Ez or Hz of "
-                "m = 0, or Er or Hp of m = 1."
+                f"`position` of {what} must be at least {told}, {least:g} m, off the "
+                f"axis, where {self.component} of m = {m} drives nothing, but is "
+                f"{position[0]:g} m off. On the axis take Ez or Hz of m = 0, or Er or "
+                "Hp of m = 1."
             )
 
     def injections(self, place, setup):

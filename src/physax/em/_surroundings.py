@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..grid import Grid
-from ._boxes import cells_of, common, meet
+from ._boxes import cells_of, common
 from ._components import Components, stagger
 from ._medium import Medium, at_component
 from ._monitors import Read
@@ -58,8 +58,9 @@ def surroundings(
     plain = eqx.tree_at(lambda m: (m.dispersions, m.off_diagonals), medium, ((), ()))
     for read in reads:
         here = plain.near(read.box, shape)
-        if any(meet(one.box, read.box) for one in medium.dispersions):
-            losses.append(jnp.full((), jnp.inf, dtype))
+        for one in medium.dispersions:
+            filled = one.meets(read.box, read.component)
+            losses.append(jnp.where(filled, jnp.inf, jnp.zeros((), dtype)))
         electric = read.component[0] == "E"
         inertia = here.permittivity if electric else here.permeability
         loss = here.conductivity if electric else here.magnetic_conductivity

@@ -188,7 +188,8 @@ class Grid(eqx.Module):
         """
         shape = _as_shape(shape)
         widths = _spacings(spacing, len(shape))
-        low = tuple(-cells / 2 * w for cells, w in zip(shape, widths, strict=True))
+        with at_once(widths):
+            low = tuple(-cells / 2 * w for cells, w in zip(shape, widths, strict=True))
         return cls(widths, low, shape)  # pyright: ignore[reportArgumentType]
 
     @classmethod
@@ -248,7 +249,8 @@ class Grid(eqx.Module):
     def size(self, axis: int) -> Float[Array, ""]:
         """Length of the grid along an axis, in metres."""
         width = self.widths[axis]
-        return width * self.shape[axis] if self.is_uniform(axis) else jnp.sum(width)
+        with at_once(width):
+            return width * self.shape[axis] if self.is_uniform(axis) else jnp.sum(width)
 
     def cell_widths(self, axis: int) -> Float[Array, " cells"]:
         """Widths of all cells along an axis, in metres."""
