@@ -201,7 +201,8 @@ def test_derivatives_by_the_velocity_do_not_depend_on_how_slow_it_is(speed):
     for walls in (Box([0.0], [9.0], rule), Obstacle(lambda x: x[0], rule)):
         slope = jax.grad(place)(-speed, walls)
         exact = -0.5 * TAU * (1 - np.exp(-0.1 / TAU))
-        assert np.isclose(slope, exact, rtol=(0.01 / TAU) ** 2)
+        # Expansion in dt of the one bounce: (1 + r) / (2 r) (dt / tau)^2.
+        assert np.isclose(slope, exact, rtol=2 * (0.01 / TAU) ** 2)
     folded = Box([0.0], [9.0], [(Reflect(), Absorb())])
     assert np.isclose(jax.grad(carried)(-0.1, folded), -0.1)
     assert np.isfinite(jax.grad(carried)(-speed, folded))
