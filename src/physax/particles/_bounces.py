@@ -1,5 +1,6 @@
 """How a particle is thrown back within a step, and how forces bend its way there."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -144,9 +145,10 @@ def part_before(
         move: The change of the height along the way.
         bend: Its second derivative by the part, `None` where the way is straight.
     """
+    # Dividing by what has no square would spoil the gradient of who hardly moves.
+    least = jnp.finfo(move.dtype).tiny ** 0.5
     if bend is None:
-        # Dividing by 0 would spoil the gradient of particles that do not move.
-        return bounded(-height / jnp.where(move == 0, 1, move), 0, 1)
+        return bounded(-height / jnp.where(jnp.abs(move) > least, move, 1), 0, 1)
     slope = move - bend / 2
     square = slope**2 - 2 * bend * height
     root = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
@@ -154,7 +156,8 @@ def part_before(
     rises = slope > 0
     over = jnp.where(rises, slope + root, 2 * height)
     under = jnp.where(rises, -bend, root - slope)
-    return bounded(jnp.where(under > 0, over / jnp.where(under > 0, under, 1), 0), 0, 1)
+    moves = under > least
+    return bounded(jnp.where(moves, over / jnp.where(moves, under, 1), 0), 0, 1)
 
 
 def dips(
@@ -169,41 +172,29 @@ def dips(
     return (slope < 0) & (bend > -slope) & (slope**2 > 2 * bend * height)
 
 
-def changed_kick(
+def changed_forces(
     leg: Leg,
     hit: Hit,
-    velocity: Float[Array, " ndim"],
     particle: Particles,
     passage: Passage,
-) -> Float[Array, " ndim"]:
-    """Returns what forces add behind a hit because it has changed the velocity.
+    impulses: Float[Array, "some ndim"],
+) -> Float[Array, "some ndim"]:
+    """Returns what forces would add in a whole step if a hit changed the velocity.
+
+    It is zero for forces of place and time alone, and where nothing is hit.
 
     Args:
         leg: The way that is hit upon, of a particle that has a velocity of its own.
         hit: The hit.
-        velocity: That right behind the hit.
         particle: The particle.
         passage: The step, or what is left of it.
-    """
-    one = velocity[None]
-    return (1 - hit.part) * changed_forces(leg, hit, one, particle, passage)[0]
-
-
-def changed_forces(
-    leg: Leg,
-    hit: Hit,
-    velocities: Float[Array, "some ndim"],
-    particle: Particles,
-    passage: Passage,
-) -> Float[Array, "some ndim"]:
-    """Returns what forces would add in a whole step for other velocities at a hit.
-
-    It is zero for forces of place and time alone, and where nothing is hit.
+        impulses: Changes of the velocity, as from `thrown_back`.
     """
     assert leg.velocity is not None
     assert leg.kick is not None
     ndim, left, begin = leg.place.size, 1 - hit.part, leg.velocity - leg.kick
-    own, before = slice(ndim, 2 * ndim), leg.velocity - left * leg.kick
+    # That in the middle of what is left: who slides has none across before the hit.
+    own, middle = slice(ndim, 2 * ndim), leg.velocity - left / 2 * leg.kick
     # Without a hit as it began: at the end of its way a force may have no value.
     y = particle.y.at[:ndim].set(jnp.where(hit.found, hit.position, leg.place))
     t = passage.t + passage.h - left * leg.time
@@ -213,78 +204,57 @@ def changed_forces(
         return passage.motion.rate(t, there, particle.memory).value[own]
 
     # In a loop: XLA would compute all of it again for each use of the result.
-    pushes = lax.map(push, jnp.concatenate([before[None], velocities]))
+    velocities = jnp.concatenate([middle[None], middle + impulses])
+    pushes = lax.map(push, velocities)
     return leg.time * (pushes[1:] - pushes[0])
-
-
-def velocity_behind(
-    hit: Hit,
-    velocity: Float[Array, " ndim"],
-    kept: Float[Array, ""] | None,
-    time: Float[Array, ""],
-) -> Float[Array, " ndim"]:
-    """Returns the velocity right behind a hit.
-
-    Args:
-        hit: The hit.
-        velocity: That right before it.
-        kept: The fraction of the normal velocity that is kept, `None` for a wall along
-            which particles slide, and which they may leave.
-        time: How long the way takes, in seconds; negative backward in time.
-    """
-    across = jnp.sum(velocity * hit.normal)
-    if kept is None:
-        ahead = jnp.sign(time)
-        across = ahead * jnp.minimum(ahead * across, 0)
-    loss = 1 if kept is None else 1 + kept
-    return velocity - loss * across * hit.recoil
 
 
 def thrown_back(
     leg: Leg,
     hit: Hit,
-    restitution: Float[Array, ""] | None,
-    change: Float[Array, "*ndim"] | None = None,
-) -> tuple[Leg, Bool[Array, ""]]:
-    r"""Returns what is left of a step behind a hit, and whether it is along the wall.
+    kept: ArrayLike,
+    forces: Callable[[Float[Array, "1 ndim"]], Float[Array, "1 ndim"]] | None = None,
+) -> tuple[Leg, Float[Array, "*ndim"] | None, Bool[Array, ""]]:
+    r"""Returns what is left of a step behind a hit, the impulse, and whether it slides.
 
     A velocity of its own is reflected as it is at the hit, and the forces of the rest
     of the step act as they did, but for what the new velocity changes in them: the
     impulse $J = -(1 + r) (v \cdot n) n$ changes the velocity at the end by $J$, and
     the place by $J$ times the time left. A particle that would be back at the wall
-    within that time rests on it, without normal velocity.
+    within that time slides along it: $J$ then takes the normal velocity that it would
+    have on average in that time.
 
     Args:
         leg: The way that is hit upon.
         hit: The hit.
-        restitution: The fraction of the normal velocity that is kept, `None` for a
-            wall along which particles slide.
-        change: As from `changed_kick`; `None` where forces act as they did.
+        kept: The fraction of the normal velocity that is kept, 0 for a wall along which
+            particles slide, and which they may leave.
+        forces: Returns what they would add in a whole step because of an impulse, as
+            `changed_forces`; `None` where they act as they did.
     """
     left, normal, recoil = 1 - hit.part, hit.normal, hit.recoil
+    holds = jnp.asarray(kept == 0)
     if leg.velocity is None or leg.kick is None:
         rest = left * leg.move
-        loss = 1 if restitution is None else 2
-        rest = rest - loss * _inward(rest, normal) * recoil
-        slides = jnp.asarray(restitution is None)
-        return leg._replace(place=hit.position, goal=hit.position + rest), slides
-    bend, kick = leg.time * leg.kick, left * leg.kick
-    rest, velocity = left * (leg.move + hit.part / 2 * bend), leg.velocity
-    there = velocity - kick
-    if change is not None:
-        rest = rest + left * leg.time / 2 * change
-        velocity, kick = velocity + change, kick + change
-    ahead = jnp.sign(leg.time)
-    if restitution is None:
-        slides = hit.found
-    else:
-        speed = left * (leg.move + (hit.part - 0.5) * bend)
-        rest = rest - (1 + restitution) * _inward(speed, normal) * recoil
-        # Also one that leads off the wall, which diffusion may bring a particle to:
-        # only so the mirror image of an even density is even.
-        across = _along(there, normal) * recoil
-        velocity = velocity - (1 + restitution) * across
-        slides = _along(rest, normal) < 0
+        rest = rest - jnp.where(holds, 1, 2) * _inward(rest, normal) * recoil
+        further = leg._replace(place=hit.position, goal=hit.position + rest)
+        return further, None, hit.found & holds
+    bend, kick, velocity = leg.time * leg.kick, left * leg.kick, leg.velocity
+    loss, ahead = jnp.where(holds, 0, 1 + kept), jnp.sign(leg.time)
+    speed = left * (leg.move + (hit.part - 0.5) * bend)
+    rest = left * (leg.move + hit.part / 2 * bend)
+    rest = rest - loss * _inward(speed, normal) * recoil
+    slides = (hit.found & holds) | (_along(rest, normal) < 0)
+    middle = ahead * _inward(ahead * (velocity - kick / 2), normal)
+    # Also one that leads off the wall, which diffusion may bring a particle to: only so
+    # the mirror image of an even density is even.
+    across = jnp.where(slides, middle, loss * _along(velocity - kick, normal))
+    impulse = -across * recoil
+    if forces is not None:
+        more = left * forces(impulse[None])[0]
+        rest = rest + left * leg.time / 2 * more
+        velocity, kick = velocity + more, kick + more
+        slides = slides | (_along(rest, normal) < 0)
 
     def along(x, ahead: ArrayLike = 1):
         inward = ahead * _inward(ahead * x, normal) * recoil
@@ -294,10 +264,10 @@ def thrown_back(
         hit.position,
         hit.position + along(rest),
         left * leg.time,
-        along(velocity, ahead),
+        along(velocity + jnp.where(slides, 0, impulse), ahead),
         along(kick, ahead),
     )
-    return further, slides
+    return further, impulse, slides
 
 
 def _along(x: Float[Array, "*ndim"], normal: Float[Array, "*ndim"]) -> Array:

@@ -1,5 +1,6 @@
 """A box whose faces keep particles, let them out, or bring them in again."""
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -14,14 +15,13 @@ from ._bounces import (
     Hit,
     Leg,
     along_axis,
-    changed_kick,
+    changed_forces,
     dips,
     leg_of,
     moved_to,
     part_before,
     place_at,
     thrown_back,
-    velocity_behind,
 )
 from ._boundaries import AbstractBoundary, Passage, Turn, end
 from ._faces import AbstractFace, Hold, Inlet, Periodic, Reflect, pairs_of
@@ -128,18 +128,19 @@ class Box(AbstractBoundary):
         leg = leg_of(before, after, passage, self.low.size)
         bounced = self._bounced(leg)
         ended = self._ended(leg, bounced, after, passage)
+        crossed, part, particle = ended or (jnp.asarray(False), 1, after)
         going_on = after
         if bounced is not None and leg.velocity is not None:
+            change = changed_between_mirrors(leg, bounced, part, after, passage)
             last = jax.tree.map(lambda x: x[:, -1], bounced.legs)
-            change = changed_between_mirrors(leg, bounced, after, passage)
-            # Who rests on a face goes on to do so.
-            place, velocity = (jnp.where(last.velocity == 0, 0, x) for x in change)
-            velocity = velocity + last.velocity
-            going_on = moved_to(after, last.goal + place, velocity)
+            going_on = moved_to(after, last.goal + change[0], last.velocity + change[1])
+            # It ends on the face, wherever forces would have brought it by then.
+            own = slice(self.low.size, 2 * self.low.size)
+            y = particle.y.at[own].add(change[1])
+            particle = eqx.tree_at(lambda p: p.y, particle, y)
         going_on = self.settle(going_on, passage)
         if ended is None:
             return going_on
-        crossed, particle = ended
         particle = self._anew(self.settle(particle, passage), passage)
         return select(crossed, particle, going_on)
 
@@ -154,10 +155,7 @@ class Box(AbstractBoundary):
     def turn(self, before, after, passage):
         ndim = self.low.size
         leg = leg_of(before, after, passage, ndim)
-        stop = leg.goal
-        own = jnp.zeros_like(stop) if leg.velocity is None else leg.velocity
-        kick = jnp.zeros_like(stop) if leg.kick is None else leg.kick
-        best, met = jnp.asarray(jnp.inf, stop.dtype), jnp.asarray(-1, jnp.int32)
+        best, met = jnp.asarray(jnp.inf, leg.goal.dtype), jnp.asarray(-1, jnp.int32)
         for number in range(self.faces()):
             axis, side = divmod(number, 2)
             out, part = self._reaches(along_axis(leg, axis), axis, side)
@@ -170,18 +168,20 @@ class Box(AbstractBoundary):
             place_at(leg.place, leg.move, leg.bend, part), self.low, self.high
         )
         status, ends = after.status, jnp.asarray(False)
-        change, kick = jnp.zeros_like(stop), (1 - part) * kick
-        if leg.velocity is not None:
+        stop, own, kick = leg.goal, leg.velocity, None
+        if leg.velocity is not None and leg.kick is not None:
             hit, kept = self._hit(met, part, place)
-            speed = velocity_behind(hit, own - kick, kept, leg.time)
-            change = changed_kick(leg, hit, speed, after, passage)
-            stop = stop + (1 - part) * passage.h / 2 * change
-            own, kick = own + change, kick + change
+            forces = partial(changed_forces, leg, hit, after, passage)
+            back = thrown_back(leg, hit, kept, forces)[0]
+            stop = jnp.where(hit.found, back.goal, stop)
+            own = jnp.where(hit.found, jnp.asarray(back.velocity), leg.velocity)
+            kick = (1 - part) * leg.kick
+            kick = jnp.where(hit.found, jnp.asarray(back.kick), kick)
         goal = stop
         for number, rule in enumerate(rule for pair in self.sides for rule in pair):
             axis, side = divmod(number, 2)
             here, wall = met == number, (self.low, self.high)[side][axis]
-            at, speed, push = stop[axis], own[axis], kick[axis]
+            at = stop[axis]
             if rule.ends is not None:
                 status = jnp.where(here, code(rule.ends), status)
                 ends = ends | here
@@ -192,28 +192,17 @@ class Box(AbstractBoundary):
                     (-jnp.inf, wall)[side],
                     (wall, jnp.inf)[side],
                 )
-            elif isinstance(rule, Reflect) and leg.velocity is not None:
-                normal = jnp.asarray(1 - 2 * side, stop.dtype)
-                hit = Hit(here, part, wall, normal, normal)
-                way = along_axis(leg, axis)
-                back = thrown_back(way, hit, rule.restitution, change[axis])[0]
-                at, speed = back.goal, jnp.asarray(back.velocity)
-                push = jnp.asarray(back.kick)
-            else:
-                at, speed = _one_side(rule, at, here, wall, speed)
-                push = 0.0
+            elif leg.velocity is None:
+                at = _one_side(rule, at, here, wall, 1)[0]
             place = place.at[axis].set(jnp.where(here, wall, place[axis]))
             goal = goal.at[axis].set(jnp.where(here, at, goal[axis]))
-            own = own.at[axis].set(jnp.where(here, speed, own[axis]))
-            kick = kick.at[axis].set(jnp.where(here, push, kick[axis]))
         # Corners that were traced may be out of order.
         place = jnp.where(self.high > self.low, place, jnp.nan)
-        particle = moved_to(after, goal, None if leg.velocity is None else own)
+        particle = moved_to(after, goal, own)
         time, face = passage.t + part * passage.h, passage.face + met
         ended = end(after, place, status, time, face)
         ended = self._anew(moved_to(ended, place, leg.velocity_after(part)), passage)
         particle = select(ends, ended, particle)
-        kick = None if leg.kick is None else kick
         place = jnp.where(ends, particle.y[:ndim], place)
         return Turn(found, part, place, particle, kick)
 
@@ -222,11 +211,13 @@ class Box(AbstractBoundary):
         normal, kept = jnp.zeros_like(place), jnp.zeros_like(part)
         for number, rule in enumerate(rule for pair in self.sides for rule in pair):
             axis, side = divmod(number, 2)
+            here, wall = met == number, (self.low, self.high)[side][axis]
             if isinstance(rule, Reflect | Hold):
-                wall = jnp.where(met == number, 1 - 2 * side, normal[axis])
-                normal = normal.at[axis].set(wall)
+                facing = jnp.where(here, 1 - 2 * side, normal[axis])
+                normal = normal.at[axis].set(facing)
+                place = place.at[axis].set(jnp.where(here, wall, place[axis]))
             if isinstance(rule, Reflect):
-                kept = jnp.where(met == number, rule.restitution, kept)
+                kept = jnp.where(here, rule.restitution, kept)
         return Hit(jnp.any(normal != 0), part, place, normal, normal), kept
 
     def _reaches(self, leg: Leg, axis: int, side: int):
@@ -236,21 +227,22 @@ class Box(AbstractBoundary):
         bend = None if leg.bend is None else leg.bend * sign
         way = (leg.place - wall) * sign, leg.move * sign, bend
         beyond = leg.goal * sign < wall * sign
-        rule = self.sides[axis][side]
-        if isinstance(rule, Reflect) or rule.ends is not None:
+        if not isinstance(self.sides[axis][side], Periodic):
             beyond = beyond | dips(*way)
         return beyond, part_before(*way)
 
     def _bounced(self, leg: Leg) -> Bounced | None:
         """Follows a way between mirrors, if folding it is not enough."""
         sides = [face for pair in self.sides for face in pair]
-        found = np.array([isinstance(face, Reflect) for face in sides])
+        # Who has a velocity of its own slides behind a hit, others may be clamped.
+        kinds = Reflect if leg.velocity is None else Reflect | Hold
+        found = np.array([isinstance(face, kinds) for face in sides])
         ends = np.array([face.ends is not None for face in sides])
         opposite = np.any(found & ends.reshape(-1, 2)[:, ::-1].ravel())
         if not (opposite or (leg.velocity is not None and found.any())):
             return None
         dtype = leg.place.dtype
-        given = [x.restitution if isinstance(x, Reflect) else 1.0 for x in sides]
+        given = [x.restitution if isinstance(x, Reflect) else 0.0 for x in sides]
         kept = jnp.stack([jnp.asarray(x, dtype) for x in given])
         walls = jnp.stack([self.low, self.high], 1).astype(dtype)
         none = jnp.array([-jnp.inf, jnp.inf], dtype)
@@ -288,11 +280,11 @@ class Box(AbstractBoundary):
         else:
             at, velocity = bounced.at(part)
         ended = end(after, at, status, passage.t + part * passage.h, face)
-        return crossed, moved_to(ended, at, velocity)
+        return crossed, part, moved_to(ended, at, velocity)
 
     def _behind_mirror(self, bounced: Bounced, axis: int, side: int):
         """Answers as `_reaches`, for a face opposite a mirror."""
-        legs, parts = jax.tree.map(lambda x: x[axis], bounced)
+        legs, parts = jax.tree.map(lambda x: x[axis], (bounced.legs, bounced.parts))
         reaches = jax.vmap(lambda leg: self._reaches(leg, axis, side))
         out, part = reaches(legs)
         part = parts[:-1] + (1 - parts[:-1]) * part

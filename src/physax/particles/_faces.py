@@ -33,11 +33,13 @@ class Reflect(AbstractFace):
 
     Of particles that a flow carries any number of bounces in one step is right. Those
     that have a velocity of their own are thrown back with that at the hit, on a way
-    that forces bend; behind the first bounce of a step, in a box that along each axis,
-    drag acts as the new velocity has it. Under an even force both are exact. In a box
-    the first four bounces of a step along each axis are followed so; what is left after
-    them is reflected as a whole. A particle that would be back at the wall within the
-    same step rests on it: it keeps its velocity along the wall, and none across.
+    that forces bend, which is exact under an even force. Forces that depend on the
+    velocity act behind a bounce as the new one has them: in a box behind the first of a
+    step along each axis, at an obstacle behind the first, at several walls behind all.
+    In a box the first four bounces of a step along each axis are followed so; what is
+    left after them is reflected as a whole. A particle that would be back at the wall
+    within the same step rests on it: it keeps its velocity along the wall, and none
+    across. Backward in time a bounce takes the same fraction.
 
     Attributes:
         restitution: Fraction of the normal velocity that particles with a velocity of

@@ -122,6 +122,9 @@ def propose(tree: PyTree, mesh: Mesh) -> dict[str, PartitionSpec]:
 
     Returns:
         Rules for `shardings` and `place`, one for each array that can be divided.
+
+    Raises:
+        ArgumentError: If `mesh` is no mesh of devices.
     """
     mesh = auto_mesh(mesh)
     rules = {}
