@@ -48,27 +48,25 @@ class Canvas(NamedTuple):
     excess: Sequence[Array] | None = None
     shares: Mapping[str, Array] | None = None
 
-    def parts(self, component: str) -> list[Array]:
-        """Returns what is seen of the ground and of each shape around a component."""
+    def parts(self, component: str, *, boxed: bool = False) -> list[Array]:
+        """Returns what is seen of the ground and of each shape around a component.
+
+        Args:
+            component: The component.
+            boxed: Whether this is for what lies in a box of its own: what can be known
+                is then known under `jit`, too. For the whole grid it would be a large
+                constant of the program there.
+        """
+        staged = not boxed and traced(jnp.zeros(()))
+        key = f"staged {component}" if staged else component
         # The shapes once for each set of sample points, and only where needed.
-        if component not in self.known:
-            known = (self.grid, self.shapes)
-            # Boxes need parts that are known. Others stay out of a program under `jit`
-            # as large constants.
-            with at_once(known) if self.boxed else nullcontext():
+        if key not in self.known:
+            with nullcontext() if staged else at_once((self.grid, self.shapes)):
                 parts = self.seen(staggered(component, self.axes))
                 if self.stepped:
                     parts = self.stepped_parts(component, parts)
-            self.known[component] = parts
-        return self.known[component]
-
-    @property
-    def boxed(self) -> bool:
-        """Whether something lies in boxes of its own: poles, or powers of the field."""
-        return any(
-            m.poles or not all(is_zero(getattr(m, prop)) for prop in COEFFICIENTS)
-            for m in self.materials
-        )
+            self.known[key] = parts
+        return self.known[key]
 
     def seen(self, stagger: tuple[float, ...]) -> list[Array]:
         """Returns what is seen of the ground and of each shape around samples."""
@@ -90,14 +88,20 @@ class Canvas(NamedTuple):
             metals = beside(metal_cells(filled), axis)
         return largest(parts, kinds, axis, metals)
 
-    def painted(self, name: str, component: str) -> Array:
-        """Returns a property at the samples of a component, a number where it can."""
+    def painted(self, name: str, component: str, *, boxed: bool = False) -> Array:
+        """Returns a property at the samples of a component, a number where it can.
+
+        Args:
+            name: The property.
+            component: The component.
+            boxed: As for `parts`.
+        """
         values = [_along(getattr(m, name), component) for m in self.materials]
         pairs = zip(values, self.metallic, strict=True)
         others = [value for value, metal in pairs if not metal] or values[:1]
         if all_equal(others):
             return others[0]
-        parts = self.parts(component)
+        parts = self.parts(component, boxed=boxed)
         with at_once((parts, values)):
             if any(self.metallic):
                 mean = _around(parts, values, self.metallic, others[0])
@@ -141,7 +145,7 @@ class Canvas(NamedTuple):
     def filled(self, chosen: Sequence[bool], component: str) -> Array:
         """Returns the part of each cell that holds some of the materials."""
         own = [jnp.asarray(float(one)) for one in chosen]
-        parts = self.parts(component)
+        parts = self.parts(component, boxed=True)
         if any(self.metallic):
             return _around(parts, own, self.metallic, jnp.zeros(()))
         if self.excess is not None and self.shares is not None:
@@ -157,7 +161,7 @@ class Canvas(NamedTuple):
         shape, whole = self.grid.shape, {}
         for prop in COEFFICIENTS:
             if not all(is_zero(getattr(m, prop)) for m in self.materials):
-                whole[prop] = {c: self.painted(prop, c) for c in names}
+                whole[prop] = {c: self.painted(prop, c, boxed=True) for c in names}
         with at_once(whole):
             whole = jax.tree.map(lambda x: jnp.broadcast_to(x, shape), whole)
             box = _smallest_box(jax.tree.leaves(whole), shape) if whole else None
