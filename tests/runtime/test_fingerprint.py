@@ -5,10 +5,11 @@ import math
 import subprocess
 import sys
 from fractions import Fraction
-from functools import partial
+from functools import partial, singledispatchmethod
 from pathlib import Path
 from typing import Any
 
+import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -174,6 +175,10 @@ PROBLEMS = {
     "other jitted method": lambda: made(rate=eqx.filter_jit(lambda self, t: 3 * t))(),
     "constant of a class": lambda: made(RATES=(1.0, {"a": 2}))(),
     "other constant of a class": lambda: made(RATES=(1.0, {"a": 3}))(),
+    "functions of a class": lambda: made(LAWS={"a": lambda t: 2 * t})(),
+    "other functions of a class": lambda: made(LAWS={"a": lambda t: 3 * t})(),
+    "dispatched": lambda: made(at=singledispatchmethod(lambda self, t: 2 * t))(),
+    "dispatched otherwise": lambda: made(at=singledispatchmethod(lambda s, t: 3 * t))(),
     "registered": lambda: flow(at=lambda self, t: 2 * t),
     "registered otherwise": lambda: flow(at=lambda self, t: 3 * t),
     "classes in turn": lambda: in_turn(0, 1, 0),
@@ -253,7 +258,7 @@ def test_values_that_are_given_hide_defaults_of_their_class():
 
 def test_methods_of_libraries_do_not_count():
     # They would make an old checkpoint useless after each change of physax.
-    for tree in (Huber(1.0), eqx.nn.Identity(), optax.adam(0.1)):
+    for tree in (Huber(1.0), eqx.nn.Identity(), optax.adam(0.1), diffrax.Tsit5()):
         places = fingerprint(tree).fields
         assert not any(".class" in place for place in places)
 

@@ -103,11 +103,14 @@ def errors(spacing, ndim, shift=(0.0, 0.0, 0.0)):
 
 @pytest.mark.slow
 @pytest.mark.x64
-@pytest.mark.parametrize("shift", [(0.0, 0.0, 0.0), (0.3, 0.17, 0.0), (0.5, 0.5, 0.0)])
-def test_a_cylinder_of_gold_in_steps(shift):
+@pytest.mark.parametrize(
+    ("shift", "most"),
+    [((0.0, 0.0), 0.03), ((0.3, 0.17), 0.03), ((0.5, 0.5), 0.03), ((0.45, 0.05), 0.05)],
+)
+def test_a_cylinder_of_gold_in_steps(shift, most):
     # Where each sample goes by its own cell, absorption is 5 to 13 % off.
-    assert np.all(np.abs(errors(5 * NANO, 2, shift)) < 0.03)
-    assert np.all(np.abs(errors(2.5 * NANO, 2, shift)) < 0.02)
+    assert np.all(np.abs(errors(5 * NANO, 2, shift)) < most)
+    assert np.all(np.abs(errors(2.5 * NANO, 2, shift)) < most / 1.5)
 
 
 @pytest.mark.slow

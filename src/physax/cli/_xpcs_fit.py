@@ -29,7 +29,7 @@ from ._exit import ExitCode
 from ._output import check_place
 from ._session import Talk, double_precision, limit_threads, tell_machine
 from ._words import words_of
-from ._xpcs_job import Outcome, fit_data, neighbour_correlation
+from ._xpcs_job import Outcome, fit_data
 from ._xpcs_jobs import Job, Request, jobs_of
 from ._xpcs_results import (
     bic,
@@ -319,7 +319,7 @@ class _Run:
         if not result.success:
             self.talk.warn(f"{job.key}: the fit did not converge: {result.message}")
         self.bic[job.folder] = bic(result)
-        self.neighbours[job.folder] = neighbour_correlation(outcome)
+        self.neighbours[job.folder] = outcome.neighbours
         self.talk.say(f"Results: {job.folder}")
 
     def draw(self, jobs: list[Job]) -> None:
@@ -350,9 +350,11 @@ class _Run:
         errors = self.request.settings[job.mode].fit.errors
         if errors == "pairs" and found > _SEEN * deviation:
             self.talk.warn(
-                f"{job.key}: residuals of neighbouring pairs correlate by {found:.2f}. "
-                "If that is the noise of speckles, and not a model that does not fit, "
-                "uncertainties are too small: use --errors speckles"
+                f"{job.key}: residuals of neighbouring pairs correlate by {found:.2f}, "
+                f"more than {_SEEN} standard deviations of independent ones "
+                f"({_SEEN * deviation:.2f}). If that is the noise of speckles, "
+                "uncertainties are too small: use --errors speckles. Noise that frames "
+                "share, or a model that does not fit, correlates them, too"
             )
 
     def _rank(self, job: Job) -> float:

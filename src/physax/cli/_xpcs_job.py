@@ -48,6 +48,8 @@ class Outcome(NamedTuple):
         quality: What was found in the data.
         factor: Factor of the contrast in each map.
         fitted: The fitted maps.
+        neighbours: The correlation of residuals of (i, j) with (i, j + 1) and (i + 1,
+            j), and its standard deviation where residuals are independent.
         fixed: Names of the parameters that stayed.
         starts: Cost reached from each start.
         seconds: It took.
@@ -60,6 +62,7 @@ class Outcome(NamedTuple):
     quality: QualityReport
     factor: np.ndarray
     fitted: np.ndarray
+    neighbours: tuple[float, float]
     fixed: tuple[str, ...]
     starts: tuple[float, ...]
     seconds: float
@@ -107,13 +110,16 @@ def fit_data(
         costs.append(cost)
     assert best is not None
     assert solved is not None
+    factor, fitted = _curves(data, best)
     return Outcome(
         data,
         solved,
         best,
         _covariance(solved, best, settings),
         quality,
-        *_curves(data, best),
+        factor,
+        fitted,
+        _neighbours(data, fitted),
         fixed,
         tuple(costs),
         perf_counter() - began,
@@ -260,18 +266,14 @@ def _curves(data: TwoTime, fit: TwoTimeFit) -> tuple[np.ndarray, np.ndarray]:
     return factor, offset + contrast * factor
 
 
-def neighbour_correlation(outcome: Outcome) -> tuple[float, float]:
-    """Returns the correlation of residuals of (i, j) with (i, j + 1) and (i + 1, j).
-
-    And its standard deviation where residuals are independent and their mean is 0.
-    """
-    data = outcome.data
+def _neighbours(data: TwoTime, fitted: np.ndarray) -> tuple[float, float]:
+    """Returns the correlation of neighbouring residuals, and its deviation."""
     used = np.triu(np.ones(data.c2.shape[1:], bool), 1)
     if data.mask is not None:
         used &= np.asarray(data.mask)
     sigma = np.asarray(data.sigma)
     sigma = sigma.reshape(sigma.shape + (1,) * (3 - sigma.ndim))
-    left = np.where(used, np.asarray(data.c2) - outcome.fitted, 0) / sigma
+    left = np.where(used, np.asarray(data.c2) - fitted, 0) / sigma
     pairs = [(left[:, :, :-1], left[:, :, 1:]), (left[:, :-1], left[:, 1:])]
     count = np.sum(used[:, :-1] & used[:, 1:]) + np.sum(used[:-1] & used[1:])
     squares = np.sum(left**2) / np.sum(used)

@@ -18,7 +18,7 @@ from ..fit import FitResult, identifiability
 from ..fit._fit_result import correlation_of
 from ..io import PhysaxFileError
 from ..xpcs import TwoTime
-from ._xpcs_job import Outcome, convention_of, neighbour_correlation
+from ._xpcs_job import Outcome, convention_of
 from ._xpcs_names import NAMES, file_name, names_of
 from ._xpcs_settings import Settings
 
@@ -185,7 +185,7 @@ def _analysis(outcome: Outcome, settings: Settings, summary, parameters):
         "points": int(result.count),
         "bic": bic(result),
         "absolute_sigma": result.absolute_sigma,
-        "neighbour_correlation": neighbour_correlation(outcome)[0],
+        "neighbour_correlation": outcome.neighbours[0],
         "dt": float(np.mean(np.diff(np.asarray(data.times, float)))),
         "gap": getattr(settings, "gap", None),
         "units": _ABOUT,

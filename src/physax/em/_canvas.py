@@ -57,6 +57,7 @@ class Canvas(NamedTuple):
                 is then known under `jit`, too. For the whole grid it would be a large
                 constant of the program there.
         """
+        # Under `jit` any new array is traced.
         staged = not boxed and traced(jnp.zeros(()))
         key = f"staged {component}" if staged else component
         # The shapes once for each set of sample points, and only where needed.
@@ -64,7 +65,7 @@ class Canvas(NamedTuple):
             with nullcontext() if staged else at_once((self.grid, self.shapes)):
                 parts = self.seen(staggered(component, self.axes))
                 if self.stepped:
-                    parts = self.stepped_parts(component, parts)
+                    parts = self.stepped_parts(component, parts, staged=staged)
             self.known[key] = parts
         return self.known[key]
 
@@ -74,18 +75,24 @@ class Canvas(NamedTuple):
         ground, seen = visible(covered_by_each(self.shapes, cells))
         return [ground, *seen]
 
-    def stepped_parts(self, component: str, parts: Sequence[Array]) -> list[Array]:
+    def stepped_parts(
+        self, component: str, parts: Sequence[Array], *, staged: bool
+    ) -> list[Array]:
         """Returns the parts of a staircase, where each cell is of one material."""
         kinds = shared(self.materials)
         own = component[1]
         axis = self.axes.index(own) if own in self.axes else None
         metals = None
         chosen = [float(is_metal(one)) for one in kinds]
+        # A field across the plane has no edges in it, and none along a normal.
         if component[0] == "E" and axis is not None and any(chosen):
-            seen = self.seen((0.5,) * self.grid.ndim)
-            filled = mean_of(seen, list(map(jnp.asarray, chosen)))
-            filled = jnp.broadcast_to(filled, self.grid.shape)
-            metals = beside(metal_cells(filled), axis)
+            key = "staged cells" if staged else "cells"
+            if key not in self.known:
+                seen = self.seen((0.5,) * self.grid.ndim)
+                filled = mean_of(seen, list(map(jnp.asarray, chosen)))
+                filled = jnp.broadcast_to(filled, self.grid.shape)
+                self.known[key] = [metal_cells(filled)]
+            metals = beside(self.known[key][0], axis)
         return largest(parts, kinds, axis, metals)
 
     def painted(self, name: str, component: str, *, boxed: bool = False) -> Array:

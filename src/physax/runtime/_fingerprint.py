@@ -30,11 +30,12 @@ _LONGEST = 48
 
 # The methods of their classes belong to a version, those of others to the problem.
 _LIBRARIES = sys.stdlib_module_names | {
-    *("physax", "jax", "jaxlib", "equinox", "optax", "numpy", "ml_dtypes", "jaxtyping")
+    *("physax", "jax", "jaxlib", "equinox", "optax", "numpy", "ml_dtypes", "jaxtyping"),
+    *("diffrax", "lineax", "optimistix", "numpyro", "scipy"),
 }
 _METHODS = (
     *(types.FunctionType, property, functools.cached_property),
-    *(functools.partial, functools.partialmethod),
+    *(functools.partial, functools.partialmethod, functools.singledispatchmethod),
 )
 # What makes, shows, compares or copies an object, whose fields count already.
 _APART = {
@@ -89,9 +90,9 @@ def fingerprint(
     It covers structure, types, shapes, dtypes, static values, the code of functions
     with what they enclose (not the global names they use), and the bits of all arrays.
     Methods and constants of your own classes count as functions do; those of physax,
-    JAX, Equinox, Optax, NumPy and Python do not. Equal problems have equal fingerprints
-    in every process. Meshes, shardings and devices do not count: a run may be continued
-    on others.
+    Python and what physax builds on, as JAX, Equinox and Diffrax, do not. Equal
+    problems have equal fingerprints in every process. Meshes, shardings and devices do
+    not count: a run may be continued on others.
 
     Args:
         tree: Modules, containers, arrays, numbers, functions.
@@ -197,6 +198,8 @@ def _children(x, path: str) -> list[tuple[str, object]]:
         return [(".self", x.__self__), (".func", x.__func__)]
     if isinstance(x, types.FunctionType):
         return _function(_unchecked(x))
+    if isinstance(x, functools.singledispatchmethod):
+        return [(".registry", dict(x.dispatcher.registry))]
     if isinstance(x, property):
         return [(".get", x.fget)]
     if isinstance(x, functools.cached_property):
@@ -257,7 +260,7 @@ def _constant(x) -> bool:
         return all(map(_constant, x.values()))
     if isinstance(x, list | tuple | set | frozenset):
         return all(map(_constant, x))
-    return isinstance(x, (*_PLAIN, jax.Array, np.ndarray, type))
+    return isinstance(x, (*_PLAIN, jax.Array, np.ndarray, type, types.FunctionType))
 
 
 def _unchecked(x: types.FunctionType) -> types.FunctionType:
