@@ -119,4 +119,4 @@ def test_a_sphere_of_gold_in_steps():
     scattered, absorbed = errors(8 * NANO, 3, (0.3, 0.17, 0.42))
     # These are 15 to 20 %, and 25 to 50 % where each sample goes by its own cell.
     assert np.all(np.abs(scattered) < 0.06)
-    assert np.all(np.abs(absorbed) < 0.03)
+    assert np.all(np.abs(absorbed) < 0.04)
