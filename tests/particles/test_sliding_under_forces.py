@@ -69,3 +69,46 @@ def test_who_slides_leaves_when_the_force_turns_away(walls):
     v_y = 0.75 * (1 - np.cos(TURN / 3))
     v_x = 1 + TURN * (0.75 / 3 - 0.75 * np.sin(TURN / 3) / TURN)
     assert np.allclose(tracks.velocities[-1, 0], [v_x, v_y], atol=3 / 75**2)
+
+
+def test_who_slides_between_mirrors_goes_on_beside_another_wall():
+    def force(t, x, v):
+        trap_and_weight = jnp.array([-2.0 * x[0], -3.0])
+        return trap_and_weight + 1.5 * jnp.stack([v[1], -v[0]]) - 0.3 * v
+
+    motion = Newtonian([force], 1.0, lambda t, x: jnp.array([1.5, 0.3]))
+    alone = Box([-0.5, 0], [0.5, 1], [Reflect(0.6), Hold()])
+    far = Obstacle(lambda x: 50 - jnp.max(jnp.abs(x)), Absorb())
+    steps, found = 800, []
+    for walls in (alone, [far, alone]):
+        tracks = follow(
+            motion, [[0.2, 0.4]], np.linspace(0, 3, steps + 1), boundary=walls
+        )
+        assert tracks.velocities is not None
+        x, v = np.asarray(tracks.positions[:, 0]), np.asarray(tracks.velocities[:, 0])
+        found.append(np.hstack([x, v]))
+        on, way = (x[:-1, 1] == 0) & (x[1:, 1] == 0), np.diff(x[:, 0])
+        mean = (v[1:, 0] + v[:-1, 0]) / 2 * 3 / steps
+        # It must move as far as its velocity says, but for v'' dt^3 / 12, v'' < 3, and
+        # the shift of the place as above, omega (weight + omega v) dt^3 / 12, < 7.5.
+        free = on & (v[1:, 0] * v[:-1, 0] > 0)
+        assert free.sum() > 600
+        assert np.abs(way - mean)[free].max() < 10.5 * (3 / steps) ** 3 / 12
+    # At a bounce off a mirror the two count what forces change there in two ways, which
+    # differ by the second order of a step. Before, one stood still in up to 20 steps.
+    assert np.abs(found[0] - found[1]).max() < (3 / steps) ** 2
+
+
+@pytest.mark.parametrize("walls", [box, body, both])
+@pytest.mark.parametrize("push", [2.0, 60.0])
+def test_a_force_off_the_wall_does_not_stop_who_comes_to_it(walls, push):
+    motion = Newtonian(
+        [lambda t, x, v: jnp.array([0.0, push])], 1.0, lambda t, x: jnp.array([1, -1.5])
+    )
+    tracks = follow(
+        motion, [[0.0, 0.014]], np.linspace(0, 0.2, 11), boundary=walls(Hold())
+    )
+    # Nothing acts along the wall. Before, it stood still in the rest of that step.
+    assert np.allclose(tracks.positions[:, 0, 0], np.linspace(0, 0.2, 11), atol=1e-12)
+    assert np.all(tracks.positions[:, 0, 1] >= 0)
+    assert tracks.positions[-1, 0, 1] > 0.01

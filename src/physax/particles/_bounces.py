@@ -256,16 +256,21 @@ def thrown_back(
         velocity, kick = velocity + more, kick + more
         slides = slides | (_along(rest, normal) < 0)
 
-    def along(x, ahead: ArrayLike = 1):
-        inward = ahead * _inward(ahead * x, normal) * recoil
-        return x - jnp.where(slides, inward, 0)
+    def along(x, outward: ArrayLike):
+        # Along an axis without a remainder: who is by a digit on the way into the wall
+        # would meet it again, and again, until the turns of the step are used up.
+        flat = jnp.where(jnp.abs(normal) == 1, 0, x - _along(x, normal) * recoil)
+        return jnp.where(slides, flat + outward * recoil, x)
 
+    out = jnp.maximum(_along(rest, normal), 0)
+    off = ahead * jnp.maximum(ahead * _along(velocity, normal), 0)
     further = Leg(
         hit.position,
-        hit.position + along(rest),
+        hit.position + along(rest, out),
         left * leg.time,
-        along(velocity + jnp.where(slides, 0, impulse), ahead),
-        along(kick, ahead),
+        along(velocity + jnp.where(slides, 0, impulse), off),
+        # Else who leaves would begin with the speed that it has lost at the wall.
+        along(kick, 0),
     )
     return further, impulse, slides
 
