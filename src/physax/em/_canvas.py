@@ -26,7 +26,7 @@ from ._nonlinear import COEFFICIENTS, Nonlinearity
 from ._overlap import control_volumes
 from ._poles import AbstractPole
 from ._shapes import AbstractShape
-from ._staircase import beside, is_metal, largest, metal_cells, shared
+from ._staircase import beside, largest, metal_cells, shared
 from ._subpixel import mean_of
 from ._visible import visible
 
@@ -34,8 +34,9 @@ from ._visible import visible
 class Canvas(NamedTuple):
     """What is painted, and the fractions of each set of sample points once computed.
 
-    What poles add to each material is the `excess`, and `shares` is what they add to
-    the average of a component, where that is not the mean.
+    For a staircase `stepped` tells which materials are metals with poles, else it is
+    `None`. What poles add to each material is the `excess`, and `shares` is what they
+    add to the average of a component, where that is not the mean.
     """
 
     grid: Grid
@@ -43,7 +44,7 @@ class Canvas(NamedTuple):
     shapes: Sequence[AbstractShape]
     materials: Sequence[Material]
     metallic: Sequence[bool]
-    stepped: bool
+    stepped: Sequence[bool] | None
     known: dict[str, list[Array]]
     excess: Sequence[Array] | None = None
     shares: Mapping[str, Array] | None = None
@@ -64,8 +65,8 @@ class Canvas(NamedTuple):
         if key not in self.known:
             with nullcontext() if staged else at_once((self.grid, self.shapes)):
                 parts = self.seen(staggered(component, self.axes))
-                if self.stepped:
-                    parts = self.stepped_parts(component, parts, staged=staged)
+                if self.stepped is not None:
+                    parts = self.staircase(component, parts, self.stepped, staged)
             self.known[key] = parts
         return self.known[key]
 
@@ -75,25 +76,34 @@ class Canvas(NamedTuple):
         ground, seen = visible(covered_by_each(self.shapes, cells))
         return [ground, *seen]
 
-    def stepped_parts(
-        self, component: str, parts: Sequence[Array], *, staged: bool
+    def staircase(
+        self,
+        component: str,
+        parts: Sequence[Array],
+        metallic: Sequence[bool],
+        staged: bool,
     ) -> list[Array]:
-        """Returns the parts of a staircase, where each cell is of one material."""
-        kinds = shared(self.materials)
+        """Returns the parts of a staircase, where each cell is of one material.
+
+        Args:
+            component: The component.
+            parts: What is seen of the ground and of each shape around it.
+            metallic: Which of these are metals with poles.
+            staged: Whether this is for a program that is being made.
+        """
         own = component[1]
         axis = self.axes.index(own) if own in self.axes else None
         metals = None
-        chosen = [float(is_metal(one)) for one in kinds]
         # A field across the plane has no edges in it, and none along a normal.
-        if component[0] == "E" and axis is not None and any(chosen):
+        if component[0] == "E" and axis is not None and any(metallic):
             key = "staged cells" if staged else "cells"
             if key not in self.known:
                 seen = self.seen((0.5,) * self.grid.ndim)
-                filled = mean_of(seen, list(map(jnp.asarray, chosen)))
+                filled = mean_of(seen, [jnp.asarray(float(one)) for one in metallic])
                 filled = jnp.broadcast_to(filled, self.grid.shape)
                 self.known[key] = [metal_cells(filled)]
             metals = beside(self.known[key][0], axis)
-        return largest(parts, kinds, axis, metals)
+        return largest(parts, shared(self.materials), metallic, axis, metals)
 
     def painted(self, name: str, component: str, *, boxed: bool = False) -> Array:
         """Returns a property at the samples of a component, a number where it can.

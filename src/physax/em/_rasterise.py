@@ -31,7 +31,7 @@ from ._nonlinear import COEFFICIENTS
 from ._overlap import control_volumes
 from ._poles import susceptibility
 from ._shapes import AbstractShape, Structure, painted
-from ._staircase import MOSTLY, goes_on
+from ._staircase import MOSTLY, goes_on, is_metal
 from ._subpixel import polarised
 
 
@@ -177,9 +177,10 @@ def rasterise(
     electric = [name for name in components if name[0] == "E"]
     magnetic = [name for name in components if name[0] == "H"]
     shapes = [s.shape for s in structures]
-    canvas = Canvas(
-        grid, axes, shapes, materials, metallic, averaging == "staircase", {}
-    )
+    stepped = None
+    if averaging == "staircase":
+        stepped = [is_metal(one) for one in materials]
+    canvas = Canvas(grid, axes, shapes, materials, metallic, stepped, {})
     values = [material.permittivity for material in materials]
     tensors = any(value.ndim == 2 for value in values)
     if tensors and averaging == "staircase":

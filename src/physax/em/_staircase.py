@@ -84,6 +84,7 @@ def beside(cells: Bool[Array, "*cells"], axis: int) -> Bool[Array, "*cells"]:
 def largest(
     parts: Sequence[Array],
     materials: Sequence[Material],
+    metallic: Sequence[bool],
     axis: int | None,
     metals: Bool[Array, "*cells"] | None,
 ) -> list[Array]:
@@ -96,6 +97,7 @@ def largest(
     Args:
         parts: Of each cell, what each piece fills.
         materials: Of each piece; equal ones are one object.
+        metallic: Whether each piece is of a metal.
         axis: That of the field, if the grid has it.
         metals: Which samples are of metals, and which of other materials that have a
             part of their cell, where parts change along the field; if not given, this
@@ -108,7 +110,7 @@ def largest(
     each = jnp.stack([reduce(add, (parts[i] for i in own)) for own in places.values()])
     allowed = each
     if metals is not None:
-        kinds = jnp.array([is_metal(materials[own[0]]) for own in places.values()])
+        kinds = jnp.array([metallic[own[0]] for own in places.values()])
         fits = kinds.reshape(-1, *(1,) * metals.ndim) == metals
         known = jnp.any(fits & (each > _TIED), axis=0)
         allowed = jnp.where(fits | ~known, each, 0)
