@@ -190,6 +190,9 @@ SCALES = {
     "metal": ("material: SiO2", "material: {poles: [{type: Drude, frequency: 2000}]}",
               r"line 7: `structures\[0\].material.poles\[0\]` is refused: `frequency` "
               "must make the scene 1e-09 to 1e.08 wavelengths .*`frequency_THz`"),
+    "crystal": ("material: SiO2", "material: {poles: [[], [{type: Drude, frequency: "
+                r"2000}], []]}", r"line 7: `structures\[0\].material.poles\[1\]\[0\]` "
+                "is refused: `frequency` must make"),
     "water": ("structures:", "background: {poles: [{type: Debye, strength: 1, time: "
               "9}]}\nstructures:", r"line 5: `background.poles\[0\]` is refused: "
               r"`time` must make .* at a wavelength of 1.7e\+10 m.*`time_fs`"),

@@ -216,9 +216,11 @@ def _without_waves(sim):
 def dispersive(scene):
     """A scene with poles of every kind, in two boxes that overlap.
 
-    One ends at the faces, inside their layers, walls or periods.
+    One ends at the faces, inside their layers, walls or periods. In the scene "axial",
+    in 3-D, they act on some components alone.
     """
-    sim = _without_waves(SCENES[scene]())
+    axial = scene == "axial"
+    sim = _without_waves(SCENES["3-D" if axial else scene]())
     random = np.random.default_rng(5)
     shape = sim.grid.shape
     boxes = (
@@ -229,14 +231,13 @@ def dispersive(scene):
         (em.Lorentz(0.8, 3e14, 2e13), em.Debye(0.5, 3e-16)),
         (em.Drude(1.5e14, 1e13), em.PoleResidue(-1e14 + 2e15j, 3e13 - 6e14j)),
     )
-    dispersions = tuple(
-        em.Dispersion(
-            box,
-            own,
-            jnp.asarray(random.uniform(0.2, 1, [b - a for a, b in box]), float),
-        )
-        for box, own in zip(boxes, poles, strict=True)
-    )
+    parts = [
+        jnp.asarray(random.uniform(0.2, 1, [b - a for a, b in box]), float)
+        for box in boxes
+    ]
+    if axial:
+        parts = {"Ex": parts[0], "Ez": 2 * parts[0]}, {"Ey": parts[1]}
+    dispersions = tuple(map(em.Dispersion, boxes, poles, parts))
     keep = {name: m for name, m in sim.monitors.items() if name != "energy"}
     medium = em.Medium(
         sim.medium.permittivity,

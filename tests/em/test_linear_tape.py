@@ -49,7 +49,8 @@ def leaves_of(sim, medium=None):
     medium = em.Medium() if medium is None else medium
     for number, one in enumerate(medium.dispersions):
         own = sim.medium.dispersions[number]
-        found[f"fraction {number}"] = own.fraction
+        parts = own.fraction if isinstance(own.fraction, dict) else {"": own.fraction}
+        found |= {f"fraction {number}{name}": part for name, part in parts.items()}
         if isinstance(one.poles[0], em.Lorentz):
             found[f"strength {number}"] = own.poles[0].strength
     for number, _ in enumerate(medium.off_diagonals):

@@ -133,7 +133,10 @@ def stronger(sim, factor):
     "scene",
     [
         "line",
-        *(pytest.param(s, marks=pytest.mark.slow) for s in ("bloch", "3-D", "rz")),
+        *(
+            pytest.param(s, marks=pytest.mark.slow)
+            for s in ("bloch", "3-D", "axial", "rz")
+        ),
     ],
 )
 def test_blocks_of_steps_agree_with_steps_one_by_one(scene):

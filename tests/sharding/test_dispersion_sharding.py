@@ -26,7 +26,8 @@ pytestmark = [
 @pytest.mark.x64
 @pytest.mark.usefixtures("in_blocks")
 @pytest.mark.parametrize(
-    ("scene", "sizes"), [("walls", (2, 4)), ("bloch", (4, 2)), ("3-D", (2, 2, 2))]
+    ("scene", "sizes"),
+    [("walls", (2, 4)), ("bloch", (4, 2)), ("3-D", (2, 2, 2)), ("axial", (2, 2, 2))],
 )
 def test_any_mesh_agrees_with_one_device(scene, sizes):
     sim, tape = dispersive(scene), em.LinearTape()

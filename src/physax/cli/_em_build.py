@@ -163,9 +163,11 @@ def _material(
 ) -> em.Material | em.PEC:
     """Looks a material up, or checks one that the file gives at a path."""
     if not isinstance(given, str):
-        for k, pole in enumerate(given.poles):
-            with at(file, *path, "poles", k):
-                check_pole(settings.size, pole)
+        for axis in range(3):
+            for k, pole in enumerate(given.poles_along(axis)):
+                place = (axis, k) if given.poles_differ() else (k,)
+                with at(file, *path, "poles", *place):
+                    check_pole(settings.size, pole)
         return given
     with at(file, *path):
         waves = np.asarray(settings.wavelengths)

@@ -21,8 +21,9 @@ polarisation: Ez  # in 2-D: Ez or Hz
 
 # Materials are names of the library (SiO2, Si, Au, ...: `em.materials()`), PEC (perfect
 # metal), or mappings {permittivity, permeability, conductivity, magnetic_conductivity,
-# poles}: numbers, or three along the axes; poles are Lorentz {strength, frequency,
-# damping}, Drude {frequency, damping}, Debye {strength, time}.
+# poles}: numbers, or three along the axes; poles are a list, or three lists along the
+# axes, of Lorentz {strength, frequency, damping}, Drude {frequency, damping}, Debye
+# {strength, time}.
 background: {permittivity: 2.09}
 
 averaging: volume  # of cells that an interface cuts, or polarised, staircase

@@ -181,4 +181,5 @@ from ._time_monitors import (
     recorded as recorded,
 )
 from ._triangle_mesh import TriangleMesh as TriangleMesh
+from ._uniaxial import uniaxial as uniaxial
 from ._yee_energy import yee_energy as yee_energy

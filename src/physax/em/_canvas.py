@@ -148,13 +148,15 @@ class Canvas(NamedTuple):
 
     def dispersions(self, names: Sequence[str]) -> tuple[Dispersion, ...]:
         """Returns the poles of each dispersive material."""
-        poles = [m.poles for m in self.materials]
-        distinct = {id(one): one for one in poles if one and names}
+        poles = {
+            c: [m.poles_along(_ENTRIES[c[1]]) for m in self.materials] for c in names
+        }
+        distinct = {id(one): one for own in poles.values() for one in own if one}
         found: list[Dispersion] = []
         for one in distinct.values():
-            chosen = [other is one for other in poles]
             with at_once((self.grid, self.shapes, self.excess, self.shares)):
-                parts = {c: self.filled(chosen, c) for c in names}
+                chosen = {c: [p is one for p in own] for c, own in poles.items()}
+                parts = {c: self.filled(x, c) for c, x in chosen.items() if any(x)}
                 if (made := _boxed(one, parts, self.grid.shape)) is not None:
                     found = _with(found, made)
         return tuple(found)
@@ -238,8 +240,9 @@ def _with(found: Sequence[Dispersion], one: Dispersion) -> list[Dispersion]:
             continue
         blank = jnp.zeros(size_of(box))
         whole = {
-            name: reduce(add, (_put(blank, box, d, name) for d in (other, one)))
-            for name in one.fraction
+            name: reduce(add, (_put(blank, box, d, name) for d in own))
+            for name in map("E".__add__, _ENTRIES)
+            if (own := [d for d in (other, one) if d.covers(name)])
         }
         return [*found[:k], Dispersion(box, other.poles, whole), *found[k + 1 :]]
     return [*found, one]

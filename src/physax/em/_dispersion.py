@@ -76,7 +76,8 @@ class Dispersion(eqx.Module):
         poles: Those of one material; together they must not amplify, which is not
             checked if they are traced.
         fraction: The part of each cell that they fill: one number, an array of the
-            shape of the box, or one of these for each component `"Ex"`, `"Ey"`, `"Ez"`.
+            shape of the box, or one of these for each component `"Ex"`, `"Ey"`, `"Ez"`;
+            those left out have no poles.
 
     Raises:
         ArgumentError: If a fraction is negative or of another shape than the box, or

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from numbers import Real
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -19,6 +20,7 @@ from .._checks import (
     traced,
     warn,
 )
+from ..grid import AXES
 from ..units import EPSILON_0, MICRO, SPEED_OF_LIGHT
 from ._poles import AbstractPole, as_poles, check_poles, susceptibility
 
@@ -124,12 +126,29 @@ def _power(name: str, *, passive: bool = False) -> Callable[[ArrayLike], Array]:
     return convert
 
 
+_Poles = tuple[AbstractPole, ...]
+
+
+def _poles(value: Any) -> tuple:
+    """Returns poles as a tuple, or as three of those along the axes."""
+    several = value if isinstance(value, tuple | list) else ()
+    if not any(isinstance(one, tuple | list) for one in several):
+        return as_poles(value)
+    if len(several) != 3:
+        raise ArgumentError(
+            "`poles` must be those along x, y and z where one entry is a tuple, but "
+            f"has {len(several)} entries. Give (), those along an axis without any."
+        )
+    along = tuple(map(as_poles, several))
+    return along if any(along) else ()
+
+
 class Material(eqx.Module):
     r"""A linear medium.
 
     $D = \epsilon_0 (\epsilon_r + \chi(\omega)) E$, $B = \mu_0 \mu_r H$, with the
-    electric current $\sigma E$ and the magnetic current $\sigma_m H$; poles, alike
-    along all axes, give $\chi$. Differentiable in every attribute.
+    electric current $\sigma E$ and the magnetic current $\sigma_m H$; poles give
+    $\chi$. Differentiable in every attribute.
 
     Attributes:
         permittivity: Relative permittivity, the square of the refractive index; one
@@ -137,9 +156,11 @@ class Material(eqx.Module):
         permeability: Relative permeability, one number or three.
         conductivity: Electric conductivity in S/m, one number or three. Negative: gain.
         magnetic_conductivity: Magnetic conductivity in ohm/m, likewise.
-        poles: One pole or several: `Lorentz`, `Drude`, `Debye`, `PoleResidue`. With
-            them `permittivity` is that at high frequencies. Whether their sum amplifies
-            is checked where all are concrete: with traced ones fields may grow.
+        poles: One pole or several: `Lorentz`, `Drude`, `Debye`, `PoleResidue`; or
+            three tuples of those along the axes x, y, z, any of which may be empty.
+            With them `permittivity` is that at high frequencies. Whether their sum
+            amplifies is checked where all are concrete: with traced ones fields may
+            grow.
         chi2: Susceptibility of second order in m/V; see `Nonlinearity`.
         chi3: Of third order in m^2/V^2; from a Kerr index by `kerr_susceptibility`.
         sigma3: Conductivity of third order in S m/V^2, not negative; from a coefficient
@@ -164,7 +185,9 @@ class Material(eqx.Module):
     magnetic_conductivity: Float[Array, "..."] = eqx.field(
         converter=_conductive("magnetic_conductivity"), default=0.0
     )
-    poles: tuple[AbstractPole, ...] = eqx.field(converter=as_poles, default=())
+    poles: tuple[AbstractPole, ...] | tuple[_Poles, _Poles, _Poles] = eqx.field(
+        converter=_poles, default=()
+    )
     chi2: Float[Array, ""] = eqx.field(converter=_power("chi2"), default=0.0)
     chi3: Float[Array, ""] = eqx.field(converter=_power("chi3"), default=0.0)
     sigma3: Float[Array, ""] = eqx.field(
@@ -173,7 +196,11 @@ class Material(eqx.Module):
     valid: tuple[float, float] | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
-        check_poles(self.poles)
+        if self.poles_differ():
+            for axis, name in enumerate(AXES):
+                check_poles(self.poles_along(axis), f" along {name}")
+        else:
+            check_poles(self.poles_along(0))
         ends = self.valid
         if ends is None:
             return
@@ -185,6 +212,34 @@ class Material(eqx.Module):
                 "`valid` must be the shortest and then the longest wavelength in "
                 f"metres, but is {ends!r}."
             )
+
+    def poles_differ(self) -> bool:
+        """Returns whether the poles are given along each axis."""
+        return bool(self.poles) and isinstance(self.poles[0], tuple)
+
+    def is_isotropic(self) -> bool:
+        """Returns whether permittivity and poles are alike along all axes."""
+        return not self.permittivity.ndim and not self.poles_differ()
+
+    def poles_along(self, axis: int) -> tuple[AbstractPole, ...]:
+        """Returns the poles along an axis, 0 for x (or r) to 2 for z."""
+        own: tuple = self.poles
+        return own[axis] if self.poles_differ() else own
+
+    def susceptibility(
+        self, frequency: Num[ArrayLike, "*freqs"]
+    ) -> Complex[Array, "*freqs"] | Complex[Array, "*freqs 3"]:
+        """Returns what the poles add to the relative permittivity.
+
+        Args:
+            frequency: In Hz.
+
+        Returns:
+            One number for each frequency; three where poles differ along the axes.
+        """
+        along = range(3 if self.poles_differ() else 1)
+        each = [susceptibility(self.poles_along(axis), frequency) for axis in along]
+        return jnp.stack(each, axis=-1) if self.poles_differ() else each[0]
 
 
 def check_range(
@@ -245,10 +300,10 @@ def complex_permittivity(
         check_range(waves, material.valid, "`material`")
     eps, sigma = material.permittivity, material.conductivity
     eps = _diagonal(eps) if eps.ndim == 2 else eps
-    if eps.ndim or sigma.ndim:
-        f = f[..., None]
-    loss = sigma / EPSILON_0 / (2 * jnp.pi * f)
-    return eps + susceptibility(material.poles, f) + 1j * loss
+    chi = material.susceptibility(f)
+    if eps.ndim or sigma.ndim or material.poles_differ():
+        f, chi = f[..., None], chi if material.poles_differ() else chi[..., None]
+    return eps + chi + 1j * sigma / EPSILON_0 / (2 * jnp.pi * f)
 
 
 def _diagonal(tensor: Float[Array, "3 3"]) -> Float[Array, "3"]:

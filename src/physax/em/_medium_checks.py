@@ -33,11 +33,11 @@ def check_medium(medium: Medium, names: tuple[str, ...], shape: tuple[int, ...])
     _check_metal(medium, names, shape)
     for number, one in enumerate(medium.dispersions):
         check_inside(one.box, shape, f"dispersion {number}")
-        missing = [n for n in names if n[0] == "E" and not one.covers(n)]
-        if missing:
+        electric = [n for n in names if n[0] == "E"]
+        if not any(one.covers(n) for n in electric):
             raise ArgumentError(
-                f"`fraction` of dispersion {number} must have an entry for each "
-                f"electric component, but lacks {missing}."
+                f"`fraction` of dispersion {number} must have an entry for one of "
+                f"{electric} at least, but has those for {sorted(one.fraction)}."
             )
     for prop, letter in PROPERTIES.items():
         value = getattr(medium, prop)

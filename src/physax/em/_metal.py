@@ -100,7 +100,7 @@ class Metal(eqx.Module):
     def poles(self, one: Dispersion) -> Dispersion:
         """Returns poles as they act on the mean of the field over an edge."""
         here = self.cut(one.box)
-        names = [name for name in self.open if name[0] == "E"]
+        names = [name for name in self.open if name[0] == "E" and one.covers(name)]
         parts = {name: here.loss(one.at(name), name) for name in names}
         return eqx.tree_at(lambda d: d.fraction, one, parts)
 

@@ -355,11 +355,12 @@ def as_poles(value: Any) -> tuple[AbstractPole, ...]:
 _ROUNDING = 1e-5
 
 
-def check_poles(poles: Sequence[AbstractPole]) -> None:
+def check_poles(poles: Sequence[AbstractPole], where: str = "") -> None:
     """Refuses poles that together amplify at some frequency.
 
     Args:
         poles: The poles.
+        where: Of which axis they are, for the message.
 
     Raises:
         ArgumentError: Tells the frequency at which the loss is most negative.
@@ -386,7 +387,7 @@ def check_poles(poles: Sequence[AbstractPole]) -> None:
     worst = int(np.argmin(loss / (1 + np.abs(chi))))
     if loss[worst] < -_ROUNDING * (1 + np.abs(chi[worst])):
         raise ArgumentError(
-            "`poles` must not amplify, but the imaginary part of their susceptibility "
-            f"is {loss[worst]:.3g} at {frequencies[worst] / 1e12:.6g} THz. Give a "
-            "positive strength, or fit again with passivity enforced."
+            f"`poles`{where} must not amplify, but the imaginary part of their "
+            f"susceptibility is {loss[worst]:.3g} at {frequencies[worst] / 1e12:.6g} "
+            "THz. Give a positive strength, or fit again with passivity enforced."
         )

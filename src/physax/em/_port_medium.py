@@ -102,7 +102,9 @@ def _share(
     cells = [
         np.clip(np.arange(*span), 0, n - 1) for span, n in zip(box, shape, strict=True)
     ]
-    if not meet(one.box, tuple((int(c[0]), int(c[-1]) + 1) for c in cells)):
+    if not one.covers(component) or not meet(
+        one.box, tuple((int(c[0]), int(c[-1]) + 1) for c in cells)
+    ):
         return None
     value, inside = one.at(component), True
     for axis, (own, (low, high)) in enumerate(zip(cells, one.box, strict=True)):

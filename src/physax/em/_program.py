@@ -272,7 +272,9 @@ def _extras(sim: Simulation, stored: tuple[int, ...], block: Block) -> tuple:
     poles = poles if metal is None else tuple(map(metal.poles, poles))
     responses = {
         name: tuple(
-            build_response(one, name, sim.dt, shape, stored, block) for one in poles
+            build_response(one, name, sim.dt, shape, stored, block)
+            for one in poles
+            if one.covers(name)
         )
         for name in names
         if medium.dispersions

@@ -29,7 +29,6 @@ from ._materials import Material
 from ._medium import Medium
 from ._nonlinear import COEFFICIENTS
 from ._overlap import control_volumes
-from ._poles import susceptibility
 from ._shapes import AbstractShape, Structure, painted
 from ._staircase import MOSTLY, goes_on, is_metal
 from ._subpixel import polarised
@@ -240,10 +239,11 @@ def _excess(
     f = single(positive(frequency, "frequency"), "frequency")
     if not any(one.poles for one in materials):
         return None
-    if any(one.permittivity.ndim for one in materials):
+    if not all(one.is_isotropic() for one in materials):
         raise ArgumentError(
-            "`frequency` must not be given with an anisotropic permittivity, but one "
-            "material has one. Leave it out: poles are then averaged by volume."
+            "`frequency` must not be given with an anisotropic permittivity or poles "
+            "that differ along the axes, but one material has them. Leave it out: "
+            "poles are then averaged by volume."
         )
     with at_once((f, materials)):
         added = [_gained(one, f) for one in materials]
@@ -258,7 +258,7 @@ _CLEAR = 1e-2
 
 def _gained(material: Material, frequency: Array) -> Array:
     """Returns what poles add to a permittivity, 0 if that is negative or lossy."""
-    chi = susceptibility(material.poles, frequency)
+    chi = material.susceptibility(frequency)
     clear = jnp.imag(chi) <= _CLEAR * (material.permittivity + jnp.real(chi))
     return jnp.where(clear, jnp.maximum(jnp.real(chi), 0), 0)
 

@@ -13,7 +13,7 @@ from .._checks import ArgumentError, positive, traced, warn
 from ..grid import Grid
 from ..units import SPEED_OF_LIGHT
 from ._boxes import cells_of
-from ._medium import Medium, Property
+from ._medium import Medium, Property, at_component
 from ._poles import susceptibility
 
 
@@ -52,26 +52,26 @@ _LEAST_WAVES = 1e-9
 
 
 def _polarised(
-    base: np.ndarray,
-    medium: Medium,
-    grid: Grid,
-    frequency: float,
-    *,
-    rough: bool,
+    medium: Medium, grid: Grid, frequency: float, *, rough: bool
 ) -> np.ndarray:
     """Returns the permittivity with what poles add at a frequency, where waves go.
 
-    In a metal none does: of it only the skin is asked for.
+    Of the components the largest. In a metal no waves go: of it only the skin is asked
+    for.
     """
     if not medium.dispersions:
-        return base
-    whole = np.broadcast_to(base, grid.shape).astype(np.complex64)
-    for one in medium.dispersions:
-        parts = one.fraction if isinstance(one.fraction, dict) else {"": one.fraction}
-        with jax.ensure_compile_time_eval():
-            chi = complex(susceptibility(one.poles, frequency))
-        whole[cells_of(one.box)] += _largest(list(parts.values())) * chi
-    loss = max(float(np.max(np.imag(np.sqrt(whole)))), _TINY)
+        return _largest(_entries(medium.permittivity))
+    largest, loss = np.zeros(grid.shape, np.float32), _TINY
+    for name in _names(medium):
+        base = np.asarray(at_component(medium.permittivity, name))
+        whole = np.broadcast_to(base, grid.shape).astype(np.complex64)
+        for one in medium.dispersions:
+            if one.covers(name):
+                with jax.ensure_compile_time_eval():
+                    more = one.at(name) * susceptibility(one.poles, frequency)
+                whole[cells_of(one.box)] += np.asarray(more)
+        loss = max(float(np.max(np.imag(np.sqrt(whole)))), loss)
+        largest = np.maximum(largest, np.where(np.real(whole) > 0, np.abs(whole), 0))
     skin = SPEED_OF_LIGHT / (2 * np.pi * frequency) / loss
     cell = max(float(np.min(np.asarray(width))) for width in grid.widths)
     if skin < cell and not rough:
@@ -79,7 +79,16 @@ def _polarised(
             f"`grid` should have cells below the skin depth of the metals, {skin:.3g} "
             f"m at {frequency / 1e12:.4g} THz, but has cells of {cell:.3g} m.",
         )
-    return np.where(np.real(whole) > 0, np.abs(whole), 0)
+    return largest
+
+
+def _names(medium: Medium) -> list[str]:
+    """Returns the components that a medium tells apart, or one if it tells none."""
+    fractions = [one.fraction for one in medium.dispersions]
+    given = [one for one in (medium.permittivity, *fractions) if isinstance(one, dict)]
+    # Those that are stepped, if the permittivity has them.
+    some = given[:1] if isinstance(medium.permittivity, dict) else given
+    return sorted(set().union(*some)) or ["Ez"]
 
 
 def judge_cells(
@@ -146,7 +155,7 @@ def check_cells(
             continue
         highest = float(np.max(np.asarray(frequency)))
         _judge_span(grid, np.asarray(frequency), told)
-        square = _polarised(_largest(electric), medium, grid, highest, rough=rough)
+        square = _polarised(medium, grid, highest, rough=rough)
         square = square * _largest(magnetic)
         index, cell = _worst(grid, np.asarray(np.sqrt(np.maximum(square, _TINY))))
         judge_cells("grid", index, cell, highest, told, rough=rough)

@@ -29,7 +29,6 @@ from ._limits import largest_step
 from ._materials import Material, check_range
 from ._medium import Medium
 from ._monitors import AbstractMonitor
-from ._poles import susceptibility
 from ._pulses import band_pulse
 from ._rasterise import Averaging, rasterise
 from ._shapes import Structure, painted
@@ -132,7 +131,7 @@ def scene(
     _review_extents(structures, size, middle)
     grid = _grid(size, middle, spacing, faces, painted=bool(structures))
     names = components(grid.ndim, polarisation).names
-    apart = any(one.permittivity.ndim for one in materials if isinstance(one, Material))
+    apart = any(not m.is_isotropic() for m in materials if isinstance(m, Material))
     medium = rasterise(
         structures,
         grid,
@@ -351,9 +350,10 @@ def largest_index(
     response = (material.permittivity, material.permeability, material.poles)
     refuse_traced(response, what.strip("`"), remedy)
     eps = np.asarray(material.permittivity)
-    eps = np.linalg.eigvalsh(eps)[-1] if eps.ndim == 2 else np.max(eps)
+    eps = np.linalg.eigvalsh(eps)[-1] if eps.ndim == 2 else eps
     # What is known stays known under `jit`.
     with jax.ensure_compile_time_eval():
-        chi = np.asarray(susceptibility(material.poles, SPEED_OF_LIGHT / waves))
+        chi = np.asarray(material.susceptibility(SPEED_OF_LIGHT / waves))
+    chi = chi if material.poles_differ() else chi[..., None]
     square = np.max(np.abs(eps + chi)) * np.max(np.asarray(material.permeability))
     return float(np.sqrt(square))

@@ -49,9 +49,12 @@ def shared(trees: Sequence[Tree]) -> list[Tree]:
 
 
 def is_metal(material: Material) -> bool:
-    """Returns whether poles make a metal: one of `Drude`, or others that are known."""
-    free = any(isinstance(pole, Drude) for pole in material.poles)
-    return free or metallic(material.poles, MOSTLY)
+    """Returns whether poles make a metal along any axis: `Drude`, or known others."""
+    along = map(material.poles_along, range(3))
+    return any(
+        any(isinstance(pole, Drude) for pole in own) or metallic(own, MOSTLY)
+        for own in along
+    )
 
 
 def metal_cells(filled: Float[Array, "*cells"]) -> Bool[Array, "*cells"]:

@@ -185,6 +185,8 @@ class _Builder(NamedTuple):
         possible = [option for option in options if _takes(node.value, option)]
         if not possible:
             raise self._other_kind(node, hint)
+        # Of lists, those that may start as this one does.
+        possible = [one for one in possible if _starts(node.value, one)] or possible
         for option in possible[:-1]:
             try:
                 return self.value(node, option)
@@ -276,6 +278,15 @@ def _takes(value: object, hint: Any) -> bool:
     if hint in (list, tuple):
         return isinstance(value, list)
     return isinstance(value, dict)
+
+
+def _starts(value: Any, hint: Any) -> bool:
+    """Tells whether the first entry of a list is of the kind that one must have."""
+    args = typing.get_args(hint)
+    listed = isinstance(value, list) and value and args
+    if not listed or typing.get_origin(hint) not in _LISTS:
+        return True
+    return _takes(value[0].value, args[0])
 
 
 def _is_array(hint: Any) -> bool:

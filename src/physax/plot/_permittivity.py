@@ -86,6 +86,8 @@ def _with_poles(sim: Simulation, given):
         base = given[name] if isinstance(given, dict) else given
         whole = np.array(_filled(base, sim.grid.shape), float)
         for one in dispersions:
+            if not one.covers(name):
+                continue
             alone = complex_permittivity(Material(poles=one.poles), frequency)
             chi = np.real(np.asarray(alone)) - 1
             cells = tuple(slice(low, high) for low, high in one.box)
