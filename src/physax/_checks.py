@@ -73,7 +73,7 @@ def same(one: PyTree, other: PyTree) -> bool:
     )
 
 
-def at_once(x: PyTree[ArrayLike]) -> AbstractContextManager:
+def at_once(x: PyTree) -> AbstractContextManager:
     """Returns a context in which arithmetic on a concrete `x` runs at once.
 
     Inside `jit`, what is built from constants then stays concrete, and can be checked

@@ -207,7 +207,7 @@ def test_cells_are_averaged_as_asked(tmp_path):
          r"finite, but is -4\. Metals have poles, as `Drude`"),
         ("permittivity: 4", "poles: [[], [{type: Drud, frequency_THz: 9}], []]",
          r"`structures\[.\].material.poles\[1\]\[0\].type` must be one of .*Drude"),
-        ("permittivity: 4", "poles: [[], []]", r"material.poles` must have 3 entries, but"),
+        ("permittivity: 4", "poles: [[], []]", "poles` must have 3 entries, but has 2"),
         ("permittivity: 4", "permittivity: 4, valid: [2, 0.9]", r"line 6: .*`valid` "
          r"must be the shortest and then the longest .* but is \(2.0, 0.9\)"),
         ("spacing_nm: 25", "spacing: .inf", "line 4: .*`spacing` must be positive and "

@@ -59,7 +59,9 @@ def describe(sim: Simulation) -> str:
     for one in medium.dispersions:
         kinds = ", ".join(type(pole).__name__ for pole in one.poles)
         cells = " x ".join(map(str, size_of(one.box)))
-        lines.append(f"poles         {kinds} in {cells} cells")
+        own = [name for name in electric if one.covers(name)]
+        along = "" if own == electric else f" of {' '.join(own)}"
+        lines.append(f"poles         {kinds} in {cells} cells{along}")
     for one in medium.off_diagonals:
         cells = " x ".join(map(str, size_of(one.box)))
         lines.append(f"tensors       {', '.join(one.inverse)} in {cells} cells")

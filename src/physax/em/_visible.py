@@ -10,6 +10,9 @@ from jax import lax
 from jaxtyping import Array, Float
 
 
+# Parts that differ by fewer roundings are taken for equal.
+_TIED = 64
+
 # Of slopes with a smaller squared product ever less is taken as a normal.
 _FLAT = 1e-3
 
@@ -51,10 +54,52 @@ def beneath(
     def blend(crossed: Array, along: Array, against: Array) -> Array:
         return (1 - weight) * crossed + weight * jnp.where(same, along, against)
 
-    seen = blend(part * room, jnp.minimum(part, room), jnp.maximum(part + room - 1, 0))
-    # Not the difference, which would be rounded where next to nothing is left.
-    rest = blend(free * room, jnp.maximum(room - part, 0), jnp.minimum(free, room))
+    along, against = _nested(part, room), _apart(part, room)
+    crossed = part * room, free * room
+    seen, rest = map(blend, crossed, along, against)
     return seen, rest
+
+
+@jax.custom_jvp
+def _nested(part: Array, room: Array) -> tuple[Array, Array]:
+    """Returns what is seen and what is left where both lie on the same side.
+
+    Of borders that coincide rounding would choose the smaller part, in a compiled
+    derivative another one for what is seen than for what is left.
+    """
+    # Not the difference, which would be rounded where next to nothing is left.
+    return jnp.minimum(part, room), jnp.maximum(room - part, 0)
+
+
+@_nested.defjvp
+def _nested_jvp(primals, tangents):
+    part, room = primals
+    dpart, droom = tangents
+    larger = _above(room - part)
+    moved = larger * dpart + (1 - larger) * droom, larger * (droom - dpart)
+    return _nested(part, room), moved
+
+
+@jax.custom_jvp
+def _apart(part: Array, room: Array) -> tuple[Array, Array]:
+    """Returns what is seen and what is left where they lie on either side."""
+    return jnp.maximum(part + room - 1, 0), jnp.minimum(1 - part, room)
+
+
+@_apart.defjvp
+def _apart_jvp(primals, tangents):
+    part, room = primals
+    dpart, droom = tangents
+    overlap = _above(part + room - 1)
+    moved = overlap * (dpart + droom), (1 - overlap) * droom - overlap * dpart
+    return _apart(part, room), moved
+
+
+def _above(difference: Array) -> Array:
+    """Returns 1 where a difference is above 0, 0 where below, and next to it a half."""
+    near = _TIED * jnp.finfo(difference.dtype).eps
+    above = difference > near
+    return (above.astype(difference.dtype) + (difference > -near)) / 2
 
 
 @partial(jax.jit, static_argnames="thin")
