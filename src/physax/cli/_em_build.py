@@ -163,7 +163,7 @@ def _material(
 ) -> em.Material | em.PEC:
     """Looks a material up, or checks one that the file gives at a path."""
     if not isinstance(given, str):
-        for axis in range(3):
+        for axis in range(3 if given.poles_differ() else 1):
             for k, pole in enumerate(given.poles_along(axis)):
                 place = (axis, k) if given.poles_differ() else (k,)
                 with at(file, *path, "poles", *place):

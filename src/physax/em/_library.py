@@ -67,8 +67,9 @@ def library(
     r"""Returns an optical material from the literature.
 
     Crystals with an axis come twice, with the index of the ordinary wave (`-o`) and of
-    the extraordinary one (`-e`). Transparent materials are Sellmeier formulas without
-    losses, metals the Lorentz-Drude models of Rakić et al. (1998).
+    the extraordinary one (`-e`); `uniaxial` makes one of both. Transparent materials
+    are Sellmeier formulas without losses, metals the Lorentz-Drude models of Rakić et
+    al. (1998).
 
     Args:
         name: As `materials` lists it, for example `"SiO2"`, `"Si"` or `"Au"`.
