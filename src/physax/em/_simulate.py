@@ -21,7 +21,7 @@ from ._memory import state_bytes
 from ._mode_monitor import ModeAmplitudes
 from ._monitors import AbstractSpectralMonitor
 from ._program import Program, outline, ready
-from ._pulses import GaussianPulse
+from ._pulses import GaussianPulse, rechecked
 from ._simulation import Simulation
 from ._state import State, residual
 from ._stepper import Arrays
@@ -69,7 +69,7 @@ def simulate(
 
     Raises:
         ArgumentError: If an argument is of the wrong type, the adjoint does not support
-            it, or the mode of a source is cut off.
+            it, a number of a pulse is out of range, or the mode of a source is cut off.
         MemoryLimitError: If the state does not fit into memory.
     """
     if adjoint is None:
@@ -77,6 +77,7 @@ def simulate(
         adjoint = Checkpointed() if nonlinear else LinearTape()
     check_types(sim, adjoint, until)
     check_layout(layout)
+    sim = with_checked_pulses(sim)
     check_ports(sim)
     check_memory(
         state_bytes(sim),
@@ -103,6 +104,23 @@ def check_types(sim: Any, adjoint: Any, until: Any) -> None:
         adjoint, "adjoint", AbstractAdjoint, "Write, for example, `em.LinearTape()`."
     )
     check_rule(until)
+
+
+def with_checked_pulses(sim: Simulation) -> Simulation:
+    """Returns a simulation whose pulses have been checked once more.
+
+    Numbers that `eqx.tree_at` put into them are refused, or NaN where they are traced.
+    """
+    if not sim.sources:
+        return sim
+    # Many dipoles may share one.
+    pulses = {id(one.pulse): one.pulse for one in sim.sources.values()}
+    found = {key: rechecked(pulse) for key, pulse in pulses.items()}
+    return eqx.tree_at(
+        lambda s: [one.pulse for one in s.sources.values()],
+        sim,
+        [found[id(one.pulse)] for one in sim.sources.values()],
+    )
 
 
 def check_rule(until: Any) -> None:
