@@ -30,7 +30,7 @@ from ._medium import Medium
 from ._nonlinear import COEFFICIENTS
 from ._overlap import control_volumes
 from ._shapes import AbstractShape, Structure, painted
-from ._staircase import MOSTLY, goes_on, is_metal
+from ._staircase import MOSTLY, goes_on, is_metal, shared
 from ._subpixel import polarised
 
 
@@ -176,10 +176,12 @@ def rasterise(
     electric = [name for name in components if name[0] == "E"]
     magnetic = [name for name in components if name[0] == "H"]
     shapes = [s.shape for s in structures]
-    stepped = None
+    kinds, stepped = materials, None
     if averaging == "staircase":
-        stepped = [is_metal(one) for one in materials]
-    canvas = Canvas(grid, axes, shapes, materials, metallic, stepped, {})
+        kinds = shared(materials)
+        metals = {id(one): is_metal(one) for one in {id(k): k for k in kinds}.values()}
+        stepped = [metals[id(one)] for one in kinds]
+    canvas = Canvas(grid, axes, shapes, materials, metallic, kinds, stepped, {})
     values = [material.permittivity for material in materials]
     tensors = any(value.ndim == 2 for value in values)
     if tensors and averaging == "staircase":

@@ -262,8 +262,8 @@ def run(
         The result, the last state, and how the run went.
 
     Raises:
-        ArgumentError: If an argument is of the wrong type, a number of a pulse is out of
-            range, the mode of a source is cut off, `state` is that of another
+        ArgumentError: If an argument is of the wrong type, a number of a pulse is out
+            of range, the mode of a source is cut off, `state` is that of another
             simulation or its memory was reused, or `sim` has fewer steps than it.
         MemoryLimitError: If the run needs more memory than there is.
         RunError: With `throw`, if the fields diverged or a signal ended the run. Its
