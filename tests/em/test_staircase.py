@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from physax import em
+from physax._checks import PhysaxWarning
 from physax.em import (
     Circle,
     Material,
@@ -154,3 +155,24 @@ def test_many_equal_metals_are_compared_once_each(monkeypatch):
     (one,) = rasterise(single, grid, None, HZ, "staircase").dispersions
     for name, part in one.fraction.items():
         assert np.sum(part) == sum(np.sum(each.fraction[name]) for each in found)
+
+
+def test_a_metal_without_a_sample_is_warned_of():
+    grid = Grid.centred((12, 12), NANO)
+    glass = Structure(em.Box((0, 0), (8 * NANO,) * 2), Material(2.25))
+
+    def film(thick, *above):
+        box = em.Box((0.5 * NANO, 0), (thick * NANO, 6 * NANO))
+        blocks = [glass, Structure(box, METAL), *above]
+        return rasterise(blocks, grid, None, HZ, "staircase").dispersions
+
+    message = r"`structures\[1\]` is of a metal and fills at most 0.3 of a cell"
+    with pytest.warns(PhysaxWarning, match=message):
+        assert film(0.3) == ()
+    with pytest.warns(PhysaxWarning, match=message):
+        assert jax.jit(lambda: film(0.3))() == ()
+    # Enough of it, or none to be seen: nothing to tell.
+    assert len(film(0.9)) == 1
+    assert film(0.3, glass) == ()
+    beside = em.Box((2.65 * NANO, 0), (4 * NANO, 6 * NANO))
+    assert len(film(0.3, Structure(beside, Material(poles=em.Drude(2e15, 1e13))))) == 1

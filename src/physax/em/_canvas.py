@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import at_once, traced
+from .._checks import at_once, traced, warn
 from ..grid import Box, Grid
 from ._boxes import cells_of, size_of
 from ._combinations import covered_by_each
@@ -30,6 +30,10 @@ from ._shapes import AbstractShape
 from ._staircase import beside, equal, largest, metal_cells
 from ._subpixel import mean_of
 from ._visible import visible
+
+
+# Of a cell; what is covered is seen by rounding only.
+_SEEN = 1e-3
 
 
 class Canvas(NamedTuple):
@@ -161,13 +165,39 @@ class Canvas(NamedTuple):
         }
         distinct = {id(one): one for own in poles.values() for one in own if one}
         found: list[Dispersion] = []
+        lost = []
         for one in distinct.values():
             with at_once((self.grid, self.shapes, self.excess, self.shares)):
                 chosen = {c: [p is one for p in own] for c, own in poles.items()}
                 parts = {c: self.filled(x, c) for c, x in chosen.items() if any(x)}
                 if (made := _boxed(one, parts, self.grid.shape)) is not None:
                     found = _with(found, made)
+                else:
+                    lost.append(one)
+        for one in lost:
+            # What equal materials have of a cell is given to one of them.
+            if not any(equal(one, other.poles) for other in found):
+                each = zip(*poles.values(), strict=True)
+                self.warn_of_lost([any(p is one for p in own) for own in each])
         return tuple(found)
+
+    def warn_of_lost(self, chosen: Sequence[bool]) -> None:
+        """Warns of structures of a metal to which a staircase gives no sample.
+
+        Args:
+            chosen: Whether the ground and each shape is of the material without any.
+        """
+        if not any(compress(self.stepped or (), chosen)):
+            return
+        with at_once((self.grid, self.shapes)):
+            most = [jnp.max(part) for part in self.seen((0.5,) * self.grid.ndim)]
+        for number in compress(range(len(chosen)), chosen):
+            if not traced(most[number]) and (part := float(most[number])) > _SEEN:
+                warn(
+                    f"`structures[{number - 1}]` is of a metal and fills at most "
+                    f"{part:.2g} of a cell, so that a staircase has no sample of it. "
+                    "Take at least three cells across it."
+                )
 
     def filled(self, chosen: Sequence[bool], component: str) -> Array:
         """Returns the part of each cell that holds some of the materials."""

@@ -137,8 +137,9 @@ def rasterise(
             flat face halves those of a field along it, those of both. Metals, which
             have a `Drude` pole or are known to be negative around most of their poles,
             fill cells of the grid with all their edges. Pieces of equal materials count
-            as one; of traced ones, if they are one object. This suits dispersive metals
-            best, and has no derivatives by shapes.
+            as one; of traced ones, if they are one object. Metals and gaps thinner than
+            a cell may vanish. This suits dispersive metals best, and has no derivatives
+            by shapes.
         off_diagonal_box: For each axis the first cell and one past the last of a box
             that holds all off-diagonal entries of a full tensor, and none on its first
             nodes. Needed where shapes are traced and design regions lie near them; by
