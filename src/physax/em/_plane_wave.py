@@ -132,7 +132,7 @@ class PlaneWave(AbstractSource):
                 region.append((0, frame.stored[a]))
                 continue
             ends = (centre[a] - size[a] / 2, centre[a] + size[a] / 2)
-            low, high = (frame.node(a, x, what) for x in ends)
+            low, high = (frame.node(a, x, what, mirrored=a != axis) for x in ends)
             region.append((low, high))
             faces += self._ends(frame, a, (low, high), what)
         if not self.exit:
