@@ -110,6 +110,25 @@ def test_each_key_takes_the_units_of_what_it_measures(tmp_path, capsys, old):
     assert message in refused(tmp_path, capsys, old, new)
 
 
+@pytest.mark.parametrize("key", ["frequencies", "frequency"])
+def test_a_band_of_frequencies_is_one_of_wavelengths(tmp_path, capsys, key):
+    for old in ("wavelengths_um", "every"):
+        said = refused(tmp_path, capsys, old, key)
+        assert f"has the unknown key `{key}`" in said
+        assert ("Did you mean `wavelengths`?" in said) == (old != "every")
+
+
+def test_a_run_that_ends_before_its_pulse_is_warned_of_by_the_check(tmp_path):
+    path = tmp_path / "run.yaml"
+    message = "ends after 1e-14 s, before the middle .* 'lamp' .* of .'back'. lack"
+    path.write_text(TEXT)
+    with pytest.warns(PhysaxWarning, match=message):
+        assert main(["em", "config", "--check", str(path)]) == ExitCode.DONE
+    # The pulse, of 30 THz, has its middle at 6 / (2 pi 30 THz) = 32 fs.
+    path.write_text(TEXT.replace("time_fs: 10", "time_fs: 33"))
+    assert main(["em", "config", "--check", str(path)]) == ExitCode.DONE
+
+
 def test_coarse_cells_are_named_before_what_they_reach_into(tmp_path, capsys):
     lamp = "Dipole, component: Ez, position_um: [-0.5, 0]"
     wave = "PlaneWave, direction: +x, component: Ez, centre_um: [-0.2, 0], size_um: "
@@ -332,6 +351,7 @@ def test_a_mode_that_cannot_be_solved_is_refused_before_the_folder_is_made(
     assert "the effective index of mode 9 is" in said
 
 
+@pytest.mark.filterwarnings("ignore:The run ends after")
 def test_a_check_is_made_in_the_precision_of_the_file(tmp_path, monkeypatch):
     found = []
     monkeypatch.setattr(
@@ -343,6 +363,7 @@ def test_a_check_is_made_in_the_precision_of_the_file(tmp_path, monkeypatch):
     assert found == [("float64", em.Decay(1e-5))]
 
 
+@pytest.mark.filterwarnings("ignore:The run ends after")
 def test_a_file_of_float32_is_run_in_it_where_float64_is_on(tmp_path, monkeypatch):
     found = []
     monkeypatch.setattr(
@@ -427,6 +448,7 @@ def test_another_file_leaves_the_folder_of_an_unfinished_run_alone(
     assert told in capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("ignore:The run ends after")
 def test_a_disc_may_be_called_a_circle(tmp_path, monkeypatch):
     found = []
     monkeypatch.setattr(_em_run, "check_run", lambda sim, until: found.append(sim))

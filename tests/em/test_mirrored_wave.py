@@ -107,6 +107,14 @@ def test_a_mirror_may_be_at_the_upper_end(component):
         ),
         ("Ey", {"y": (em.PMC(), em.CPML(8))}, (20, 5), "grid along y, at a `PEC`"),
         ("Ez", {"x": em.PMC()}, (5, 20), "inside the grid along x, but spans"),
+        (
+            "Ez",
+            {"y": (em.PMC(), em.CPML(8))},
+            (20, 0),
+            "along y, but is at -5e-08 m.* If the `PMC` face there is a mirror, end it",
+        ),
+        ("Ez", {"y": (em.PMC(), em.CPML(8))}, (20, 38), r"larger grid\.$"),
+        ("Ez", {"x": em.PMC()}, (2, 20), r"larger grid\.$"),
     ],
 )
 def test_a_box_that_ends_at_another_border_is_refused(

@@ -266,3 +266,51 @@ def test_a_pulse_that_has_not_come_is_told_where_fields_are_alive():
     )
     with pytest.warns(PhysaxWarning, match="not decayed .* before the middle of the p"):
         em.simulate(sim)
+
+
+class Steady(em.AbstractPulse):
+    """A pulse of one's own, whose numbers have no checks."""
+
+    frequency: jax.Array
+
+    def __call__(self, clock, delay):
+        return jnp.sin(2 * jnp.pi * self.frequency * (clock.time - delay))
+
+    def duration(self):
+        return 1 / self.frequency
+
+    def highest_frequency(self):
+        return self.frequency
+
+
+@pytest.mark.parametrize(
+    ("pulse", "name"),
+    [
+        (PULSE, "bandwidth"),
+        (PULSE, "frequency"),
+        (em.ContinuousWave(2e14), "rise"),
+        (em.Ricker(2e14), "frequency"),
+    ],
+)
+def test_numbers_put_into_pulses_are_checked_when_they_run(pulse, name):
+    sim = build(sources=dipole(pulse=pulse))
+
+    def run(value, how=em.simulate):
+        return how(
+            eqx.tree_at(lambda s: getattr(s.sources["in"].pulse, name), sim, value)
+        )
+
+    good = getattr(pulse, name)
+    for how in (em.simulate, em.run):
+        with pytest.raises(ArgumentError, match=f"`{name}` must be positive, but is -"):
+            run(-good, how)
+    status = jax.jit(jax.vmap(lambda value: run(value).status))(
+        good * jnp.array([1, -1.0])
+    )
+    assert status.tolist() == [0, 4]
+    assert jnp.array_equal(run(good).fields["Ez"], em.simulate(sim).fields["Ez"])
+
+
+def test_pulses_without_checks_run():
+    sim = build(sources=dipole(pulse=Steady(jnp.asarray(2e14))))
+    assert em.simulate(sim).status == 0

@@ -378,8 +378,35 @@ def test_bloch_vectors_above_the_light_line_are_refused():
     for bad in (limit, -1.1 * limit):
         with pytest.raises(ArgumentError, match=message):
             tilted(bad)
-    grid = Grid.centred((100, 30), CELL)
-    jax.jit(lambda k: tilted(k, grid=grid).dt)(2 * limit)
+
+
+@pytest.mark.parametrize("by", ["wavevector", "frequency", "permittivity"])
+def test_traced_waves_above_the_light_line_are_nan_and_others_are_as_they_were(by):
+    # (c k)^2 < (2 pi f)^2 eps is all that lets it travel; the factors leave it at 0.5
+    # and 0.99 of the light line, and put it at 1.01 and 2.
+    base = tilted(0.5 * 1.5 * 2 * np.pi * CARRIER / SPEED_OF_LIGHT, steps=200)
+    share = jnp.asarray([0.5, 0.99, 1.01, 2.0])
+    of, power = {
+        "wavevector": (lambda sim: sim.boundaries.y[0].wavevector, 1),
+        "frequency": (lambda sim: sim.sources["wave"].pulse.frequency, -1),
+        "permittivity": (lambda sim: sim.sources["wave"].permittivity, -2),
+    }[by]
+
+    def run(factor):
+        new = eqx.tree_at(of, base, of(base) * factor)
+        result = em.simulate(new)
+        return result.fields["Ez"], result.status
+
+    factors = (2 * share) ** power
+    fields, status = jax.jit(jax.vmap(run))(factors)
+    assert status.tolist() == [0, 0, 4, 4]
+    # From the faces on, a cell a step.
+    assert np.isnan(fields[2:, 50]).all()
+    single, code = jax.jit(run)(factors[1])
+    assert int(code) == 0
+    np.testing.assert_allclose(single, fields[1], atol=1e-5 * np.abs(single).max())
+    assert np.abs(single).max() > 0.01
+    assert int(jax.jit(run)(factors[2])[1]) == 4
 
 
 def test_tilted_waves_want_equal_cells_across():

@@ -270,6 +270,11 @@ RECORD = ringing([(200.0, 1_000.0, 1.0)], 2_000)
         ),
         (
             RECORD,
+            {"start": -DT},
+            "`start` must be a time of at least 0 s, but is -",
+        ),
+        (
+            RECORD,
             {"start": 1.0},
             "before the last sample, at 3.998e-13 s, but is 1",
         ),

@@ -5,7 +5,17 @@ import numpy as np
 import pytest
 
 from physax import em
-from physax.em import Circle, Material, Sphere, Structure, fill_fraction, rasterise
+from physax._checks import PhysaxWarning
+from physax.em import (
+    Circle,
+    Material,
+    Sphere,
+    Structure,
+    _rasterise,
+    _staircase,
+    fill_fraction,
+    rasterise,
+)
 from physax.grid import Grid
 from physax.units import NANO
 
@@ -122,3 +132,47 @@ def test_the_staircase_is_the_same_under_jit():
 
     for name, found in total(0.2).items():
         assert float(found) == np.sum(outside[name])
+
+
+def test_many_equal_metals_are_compared_once_each(monkeypatch):
+    asked = []
+
+    def counted(ask):
+        return lambda *args: asked.append(ask.__name__) or ask(*args)
+
+    monkeypatch.setattr(_staircase, "same", counted(_staircase.same))
+    monkeypatch.setattr(_rasterise, "is_metal", counted(_rasterise.is_metal))
+    grid = Grid.centred((60, 8), NANO)
+    spots = [em.Box((x * NANO, 0), (2 * NANO, 2 * NANO)) for x in range(-27, 28, 6)]
+    apart = [Material(poles=em.Drude(2e15, 1e13)) for _ in spots]
+    blocks = list(map(Structure, spots, apart))
+    found = rasterise(blocks, grid, None, HZ, "staircase").dispersions
+    # Boxes far from each other are not merged, so their poles need no comparison.
+    assert len(found) == len(spots) == 10
+    assert asked.count("is_metal") == 2
+    assert asked.count("same") <= 2 * len(spots)
+    single = [Structure(spot, METAL) for spot in spots]
+    (one,) = rasterise(single, grid, None, HZ, "staircase").dispersions
+    for name, part in one.fraction.items():
+        assert np.sum(part) == sum(np.sum(each.fraction[name]) for each in found)
+
+
+def test_a_metal_without_a_sample_is_warned_of():
+    grid = Grid.centred((12, 12), NANO)
+    glass = Structure(em.Box((0, 0), (8 * NANO,) * 2), Material(2.25))
+
+    def film(thick, *above):
+        box = em.Box((0.5 * NANO, 0), (thick * NANO, 6 * NANO))
+        blocks = [glass, Structure(box, METAL), *above]
+        return rasterise(blocks, grid, None, HZ, "staircase").dispersions
+
+    message = r"`structures\[1\]` is of a metal and fills at most 0.3 of a cell"
+    with pytest.warns(PhysaxWarning, match=message):
+        assert film(0.3) == ()
+    with pytest.warns(PhysaxWarning, match=message):
+        assert jax.jit(lambda: film(0.3))() == ()
+    # Enough of it, or none to be seen: nothing to tell.
+    assert len(film(0.9)) == 1
+    assert film(0.3, glass) == ()
+    beside = em.Box((2.65 * NANO, 0), (4 * NANO, 6 * NANO))
+    assert len(film(0.3, Structure(beside, Material(poles=em.Drude(2e15, 1e13))))) == 1

@@ -230,6 +230,8 @@ FAULTS = {
     "union": (GOOD + "ball: 3", "`ball` must be a mapping or null, but is 3"),
     "twice": (GOOD + "angles: [1]\nangles_degrees: [1]",
               "line 4: It gives `angles` twice, also as `angles_degrees`"),
+    "twice, unit first": (GOOD + "angles_degrees: [1]\nangles: [1]",
+                          "line 4: It gives `angles_degrees` twice, also as `angles`"),
     "no type": ("shape: {}\ncount: 1", "line 1: `shape` must have the key `type`, one "
                 "of Ball, Block"),
     "wrong type": ("shape: {type: Bal}\ncount: 1",

@@ -107,3 +107,35 @@ def test_bad_input_is_refused():
         export_difference(jnp.sum, np.ones((2, 2, 2)), H, polygon)
     with pytest.raises(ArgumentError, match="`figure` must return numbers of one sha"):
         export_difference(lambda rho: rho[rho == 1], BLOCKS, H, polygon)
+
+
+@pytest.mark.parametrize("bad", [jnp.nan, jnp.inf])
+def test_figures_that_are_not_finite_are_refused(bad):
+    polygon = contour_polygon(EXPORTED)
+    with pytest.raises(ArgumentError, match="`figure` of the design must be finite"):
+        export_difference(lambda rho: rho[:2] * bad, BLOCKS, H, polygon)
+    first = float(jnp.sum(BLOCKS))
+    with pytest.raises(ArgumentError, match="of the exported shape must be finite"):
+        export_difference(
+            lambda rho: jnp.where(jnp.sum(rho) == first, 0.0, bad), BLOCKS, H, polygon
+        )
+
+
+def test_densities_outside_of_their_range_are_refused():
+    polygon = contour_polygon(EXPORTED)
+    for bad in (3.0, -0.01, jnp.nan):
+        with pytest.raises(ArgumentError, match=r"`density` must lie in \[0, 1\]"):
+            export_difference(jnp.sum, np.full(SHAPE, bad), H, polygon)
+    export_difference(jnp.sum, np.full(SHAPE, 1 + 1e-6), H, polygon)
+
+
+def test_print_is_a_short_table():
+    polygon = contour_polygon(contours(BLOCKS, H))
+    report = export_difference(amount_and_place, BLOCKS, H, polygon)
+    lines = str(report).splitlines()
+    assert lines[0].split() == ["figure", "designed", "exported", "difference"]
+    assert lines[1].split()[:2] == ["0", f"{BLOCKS.sum():.6g}"]
+    assert lines[3] == f"cells changed: 0 of {BLOCKS.size}"
+    many = export_difference(lambda rho: jnp.ones(20) * 1j, BLOCKS, H, polygon)
+    assert len(str(many).splitlines()) == 12
+    assert "(9 of 20 figures)" in str(many)

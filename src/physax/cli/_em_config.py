@@ -2,6 +2,8 @@
 
 import argparse
 
+from .._checks import warn
+from ..em._simulate import late_pulse
 from ._em_run import prepared
 from ._exit import ExitCode
 from ._output import write_or_check
@@ -95,5 +97,8 @@ def run_config(options: argparse.Namespace) -> ExitCode:
 
 
 def _check(path: str) -> str:
-    with prepared(path, figures=True, dry=False):
+    with prepared(path, figures=True, dry=False) as ready:
+        # A run tells it when it ends.
+        for told in late_pulse(ready.sim):
+            warn(told)
         return "valid settings"

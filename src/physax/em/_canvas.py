@@ -1,8 +1,9 @@
 """What rasterisation paints: the parts of cells, and properties averaged over them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import reduce
+from itertools import compress
 from math import prod
 from operator import add
 from typing import NamedTuple
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import at_once, traced
+from .._checks import at_once, traced, warn
 from ..grid import Box, Grid
 from ._boxes import cells_of, size_of
 from ._combinations import covered_by_each
@@ -26,17 +27,22 @@ from ._nonlinear import COEFFICIENTS, Nonlinearity
 from ._overlap import control_volumes
 from ._poles import AbstractPole
 from ._shapes import AbstractShape
-from ._staircase import beside, largest, metal_cells, shared
+from ._staircase import beside, equal, largest, metal_cells
 from ._subpixel import mean_of
 from ._visible import visible
+
+
+# Of a cell; what is covered is seen by rounding only.
+_SEEN = 1e-3
 
 
 class Canvas(NamedTuple):
     """What is painted, and the fractions of each set of sample points once computed.
 
-    For a staircase `stepped` tells which materials are metals with poles, else it is
-    `None`. What poles add to each material is the `excess`, and `shares` is what they
-    add to the average of a component, where that is not the mean.
+    For a staircase equal `kinds` of materials are one object, and `stepped` tells which
+    are metals with poles, else it is `None`. What poles add to each material is the
+    `excess`, and `shares` is what they add to the average of a component, where that
+    is not the mean.
     """
 
     grid: Grid
@@ -44,6 +50,7 @@ class Canvas(NamedTuple):
     shapes: Sequence[AbstractShape]
     materials: Sequence[Material]
     metallic: Sequence[bool]
+    kinds: Sequence[Material]
     stepped: Sequence[bool] | None
     known: dict[str, list[Array]]
     excess: Sequence[Array] | None = None
@@ -60,14 +67,23 @@ class Canvas(NamedTuple):
         """
         # Under `jit` any new array is traced.
         staged = not boxed and traced(jnp.zeros(()))
-        key = f"staged {component}" if staged else component
-        # The shapes once for each set of sample points, and only where needed.
+
+        def make():
+            parts = self.seen(staggered(component, self.axes))
+            if self.stepped is None:
+                return parts
+            return self.staircase(component, parts, staged)
+
+        with nullcontext() if staged else at_once((self.grid, self.shapes)):
+            return self.once(component, make, staged)
+
+    def once(
+        self, what: str, make: Callable[[], list[Array]], staged: bool
+    ) -> list[Array]:
+        """Makes fractions where they are first needed, apart for a program."""
+        key = f"staged {what}" if staged else what
         if key not in self.known:
-            with nullcontext() if staged else at_once((self.grid, self.shapes)):
-                parts = self.seen(staggered(component, self.axes))
-                if self.stepped is not None:
-                    parts = self.staircase(component, parts, self.stepped, staged)
-            self.known[key] = parts
+            self.known[key] = make()
         return self.known[key]
 
     def seen(self, stagger: tuple[float, ...]) -> list[Array]:
@@ -77,33 +93,29 @@ class Canvas(NamedTuple):
         return [ground, *seen]
 
     def staircase(
-        self,
-        component: str,
-        parts: Sequence[Array],
-        metallic: Sequence[bool],
-        staged: bool,
+        self, component: str, parts: Sequence[Array], staged: bool
     ) -> list[Array]:
         """Returns the parts of a staircase, where each cell is of one material.
 
         Args:
             component: The component.
             parts: What is seen of the ground and of each shape around it.
-            metallic: Which of these are metals with poles.
             staged: Whether this is for a program that is being made.
         """
         own = component[1]
         axis = self.axes.index(own) if own in self.axes else None
+        stepped = self.stepped or ()
         metals = None
         # A field across the plane has no edges in it, and none along a normal.
-        if component[0] == "E" and axis is not None and any(metallic):
-            key = "staged cells" if staged else "cells"
-            if key not in self.known:
+        if component[0] == "E" and axis is not None and any(stepped):
+
+            def make():
                 seen = self.seen((0.5,) * self.grid.ndim)
-                filled = mean_of(seen, [jnp.asarray(float(one)) for one in metallic])
-                filled = jnp.broadcast_to(filled, self.grid.shape)
-                self.known[key] = [metal_cells(filled)]
-            metals = beside(self.known[key][0], axis)
-        return largest(parts, shared(self.materials), metallic, axis, metals)
+                filled = mean_of(seen, [jnp.asarray(float(one)) for one in stepped])
+                return [metal_cells(jnp.broadcast_to(filled, self.grid.shape))]
+
+            metals = beside(self.once("cells", make, staged)[0], axis)
+        return largest(parts, self.kinds, stepped, axis, metals)
 
     def painted(self, name: str, component: str, *, boxed: bool = False) -> Array:
         """Returns a property at the samples of a component, a number where it can.
@@ -153,27 +165,53 @@ class Canvas(NamedTuple):
         }
         distinct = {id(one): one for own in poles.values() for one in own if one}
         found: list[Dispersion] = []
+        lost = []
         for one in distinct.values():
             with at_once((self.grid, self.shapes, self.excess, self.shares)):
                 chosen = {c: [p is one for p in own] for c, own in poles.items()}
                 parts = {c: self.filled(x, c) for c, x in chosen.items() if any(x)}
                 if (made := _boxed(one, parts, self.grid.shape)) is not None:
                     found = _with(found, made)
+                else:
+                    lost.append(one)
+        for one in lost:
+            # What equal materials have of a cell is given to one of them.
+            if not any(equal(one, other.poles) for other in found):
+                each = zip(*poles.values(), strict=True)
+                self.warn_of_lost([any(p is one for p in own) for own in each])
         return tuple(found)
+
+    def warn_of_lost(self, chosen: Sequence[bool]) -> None:
+        """Warns of structures of a metal to which a staircase gives no sample.
+
+        Args:
+            chosen: Whether the ground and each shape is of the material without any.
+        """
+        if not any(compress(self.stepped or (), chosen)):
+            return
+        with at_once((self.grid, self.shapes)):
+            most = [jnp.max(part) for part in self.seen((0.5,) * self.grid.ndim)]
+        for number in compress(range(len(chosen)), chosen):
+            if not traced(most[number]) and (part := float(most[number])) > _SEEN:
+                warn(
+                    f"`structures[{number - 1}]` is of a metal and fills at most "
+                    f"{part:.2g} of a cell, so that a staircase has no sample of it. "
+                    "Take at least three cells across it."
+                )
 
     def filled(self, chosen: Sequence[bool], component: str) -> Array:
         """Returns the part of each cell that holds some of the materials."""
-        own = [jnp.asarray(float(one)) for one in chosen]
         parts = self.parts(component, boxed=True)
         if any(self.metallic):
+            own = [jnp.asarray(float(one)) for one in chosen]
             return _around(parts, own, self.metallic, jnp.zeros(()))
         if self.excess is not None and self.shares is not None:
             mean = mean_of(parts, self.excess)
             factor = self.shares[component] / jnp.where(mean > 0, mean, 1)
             factor = jnp.where(mean > 0, factor, 1)
-            pairs = zip(own, self.excess, strict=True)
-            own = [x * jnp.where(added > 0, factor, 1) for x, added in pairs]
-        return mean_of(parts, own)
+            pairs = zip(parts, self.excess, strict=True)
+            parts = [part * jnp.where(gain > 0, factor, 1) for part, gain in pairs]
+        return reduce(add, compress(parts, chosen))
 
     def powers(self, names: Sequence[str]) -> tuple[Nonlinearity, ...]:
         """Returns nonlinear answers in the smallest box that holds them."""
@@ -235,8 +273,8 @@ def _with(found: Sequence[Dispersion], one: Dispersion) -> list[Dispersion]:
         spans = zip(one.box, other.box, strict=True)
         box = tuple((min(a[0], b[0]), max(a[1], b[1])) for a, b in spans)
         apart = prod(size_of(one.box)) + prod(size_of(other.box))
-        (_, poles) = shared([other.poles, one.poles])
-        if prod(size_of(box)) > apart or poles is not other.poles:
+        # Comparing poles takes longer.
+        if prod(size_of(box)) > apart or not equal(one.poles, other.poles):
             continue
         blank = jnp.zeros(size_of(box))
         whole = {

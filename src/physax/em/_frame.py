@@ -6,7 +6,7 @@ import numpy as np
 
 from .._checks import ArgumentError, real, refuse_traced, traced, warn
 from ..grid import Box, Grid
-from ._boundaries import Bloch, Boundaries, Periodic, layer_cells
+from ._boundaries import PEC, PMC, Bloch, Boundaries, Periodic, layer_cells
 from ._components import Components
 from ._layers import stored_cells
 
@@ -58,9 +58,20 @@ class Frame(NamedTuple):
             raise self._outside(axis, what, f"is at {x:g} m", remedy)
         return int(np.argmin(np.abs(self.positions(axis, half) - x)))
 
-    def node(self, axis: int, x: float, what: str) -> int:
-        """Returns the node nearest to a position, also a last one that is a wall."""
-        self.nearest(axis, x, 0.0, what)
+    def node(self, axis: int, x: float, what: str, *, mirrored: bool) -> int:
+        """Returns the node nearest to a position, also a last one that is a wall.
+
+        Args:
+            axis: The axis.
+            x: The position in metres.
+            what: What lies there, for messages.
+            mirrored: Whether walls of this axis are mirrors to it.
+        """
+        wall = self.faces[axis][int(x > self.nodes[axis][-1])]
+        remedy = _MOVE
+        if mirrored and wall in (PEC, PMC):
+            remedy += f" If the `{wall.__name__}` face there is a mirror, end it there."
+        self.nearest(axis, x, 0.0, what, remedy)
         return int(np.argmin(np.abs(self.nodes[axis] - x)))
 
     def _outside(

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from .._checks import ArgumentError, finite, positive
 from ..grid import Block, Box, Grid
 from ..units import SPEED_OF_LIGHT
-from ._boundaries import PEC, PMC, Bloch, Boundaries
+from ._boundaries import PEC, PMC, Boundaries
 from ._clock import Clock
 from ._components import AXES
 from ._cpml import CPML
@@ -27,6 +27,7 @@ from ._setup import Setup
 from ._sources import AbstractSource
 from ._step import half_step
 from ._stepper import Arrays, Stepper, zero_psi
+from ._tilted_wave import travels, turns
 
 
 # Cells that the line of the incident wave has beyond the region at either end: a layer,
@@ -131,7 +132,7 @@ class PlaneWave(AbstractSource):
                 region.append((0, frame.stored[a]))
                 continue
             ends = (centre[a] - size[a] / 2, centre[a] + size[a] / 2)
-            low, high = (frame.node(a, x, what) for x in ends)
+            low, high = (frame.node(a, x, what, mirrored=a != axis) for x in ends)
             region.append((low, high))
             faces += self._ends(frame, a, (low, high), what)
         if not self.exit:
@@ -236,7 +237,7 @@ class PlaneWave(AbstractSource):
             None
             if turn is None or phase is None
             else jnp.exp(1j * turn).astype(phase.dtype)
-            for turn, phase in zip(_turns(setup, axis), setup.phases, strict=True)
+            for turn, phase in zip(turns(setup, axis), setup.phases, strict=True)
         )
         block = Block(
             shape,
@@ -246,6 +247,7 @@ class PlaneWave(AbstractSource):
             phases,
         )
         sound = plain(setup.medium, self.face_boxes(place))
+        sound *= travels(setup, axis, self.pulse.frequency, self.permittivity)
         medium = Medium(permittivity=self.permittivity * sound)
         names = setup.components.names
         length = SPEED_OF_LIGHT * setup.dt
@@ -263,7 +265,7 @@ class PlaneWave(AbstractSource):
         width = SPEED_OF_LIGHT * setup.dt / metric
         total = index * seen / SPEED_OF_LIGHT
         across, along = jnp.zeros_like(total), jnp.zeros_like(total)
-        for a, turn in enumerate(_turns(setup, self.axis)):
+        for a, turn in enumerate(turns(setup, self.axis)):
             if turn is not None:
                 cell = setup.grid.cell_widths(a)[0]
                 square = (2 * jnp.sin(turn / 2) / cell) ** 2
@@ -282,20 +284,6 @@ class PlaneWave(AbstractSource):
         )
         zero = jnp.zeros((), drive.dtype)
         return Injection(self.component, box, drive, zero, self.pulse)
-
-
-def _turns(setup: Setup, along: int) -> list[Array | None]:
-    """Returns by how much the phase of the wave grows per cell of each axis across.
-
-    From the wavevector itself: a phase over the period would leave out whole turns.
-    """
-    faces = [setup.boundaries.axis(axis)[0] for axis in range(setup.grid.ndim)]
-    return [
-        face.wavevector * setup.grid.cell_widths(axis)[0]
-        if isinstance(face, Bloch) and axis != along
-        else None
-        for axis, face in enumerate(faces)
-    ]
 
 
 class LineState(eqx.Module):

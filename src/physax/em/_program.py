@@ -283,10 +283,8 @@ def _extras(sim: Simulation, stored: tuple[int, ...], block: Block) -> tuple:
         build_tilt(one, shape, stored, sim.boundaries, block)
         for one in medium.off_diagonals
     )
-    powers = tuple(
-        build_powers(one, sim, stored, block) for one in medium.nonlinearities
-    )
-    return responses, tilts, powers
+    powers = [build_powers(one, sim, stored, block) for one in medium.nonlinearities]
+    return responses, tilts, tuple(powers)
 
 
 def _to_wall(

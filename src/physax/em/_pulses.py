@@ -1,5 +1,6 @@
 """Time dependence of sources."""
 
+import dataclasses
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable
@@ -48,6 +49,24 @@ class AbstractPulse(eqx.Module):
     @abstractmethod
     def highest_frequency(self) -> Float[Array, ""]:
         """Returns the frequency in Hz above which the spectrum is below 1e-7."""
+
+
+def rechecked(pulse: AbstractPulse) -> AbstractPulse:
+    """Returns a pulse whose numbers have passed the checks of its attributes again.
+
+    `eqx.tree_at` puts numbers in without them.
+    """
+    new = {
+        field.name: field.metadata["converter"](getattr(pulse, field.name))
+        for field in dataclasses.fields(pulse)
+        if "converter" in field.metadata and not field.metadata.get("static")
+    }
+    return eqx.tree_at(
+        lambda one: [getattr(one, name) for name in new],
+        pulse,
+        list(new.values()),
+        is_leaf=lambda one: one is None,
+    )
 
 
 # Half width of a Gaussian envelope in standard deviations: exp(-6^2 / 2) = 1.5e-8.

@@ -30,7 +30,7 @@ from ._medium import Medium
 from ._nonlinear import COEFFICIENTS
 from ._overlap import control_volumes
 from ._shapes import AbstractShape, Structure, painted
-from ._staircase import MOSTLY, goes_on, is_metal
+from ._staircase import MOSTLY, goes_on, is_metal, shared
 from ._subpixel import polarised
 
 
@@ -137,8 +137,9 @@ def rasterise(
             flat face halves those of a field along it, those of both. Metals, which
             have a `Drude` pole or are known to be negative around most of their poles,
             fill cells of the grid with all their edges. Pieces of equal materials count
-            as one; of traced ones, if they are one object. This suits dispersive metals
-            best, and has no derivatives by shapes.
+            as one; of traced ones, if they are one object. Metals and gaps thinner than
+            a cell may vanish. This suits dispersive metals best, and has no derivatives
+            by shapes.
         off_diagonal_box: For each axis the first cell and one past the last of a box
             that holds all off-diagonal entries of a full tensor, and none on its first
             nodes. Needed where shapes are traced and design regions lie near them; by
@@ -176,10 +177,12 @@ def rasterise(
     electric = [name for name in components if name[0] == "E"]
     magnetic = [name for name in components if name[0] == "H"]
     shapes = [s.shape for s in structures]
-    stepped = None
+    kinds, stepped = materials, None
     if averaging == "staircase":
-        stepped = [is_metal(one) for one in materials]
-    canvas = Canvas(grid, axes, shapes, materials, metallic, stepped, {})
+        kinds = shared(materials)
+        metals = {id(one): is_metal(one) for one in {id(k): k for k in kinds}.values()}
+        stepped = [metals[id(one)] for one in kinds]
+    canvas = Canvas(grid, axes, shapes, materials, metallic, kinds, stepped, {})
     values = [material.permittivity for material in materials]
     tensors = any(value.ndim == 2 for value in values)
     if tensors and averaging == "staircase":

@@ -135,9 +135,9 @@ def resonances(
             what is `recorded` is used.
         band: Lowest and highest frequency in Hz; negative ones for complex records.
         dt: Interval of the samples of an array in seconds.
-        start: Time in seconds of the first sample to use: not before the sources are
-            over, `pulse.duration()`. A resonance that decays within the pulse is not
-            found later.
+        start: Time in seconds, at least 0, of the first sample to use: not before the
+            sources are over, `pulse.duration()`. A resonance that decays within the
+            pulse is not found later.
         tolerance: Largest error of a mode over the larger of its width
             $\gamma / \pi$ and the resolution, the inverse length, of the record.
 
@@ -145,8 +145,9 @@ def resonances(
         The resonances.
 
     Raises:
-        ArgumentError: If the band is empty or above the Nyquist frequency, or the
-            record too short for it, not finite, zero or traced.
+        ArgumentError: If the band is empty or above the Nyquist frequency, `start` is
+            negative or behind the record, or the record too short for the band, not
+            finite, zero or traced.
         RunError: If there is no resonance in the band.
     """
     tolerance = float(np.asarray(tolerance))
@@ -248,6 +249,11 @@ def _from(record: _Record, start) -> _Record:
     if start is None:
         return record
     start = float(np.asarray(start))
+    if not start >= 0:
+        raise ArgumentError(
+            f"`start` must be a time of at least 0 s, but is {start:.6g} s. Give the "
+            "`duration()` of the pulse."
+        )
     end = float(np.min(record.first)) + record.dt * (len(record.values) - 1)
     if not start < end:
         raise ArgumentError(

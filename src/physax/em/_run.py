@@ -36,7 +36,14 @@ from ._march import Decay, fallen, on_devices, watch_every
 from ._memory import state_bytes
 from ._monitors import AbstractSpectralMonitor
 from ._program import build_program
-from ._simulate import Result, check_layout, check_rule, finish, warn_of
+from ._simulate import (
+    Result,
+    check_layout,
+    check_rule,
+    finish,
+    warn_of,
+    with_checked_pulses,
+)
 from ._simulation import Simulation, with_steps
 from ._state import State, energy, look, rest, step
 from ._time_monitors import EnergyMonitor, TimeMonitor, first_records
@@ -206,6 +213,7 @@ def _checked(sim: Any, until: Any, layout: Any) -> tuple[Simulation, dict[str, A
     check_rule(until)
     check_layout(layout)
     refuse_traced(sim, "sim", "Inside call `simulate`: `run` works from the host.")
+    sim = with_checked_pulses(sim)
     check_ports(sim)
     count = 1 if layout is None else layout.mesh.size
     check_memory(state_bytes(sim), "the state of this simulation", count=count)
@@ -254,9 +262,9 @@ def run(
         The result, the last state, and how the run went.
 
     Raises:
-        ArgumentError: If an argument is of the wrong type, the mode of a source is cut
-            off, `state` is that of another simulation or its memory was reused, or
-            `sim` has fewer steps than it.
+        ArgumentError: If an argument is of the wrong type, a number of a pulse is out
+            of range, the mode of a source is cut off, `state` is that of another
+            simulation or its memory was reused, or `sim` has fewer steps than it.
         MemoryLimitError: If the run needs more memory than there is.
         RunError: With `throw`, if the fields diverged or a signal ended the run. Its
             `result` is the `RunResult` up to there.

@@ -21,7 +21,7 @@ from ._memory import state_bytes
 from ._mode_monitor import ModeAmplitudes
 from ._monitors import AbstractSpectralMonitor
 from ._program import Program, outline, ready
-from ._pulses import GaussianPulse
+from ._pulses import GaussianPulse, rechecked
 from ._simulation import Simulation
 from ._state import State, residual
 from ._stepper import Arrays
@@ -69,7 +69,7 @@ def simulate(
 
     Raises:
         ArgumentError: If an argument is of the wrong type, the adjoint does not support
-            it, or the mode of a source is cut off.
+            it, a number of a pulse is out of range, or the mode of a source is cut off.
         MemoryLimitError: If the state does not fit into memory.
     """
     if adjoint is None:
@@ -77,6 +77,7 @@ def simulate(
         adjoint = Checkpointed() if nonlinear else LinearTape()
     check_types(sim, adjoint, until)
     check_layout(layout)
+    sim = with_checked_pulses(sim)
     check_ports(sim)
     check_memory(
         state_bytes(sim),
@@ -103,6 +104,23 @@ def check_types(sim: Any, adjoint: Any, until: Any) -> None:
         adjoint, "adjoint", AbstractAdjoint, "Write, for example, `em.LinearTape()`."
     )
     check_rule(until)
+
+
+def with_checked_pulses(sim: Simulation) -> Simulation:
+    """Returns a simulation whose pulses have been checked once more.
+
+    Numbers that `eqx.tree_at` put into them are refused, or NaN where they are traced.
+    """
+    if not sim.sources:
+        return sim
+    # Many dipoles may share one.
+    pulses = {id(one.pulse): one.pulse for one in sim.sources.values()}
+    found = {key: rechecked(pulse) for key, pulse in pulses.items()}
+    return eqx.tree_at(
+        lambda s: [one.pulse for one in s.sources.values()],
+        sim,
+        [found[id(one.pulse)] for one in sim.sources.values()],
+    )
 
 
 def check_rule(until: Any) -> None:
@@ -169,11 +187,7 @@ def warn_of(sim: Simulation, result: Result) -> None:
         sim: The simulation.
         result: Its result; a traced one is not looked at.
     """
-    spectral = [
-        name
-        for name, monitor in sim.monitors.items()
-        if isinstance(monitor, AbstractSpectralMonitor)
-    ]
+    spectral = _spectral(sim)
     if not spectral or isinstance(result.residual, jax.core.Tracer):
         return
     # On the host: an operation on a JAX array would be one more program to compile.
@@ -196,33 +210,30 @@ def warn_of(sim: Simulation, result: Result) -> None:
             f"spectra of {spectral} are truncated. Let it run longer: take more "
             "`steps`."
         )
-    if (alive or np.all(residual <= _ALIVE)) and (late := _late_pulse(sim)):
-        name, band, end = late
-        told.append(
-            f"The run ends after {end:.3g} s, before the middle of the pulse of source "
-            f"{name!r} with a bandwidth of {band:.3g} Hz, so the spectra of {spectral} "
-            "lack the rest. Let it run longer: take more `steps`, or a larger "
-            "`bandwidth`."
-        )
+    if alive or np.all(residual <= _ALIVE):
+        told += late_pulse(sim)
     if told:
         warn(" ".join(told))
 
 
-def _late_pulse(sim: Simulation) -> tuple[str, float, float] | None:
-    """Returns a source whose pulse is not half over when the run ends, if there is one.
+def _spectral(sim: Simulation) -> list[str]:
+    monitors = sim.monitors.items()
+    return [name for name, one in monitors if isinstance(one, AbstractSpectralMonitor)]
+
+
+def late_pulse(sim: Simulation) -> list[str]:
+    """Tells, once, of a pulse that is not half over when the run of spectra ends.
 
     What its first feet send may be rounded to no energy at all. The length of other
     pulses than Gaussian ones does not tell where their middle lies.
 
     Args:
         sim: The simulation; traced pulses and time steps are not looked at.
-
-    Returns:
-        Name of the source, its bandwidth in Hz and the length of the run in seconds.
     """
+    spectral = _spectral(sim)
     # A gradient leaves the residual concrete, but not what it is taken by.
-    if traced(sim.dt):
-        return None
+    if traced(sim.dt) or not spectral:
+        return []
     end = float(sim.steps * np.min(np.asarray(sim.dt)))
     for name, source in sim.sources.items():
         if not isinstance(source.pulse, GaussianPulse) or traced(source.pulse):
@@ -230,5 +241,10 @@ def _late_pulse(sim: Simulation) -> tuple[str, float, float] | None:
         # On the host, as above.
         pulse = jax.tree.map(np.asarray, source.pulse)
         if np.max(pulse.duration()) > 2 * end:
-            return name, float(np.min(pulse.bandwidth)), end
-    return None
+            return [
+                f"The run ends after {end:.3g} s, before the middle of the pulse of "
+                f"source {name!r} with a bandwidth of {np.min(pulse.bandwidth):.3g} "
+                f"Hz, so the spectra of {spectral} lack the rest. Let it run longer: "
+                "take more `steps`, or a larger `bandwidth`."
+            ]
+    return []

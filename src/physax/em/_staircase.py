@@ -15,7 +15,7 @@ from operator import add
 from typing import TypeVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, PyTree
 
 from .._checks import same, traced
 from ._dispersion import metallic
@@ -35,16 +35,16 @@ Those of the library are at 0.55 and more, dielectrics with resonances at up to 
 _TIED = 1e-3
 
 
+def equal(one: PyTree, other: PyTree) -> bool:
+    """Returns whether trees are one object, or known to be equal."""
+    return one is other or (not traced((one, other)) and same(one, other))
+
+
 def shared(trees: Sequence[Tree]) -> list[Tree]:
     """Returns trees of which those that are known to be equal are one object."""
     found = []
     for one in trees:
-        alike = (
-            other
-            for other in found
-            if other is one or (not traced((other, one)) and same(other, one))
-        )
-        found.append(next(alike, one))
+        found.append(next((other for other in found if equal(one, other)), one))
     return found
 
 

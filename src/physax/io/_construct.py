@@ -110,11 +110,13 @@ class _Builder(NamedTuple):
     ) -> dict[str, Any]:
         parameters = _parameters(target)
         given: dict[str, Any] = {}
+        written: dict[str, str] = {}
         for key, value in entries.items():
             name, factor = self._parameter(node, key, parameters, target)
-            if name in given:
+            first = written.setdefault(name, key)
+            if first != key:
                 line = node.key_lines[key]
-                raise node.error(f"gives `{name}` twice, also as `{key}`.", line)
+                raise node.error(f"gives `{first}` twice, also as `{key}`.", line)
             try:
                 made = self.value(value, parameters[name].annotation)
             except PhysaxFileError as error:
@@ -365,6 +367,12 @@ def _seen(node: YamlNode) -> str:
     return "null" if value is None else str(value).lower()
 
 
+# What is meant by keys that are spelt otherwise.
+_MEANT = {"frequency": "wavelengths", "frequencies": "wavelengths"}
+
+
 def _nearest(key: str, allowed) -> str:
     near = difflib.get_close_matches(key, list(allowed), n=1, cutoff=0.5)
+    if _MEANT.get(key) in allowed:
+        near = [_MEANT[key]]
     return f" Did you mean `{near[0]}`?" if near else ""
