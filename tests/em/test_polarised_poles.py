@@ -123,6 +123,7 @@ def test_frequencies_that_cannot_serve_are_refused():
     uneven = em.Structure(
         DISC, em.Material((2.0, 3.0, 4.0), poles=em.Debye(0.3, 1e-16))
     )
+    axial = em.Structure(DISC, em.Material(poles=((), em.Debye(0.3, 1e-16), ())))
     for structures, options, message in (
         (
             [],
@@ -131,6 +132,7 @@ def test_frequencies_that_cannot_serve_are_refused():
         ),
         ([], {"frequency": -1.0}, "`frequency` must be positive, but is -1"),
         ([uneven], {}, "must not be given with an anisotropic permittivity, but one"),
+        ([axial], {}, "material has one, or poles that differ along the axes"),
     ):
         options = {"averaging": "polarised", "frequency": FREQUENCY, **options}
         with pytest.raises(ArgumentError, match=message):

@@ -244,8 +244,8 @@ def _excess(
         return None
     if not all(one.is_isotropic() for one in materials):
         raise ArgumentError(
-            "`frequency` must not be given with an anisotropic permittivity or poles "
-            "that differ along the axes, but one material has them. Leave it out: "
+            "`frequency` must not be given with an anisotropic permittivity, but one "
+            "material has one, or poles that differ along the axes. Leave it out: "
             "poles are then averaged by volume."
         )
     with at_once((f, materials)):
