@@ -304,6 +304,9 @@ def test_faulty_requests_are_refused(tmp_path):
         density(np.zeros((2, 0)), (np.arange(3), np.arange(1)))
     with pytest.raises(ArgumentError, match="`most` must be at least 1"):
         tracks(eastward(), most=0)
+    for west in (500, np.nan):
+        with pytest.raises(ArgumentError, match="`west` must be a longitude from -360"):
+            tracks(eastward(), spherical=True, west=west)
     with pytest.raises(ArgumentError, match=r"must end in '.gif' or '.mp4'"):
         animate_tracks(eastward(), tmp_path / "a.png")
 

@@ -360,10 +360,11 @@ def with_starts(settings: Settings, given: list[str]) -> Settings:
     """Replaces starts by those of the command line, `key=value`, angles in degrees.
 
     Raises:
-        ArgumentError: If a key is unknown or a value no number.
+        ArgumentError: If a key is unknown or comes twice, or a value is no number.
     """
     parameters = settings.parameters
     names = [field.name for field in dataclasses.fields(parameters)]
+    seen = set()
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or name not in names:
@@ -371,6 +372,11 @@ def with_starts(settings: Settings, given: list[str]) -> Settings:
                 f"`--set` must be NAME=NUMBER with one of {', '.join(names)}, but is "
                 f"{text!r}."
             )
+        if name in seen:
+            raise ArgumentError(
+                f"`--set {name}` must be given once, but is so again, as {value!r}."
+            )
+        seen.add(name)
         try:
             number = float(value)
         except ValueError as error:
