@@ -35,6 +35,10 @@ STATIC_FILE = "mode: static_isotropic\n"
         (["x", "--set", "D0=inf"], "`--set D0=inf`: `start` must be finite"),
         (["x", "--set", "D0=nan"], "`start` must be finite, but is nan"),
         (
+            ["x", "--mode", "static_isotropic", "--set", "D0=-5"],
+            "`--set D0` must be at least 0, but is -5. Where a fit may go below 0",
+        ),
+        (
             ["x", "--set", "D0=1", "alpha=0", "D0=2"],
             "`--set D0` must be given once, but is so again, as '2'",
         ),
