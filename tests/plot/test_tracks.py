@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import matplotlib.animation
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from PIL import Image
 
@@ -134,6 +135,20 @@ def test_lengths_have_a_readable_unit_and_variables_a_label():
     assert axes.child_axes[0].get_ylabel() == "temperature (K)"
     assert axes.get_title() == "10 of 30 tracks"
     assert len(axes.collections[0].get_segments()) == 30
+
+
+@pytest.mark.parametrize("more", [-0.01, -0.004, 0.0])
+def test_labels_lie_in_the_picture_where_ticks_depend_on_the_room_for_them(more):
+    # One more tick has wider labels, for which the axes get smaller, with fewer ticks.
+    low, high = np.array([2, -more]), np.array([5.777, 1.3108 + more])
+    axes = tracks(some([[low], [high]]), spherical=True)
+    figure = axes.get_figure(root=True)
+    FigureCanvasAgg(figure).draw()
+    for label in (axes.xaxis.label, axes.yaxis.label):
+        box = label.get_window_extent()
+        assert min(box.x0, box.y0) >= 0
+        assert box.x1 <= figure.bbox.width
+        assert box.y1 <= figure.bbox.height
 
 
 def test_colours_of_status_are_explained():
