@@ -138,6 +138,20 @@ def test_the_template_is_valid_and_names_every_key(tmp_path, capsys):
         ("axes: [x, y]", "axes: [x, y], gaps_hours: 0", "`gaps` must be positive"),
         ("axes: [x, y]", "axes: [x, y], slip: 2", r"`slip` must lie in \[0, 1\]"),
         ("axes: [x, y]", "axes: [x, y], slip_hours: 0", "end in `_hours`.* no unit"),
+        ("axes: [x, y]", "axes: [x, y], period_days: 3, hold: true", "line 2: .*`hold` "
+         "must be false where the flow repeats after a `period`.*Leave out one"),
+        ("axes: [x, y]", "axes: [x, y], period: 3", "line 2: .*`period` must be left "
+         "out, as the files have one instant only"),
+        ("flow.npz", "*.nc", r"line 2: .*`axes` must be left out of NetCDF and zarr "
+         r".*, but is \['x', 'y'\]: it is for .h5 and .npz"),
+        ("[2, 2.5]", "[2, .inf]", r"line 3: .*`points` must be finite, but .* "
+         r"\[2\.0, inf\]"),
+        ("duration_minutes: 0.25", "duration_minutes: .inf", "line 4: .*`duration` "
+         "must be positive and finite, but is inf s"),
+        ("duration_minutes: 0.25", "start: .nan", "line 4: .*start"),
+        ("duration_minutes: 0.25", "start: -.inf", "line 4: .*`start` must be finite"),
+        ("a.npz}", "a.npz, west: 500}", "line 6: .*`west` must be a longitude from "
+         "-360 to 360, but is 500"),
     ],
 )  # fmt: skip
 def test_faulty_settings_are_refused(tmp_path, capsys, old, new, message):
@@ -149,6 +163,47 @@ def test_faulty_settings_are_refused(tmp_path, capsys, old, new, message):
     assert main(line) == ExitCode.REFUSED
     assert re.search(message, capsys.readouterr().err)
     assert not out.exists()
+
+
+def test_a_period_shorter_than_the_data_is_told_in_days_with_its_line(tmp_path, capsys):
+    x, t = np.arange(0.0, 11), np.arange(0.0, 6) * 86_400
+    u = np.full((6, 11, 11), 0.1)
+    np.savez(tmp_path / "flow.npz", x=x, y=x, t=t, u=u, v=u)
+    path = tmp_path / "a.yaml"
+    path.write_text(f"""
+velocity:
+  files: ["{tmp_path}/flow.npz"]
+  axes: [x, y]
+  time: t
+  period_hours: 72
+""")
+    line = ["track", "--config", str(path), "--output-dir", str(tmp_path / "out")]
+    assert main(line) == ExitCode.REFUSED
+    assert re.search(
+        "line 6: `velocity` is refused: `period` must be longer than the data, which "
+        "span 5 days, but is 3 days",
+        capsys.readouterr().err,
+    )
+
+
+def test_files_of_different_calendars_are_refused(tmp_path, capsys):
+    pytest.importorskip("cftime")
+    places = {"lat": [0.0, 1], "lon": [0.0, 1]}
+    for month, calendar in ((3, "noleap"), (4, "360_day")):
+        since = {"units": f"days since 2001-{month:02}-01", "calendar": calendar}
+        names = ("time", "lat", "lon")
+        speed = names, np.ones((2, 2, 2)), {"units": "m/s"}
+        xarray.Dataset(
+            {"u": speed, "v": speed}, {"time": ("time", [0.0, 1], since), **places}
+        ).to_netcdf(tmp_path / f"{calendar}.nc", engine="h5netcdf")
+    files = [str(tmp_path / f"{name}.nc") for name in ("noleap", "360_day")]
+    assert (
+        main(["track", *files, "--output-dir", str(tmp_path / "out")])
+        == ExitCode.REFUSED
+    )
+    said = capsys.readouterr().err
+    assert f"{files[1]}: Its times must be in the calendar of {files[0]}," in said
+    assert "'noleap', but are in '360_day'. Rewrite" in said
 
 
 def test_a_line_without_a_folder_is_wrong_as_for_other_commands(capsys):

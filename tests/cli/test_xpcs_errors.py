@@ -1,13 +1,16 @@
 """Uncertainties of `physax xpcs fit` for the noise of speckles."""
 
+import inspect
 import itertools
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
-from physax.cli import ExitCode, _xpcs_job, main
+from physax.cli import ExitCode, _xpcs_fit, _xpcs_job, main
 from physax.fit import least_squares
 from physax.io import write_two_time
 from physax.xpcs import (
@@ -81,6 +84,20 @@ def correlation_of_neighbours(left):
     products = [np.mean([m[a, b] * m[c, d] for a, b, c, d in ahead]) for m in left]
     squares = [np.mean([m[i, j] ** 2 for i, j in pairs]) for m in left]
     return np.mean(products) / np.mean(squares)
+
+
+def test_small_correlations_have_two_digits():
+    said = []
+    settings = SimpleNamespace(fit=SimpleNamespace(errors="pairs"))
+    run: Any = SimpleNamespace(
+        neighbours={"out": (0.00834, 0.000331)},
+        request=SimpleNamespace(settings={"mode": settings}),
+        talk=SimpleNamespace(warn=said.append),
+    )
+    job: Any = SimpleNamespace(folder="out", mode="mode", key="a")
+    inspect.unwrap(_xpcs_fit._Run.doubt)(run, job)
+    assert "pairs correlate by 0.0083, more than 5 standard" in said[0]
+    assert "of independent ones (0.0017)" in said[0]
 
 
 def test_uncertainties_are_those_of_speckle_covariance(speckles, tmp_path, capsys):

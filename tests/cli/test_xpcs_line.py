@@ -34,6 +34,14 @@ STATIC_FILE = "mode: static_isotropic\n"
         (["x", "--set", "D0=x"], "`--set D0` must be a number, but is 'x'"),
         (["x", "--set", "D0=inf"], "`--set D0=inf`: `start` must be finite"),
         (["x", "--set", "D0=nan"], "`start` must be finite, but is nan"),
+        (
+            ["x", "--mode", "static_isotropic", "--set", "D0=-5"],
+            "`--set D0` must be at least 0, but is -5. Where a fit may go below 0",
+        ),
+        (
+            ["x", "--set", "D0=1", "alpha=0", "D0=2"],
+            "`--set D0` must be given once, but is so again, as '2'",
+        ),
         (["x", "--frames", "5", "2"], "`frames` must be the first and the last"),
         (["x", "--threads", "100000"], "`--threads` must lie between 1 and"),
     ],

@@ -199,6 +199,12 @@ def test_the_result_reads_well():
     assert "b  1.2857 ± 0.0091" in text
 
 
+def test_residuals_that_are_all_nan_leave_no_degrees_of_freedom():
+    text = str(least_squares(problem(data=(X, np.nan * Y))))
+    assert ", no degrees of freedom; 0 iterations" in text
+    assert "reduced" not in text
+
+
 def faded(p, data):
     x, y = data
     return p[0] * jnp.exp(-p[1] * x) + p[2] - y

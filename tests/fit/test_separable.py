@@ -219,7 +219,7 @@ ERRORS = {
     "`linear_bounds` must be in increasing order, but are 1 and 0": {
         "linear_bounds": (1.0, 0.0)
     },
-    "`linear_bounds` must be in .* order, but are nan and inf": {
+    "`linear_bounds` must be numbers or None, but one of them is NaN": {
         "linear_bounds": (np.nan, None)
     },
     r"`linear_bounds` .* for each of the 1 coeff.* has 3\.": {

@@ -236,6 +236,19 @@ WRONG = {
         lambda: shaped(a=(3, 4), b=(5, 6)),
         ["c:? must accept inputs of these shapes, but raises TypeError: dot_general"],
     ),
+    "parameters that were made for another size": (
+        lambda: compile(
+            Graph()
+            | Linear(4).connect(input="x", output="h", name="e")
+            | Linear(4).connect(input="y", output="k", name="e"),
+            {"x": (7, 3), "y": (7, 2)},
+        ),
+        [
+            "e(input=y:[7,2]) -> k:? has parameters already, from its first use, "
+            "e(input=x:[7,3]) -> h:[7,4], which do not fit",
+            "another name",
+        ],
+    ),
     "a list in place of an array": (
         lambda: compile(op("sin"), {"x": ("b", 3)})(x=[[1.0, 2.0, 3.0]]),
         ["input `x` must be an array of shape [b,3], but is a list.", "`jnp.asarray`"],

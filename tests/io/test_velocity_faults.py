@@ -9,10 +9,12 @@ from physax import ArgumentError
 from physax.io import (
     MissingPackageError,
     PhysaxFileError,
+    SnapshotSeries,
     _netcdf_open,
     _netcdf_variable,
     _read_velocity,
     _snapshot_series,
+    read_scalar,
     read_velocity,
 )
 from physax.io._netcdf_open import list_files
@@ -55,6 +57,75 @@ def test_faulty_files_are_refused(tmp_path):
         read_velocity(tmp_path / "d.nc")
     with pytest.raises(PhysaxFileError, match=r"suffix must be one of .nc"):
         read_velocity(tmp_path / "c.txt")
+
+
+@pytest.mark.parametrize(
+    "read",
+    [read_velocity, SnapshotSeries, lambda paths: read_scalar(paths, "uo")],
+    ids=["velocity", "series", "scalar"],
+)
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("noleap", "360_day"), ("standard", "noleap"), ("360_day", "standard")],
+)
+def test_files_of_different_calendars_are_refused(tmp_path, read, one, other):
+    pytest.importorskip("cftime")
+    paths = []
+    for month, calendar in ((3, one), (4, other)):
+        units = f"days since 2001-{month:02}-01"
+        data = flow(times=np.array([0.0, 1]), units=units, calendar=calendar)
+        paths.append(save(data, tmp_path / f"{calendar}.nc"))
+    with pytest.raises(
+        PhysaxFileError,
+        match=rf"{other}\.nc: Its times must be in the calendar of .*{one}\.nc, "
+        rf"'{one}', but are in '{other}'\. Rewrite one .*convert_calendar\('{one}'\)",
+    ):
+        read(paths)
+
+
+def test_times_without_a_date_beside_dates_are_refused(tmp_path):
+    dated = save(flow(times=np.array([0.0, 1])), tmp_path / "a.nc")
+    plain = save(flow(times=np.array([2.0, 3]), units="days"), tmp_path / "b.nc")
+    with pytest.raises(PhysaxFileError, match=r"b\.nc: .*must be dates as in .*a\.nc"):
+        read_velocity([dated, plain])
+    with pytest.raises(PhysaxFileError, match="must have no date as in .* are dates"):
+        read_velocity([plain, dated])
+
+
+def test_components_of_different_dates_are_refused(tmp_path):
+    # Their seconds since the first instant are the same.
+    paths = []
+    for name, year in (("uo", 2001), ("vo", 2005)):
+        data = flow(times=np.array([0.0, 1]), units=f"days since {year}-03-01")
+        paths.append(save(data[[name]], tmp_path / f"{name}.nc"))
+    with pytest.raises(
+        PhysaxFileError,
+        match=r"'vo' must be at the same times as 'uo', at 2 instants from 0 to 86400 "
+        r"s since 2001-03-01T00:00:00 \(standard\), but is at .* since 2005-03-01",
+    ):
+        read_velocity(paths)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [read_velocity, SnapshotSeries, lambda p, **names: read_scalar(p, "uo", **names)],
+    ids=["velocity", "series", "scalar"],
+)
+@pytest.mark.parametrize(("name", "value"), [("axes", ["nope"]), ("time", "nope")])
+def test_names_of_coordinates_are_refused_where_dimensions_have_names(
+    tmp_path, read, name, value
+):
+    path = save(flow(), tmp_path / "a.nc")
+    with pytest.raises(
+        ArgumentError, match=rf"`{name}` must be left out of NetCDF and .*nope'"
+    ):
+        read(path, **{name: value})
+
+
+def test_a_component_that_is_named_twice_is_refused(tmp_path):
+    path = save(flow(), tmp_path / "a.nc")
+    with pytest.raises(ArgumentError, match="`u`, `v` and `w` must .* 'uo', 'uo'"):
+        read_velocity(path, "uo", "uo")
 
 
 def test_grids_that_cannot_be_understood_are_refused(tmp_path):

@@ -45,12 +45,16 @@ def tracked(velocity=rotation, **options):
     return track(velocity, SEEDS, TIMES, **options)
 
 
-def with_variable(rate):
-    return tracked(variables={"age": Variable(rate)})
+def with_variable(rate, initial=0.0):
+    return tracked(variables={"age": Variable(rate, initial)})
 
 
 def needs(name, form, taken):
     return f"`{name}` must be a function `{form}`, as `lambda .*, but takes {taken}"
+
+
+def nothing(name):
+    return f"`{name}` must return an array, but returns None"
 
 
 def swaps(name, form, reason="IndexError: Too many indices"):
@@ -59,8 +63,26 @@ def swaps(name, form, reason="IndexError: Too many indices"):
 
 
 U, K, M, RATE = r"u\(t, x\)", r"K\(t, x\)", r"m\(t, x\)", r"rate\(t, x, value\)"
+RATE_OF_AGE = r"variables\['age'\]\.rate"
 FORCE, PHI, START = r"F\(t, x, v\)", r"phi\(x\)", r"v\(t, x\)"
 CASES = [
+    (nothing("velocity"), lambda: tracked(lambda t, x: None)),
+    (nothing(r"parts\[0\]"), lambda: tracked(Sum([lambda t, x: None]))),
+    (nothing("factor"), lambda: tracked(Masked(rotation, lambda t, x: None))),
+    (nothing("diffusivity"), lambda: tracked(diffusivity=lambda t, x: None, key=KEY)),
+    (nothing(RATE_OF_AGE), lambda: with_variable(lambda t, x, value: None)),
+    (
+        nothing(r"variables\['age'\]\.initial"),
+        lambda: with_variable(lambda t, x, value: 1.0, lambda t, x: None),
+    ),
+    (
+        nothing(r"forces\[0\]"),
+        lambda: tracked(Newtonian([lambda t, x, v: None], 1.0)),
+    ),
+    (
+        nothing("velocity"),
+        lambda: tracked(Newtonian([], 1.0, velocity=lambda t, x: None)),
+    ),
     (needs("velocity", U, r"\(x\)"), lambda: tracked(lambda x: x)),
     (needs("velocity", U, r"\(t, x, y\)"), lambda: tracked(lambda t, x, y: x)),
     (swaps("velocity", U), lambda: tracked(swapped)),
@@ -75,9 +97,9 @@ CASES = [
         lambda: tracked(diffusivity=lambda x, t: 1e-3 * x[0], key=KEY),
     ),
     (needs("rate", RATE, r"\(t, x\)"), lambda: with_variable(lambda t, x: 1.0)),
-    (swaps("rate", RATE), lambda: with_variable(lambda x, t, value: x[0])),
+    (swaps(RATE_OF_AGE, RATE), lambda: with_variable(lambda x, t, value: x[0])),
     (
-        "`rate` must be written with `jax.numpy`",
+        rf"`{RATE_OF_AGE}` must be written with `jax.numpy`",
         lambda: with_variable(lambda t, x, value: np.sin(value)),
     ),
     (needs("factor", M, r"\(x\)"), lambda: Masked(rotation, lambda x: 1.0)),

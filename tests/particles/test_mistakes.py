@@ -157,7 +157,10 @@ def test_dates_become_numbers_as_the_message_says(times):
     [
         (Variable, r"`variables\['age'\]` must be a `Variable\(rate\)`, but is <class"),
         (lambda t, x, value: 1.0, r"`variables\['age'\]` must be .*, but is <function"),
-        (Variable(lambda t, x, value: x), r"`rate` must return one number.* \(2,\)"),
+        (
+            Variable(lambda t, x, value: x),
+            r"`variables\['age'\]\.rate` must return one number.* \(2,\)",
+        ),
     ],
 )
 def test_what_is_no_variable_is_refused(rate, message):

@@ -76,7 +76,9 @@ PLANE = [
 ]
 # The inner motion is what the message must name.
 WRAPPED = [
-    WithVariables(motion, (Variable(lambda t, x, value: 1.0),), motion.second_order)
+    WithVariables(
+        motion, (Variable(lambda t, x, value: 1.0),), ("age",), motion.second_order
+    )
     for motion in PLANE
 ]
 

@@ -112,3 +112,22 @@ def test_a_force_off_the_wall_does_not_stop_who_comes_to_it(walls, push):
     assert np.allclose(tracks.positions[:, 0, 0], np.linspace(0, 0.2, 11), atol=1e-12)
     assert np.all(tracks.positions[:, 0, 1] >= 0)
     assert tracks.positions[-1, 0, 1] > 0.01
+
+
+@pytest.mark.parametrize(("walls", "lone"), [(box, True), (both, False)])
+def test_who_rests_in_a_corner_trembles_at_second_order_at_most(walls, lone):
+    # Pressed into the corner; a drag that is another one along each axis, and turns.
+    drag = jnp.array([[-2.0, 1.5], [-1.0, -0.5]])
+    force = lambda t, x, v: jnp.array([3.0, -2.0]) + drag @ v  # noqa: E731
+    motion = Newtonian([force], 1.0, lambda t, x: jnp.array([1.0, -1.0]))
+    speeds = []
+    for steps in (100, 200):
+        times = np.linspace(0, 1, steps + 1)
+        tracks = follow(motion, [[8.8, 0.1]], times, boundary=walls(Hold()))
+        assert tracks.velocities is not None
+        assert np.allclose(tracks.positions[-steps // 4 :, 0], [9, 0], atol=1e-6)
+        speeds.append(np.abs(tracks.velocities[-steps // 4 :]).max())
+    # Of the push in a step, 0.03 and 0.015, what drag makes in the step: 1e-3 and less.
+    assert speeds[0] < 1e-3
+    assert speeds[1] <= speeds[0] / 3.5
+    assert not lone or speeds == [0, 0]

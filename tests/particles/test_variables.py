@@ -114,7 +114,8 @@ def test_derivatives_by_the_beginning():
          r"of 5 seeds, but has shape \(3,\)"),
         (NUMBERS[:, None], r"each of 5 seeds, but has shape \(5, 1\)"),
         (lambda x: 1.0, r"`initial` must be a function `initial\(t, x\)`"),
-        (lambda t, x: x, r"`initial` must return one number, but .* of shape \(2,\)"),
+        (lambda t, x: x, r"`variables\['c'\].initial` must return one number, but .* "
+         r"of shape \(2,\)"),
         ("warm", "`initial` must be .*, but is 'warm'"),
         (GriddedField, "`initial` must be .*GriddedField'>. Did you forget to call it"),
     ],

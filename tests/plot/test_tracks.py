@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import matplotlib.animation
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from PIL import Image
 
@@ -134,6 +135,20 @@ def test_lengths_have_a_readable_unit_and_variables_a_label():
     assert axes.child_axes[0].get_ylabel() == "temperature (K)"
     assert axes.get_title() == "10 of 30 tracks"
     assert len(axes.collections[0].get_segments()) == 30
+
+
+@pytest.mark.parametrize("more", [-0.01, -0.004, 0.0])
+def test_labels_lie_in_the_picture_where_ticks_depend_on_the_room_for_them(more):
+    # One more tick has wider labels, for which the axes get smaller, with fewer ticks.
+    low, high = np.array([2, -more]), np.array([5.777, 1.3108 + more])
+    axes = tracks(some([[low], [high]]), spherical=True)
+    figure = axes.get_figure(root=True)
+    FigureCanvasAgg(figure).draw()
+    for label in (axes.xaxis.label, axes.yaxis.label):
+        box = label.get_window_extent()
+        assert min(box.x0, box.y0) >= 0
+        assert box.x1 <= figure.bbox.width
+        assert box.y1 <= figure.bbox.height
 
 
 def test_colours_of_status_are_explained():
@@ -304,6 +319,9 @@ def test_faulty_requests_are_refused(tmp_path):
         density(np.zeros((2, 0)), (np.arange(3), np.arange(1)))
     with pytest.raises(ArgumentError, match="`most` must be at least 1"):
         tracks(eastward(), most=0)
+    for west in (500, np.nan):
+        with pytest.raises(ArgumentError, match="`west` must be a longitude from -360"):
+            tracks(eastward(), spherical=True, west=west)
     with pytest.raises(ArgumentError, match=r"must end in '.gif' or '.mp4'"):
         animate_tracks(eastward(), tmp_path / "a.png")
 

@@ -470,6 +470,10 @@ def test_numbers_of_the_host_become_those_of_jax():
         ({"every": 1, "fingerprint": 3}, "`fingerprint` must be .* but is an int"),
         ({"every": 1, "resume": "no"}, "`resume` must be True or False, but is 'no'"),
         ({"every": 1, "folder": ""}, "`folder` must be the path of a folder"),
+        (
+            {"every": 1, "folder": "a\0b"},
+            r"`folder` must be .* a character that no path has: 'a\\x00b'",
+        ),
     ],
 )
 def test_checkpointing_is_checked(tmp_path, arguments, message):

@@ -7,6 +7,7 @@ import sys
 from fractions import Fraction
 from functools import partial, singledispatchmethod
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import diffrax
@@ -177,6 +178,20 @@ PROBLEMS = {
     "other constant of a class": lambda: made(RATES=(1.0, {"a": 3}))(),
     "functions of a class": lambda: made(LAWS={"a": lambda t: 2 * t})(),
     "other functions of a class": lambda: made(LAWS={"a": lambda t: 3 * t})(),
+    "jitted in a class": lambda: made(LAWS={"a": jax.jit(lambda t: 2 * t)})(),
+    "other jitted in a class": lambda: made(LAWS={"a": jax.jit(lambda t: 3 * t)})(),
+    "partial in a class": lambda: made(LAWS=(partial(max, 1),))(),
+    "other partial in a class": lambda: made(LAWS=(partial(max, 2),))(),
+    "modules of a class": lambda: made(LAWS=[eqx.nn.Lambda(lambda t: 2 * t)])(),
+    "other modules of a class": lambda: made(LAWS=[eqx.nn.Lambda(lambda t: 3 * t)])(),
+    "member in a class": lambda: made(KIND=Colour.RED)(),
+    "other member in a class": lambda: made(KIND=Colour.BLUE)(),
+    "built-in function of a class": lambda: made(LAW=max)(),
+    "other built-in function of a class": lambda: made(LAW=min)(),
+    "lock of a class": lambda: made(LAW=Lock())(),
+    "rates by law": lambda: made(RATES={amplified(2.0): 1.0, 0: 5})(),
+    "other rates by law": lambda: made(RATES={amplified(2.0): 2.0, 0: 5})(),
+    "rates by another law": lambda: made(RATES={amplified(3.0): 1.0, 0: 5})(),
     "dispatched": lambda: made(at=singledispatchmethod(lambda self, t: 2 * t))(),
     "dispatched otherwise": lambda: made(at=singledispatchmethod(lambda s, t: 3 * t))(),
     "registered": lambda: flow(at=lambda self, t: 2 * t),
@@ -272,9 +287,41 @@ def test_checks_of_types_do_not_count():
         assert fingerprint(made(at=one)()) == fingerprint(made(at=method)())
 
 
-def test_what_else_a_class_holds_does_not_count():
+def test_objects_of_a_class_without_identity_count_by_their_type():
     kept = made(log=logging.getLogger("any"), table={"a": object()})
-    assert "problem.class" in fingerprint(kept()).fields
+    fields = fingerprint(kept()).fields
+    assert fields["problem.class.log"] == "logging.Logger"
+    assert fields["problem.class.table['a']"] == "builtins.object"
+    # What they hold is unknown, also of the method of one.
+    bound = made(warn=logging.getLogger("any").warning)
+    assert fingerprint(bound()) == fingerprint(
+        made(warn=logging.getLogger("other").warning)()
+    )
+
+
+BESIDE = {
+    "jit": jax.jit(max),
+    "jnp": jnp.sin,
+    "numpy": np.sin,
+    "built-in": max,
+    "partial": partial(max, 1),
+    "module": eqx.nn.Lambda(jnp.sin),
+    "member": Colour.RED,
+    "object": object(),
+    "function": amplified(2.0),
+    "list": [object(), {"lock": Lock()}],
+}
+
+
+@pytest.mark.parametrize("law", BESIDE.values(), ids=BESIDE)
+def test_a_number_in_a_table_of_a_class_counts_beside_any_entry(law):
+    one, other = (made(TABLE={"rate": rate, "law": law})() for rate in (1.0, 2.0))
+    place = "problem.class.TABLE['rate']"
+    assert fingerprint(one).differences(fingerprint(other)) == {
+        place: ("float 1.0", "float 2.0")
+    }
+    lists = [made(TABLE=[rate, (law,)])() for rate in (1.0, 2.0)]
+    assert fingerprint(lists[0]) != fingerprint(lists[1])
 
 
 def test_a_name_must_not_hide_the_tree():
@@ -302,6 +349,7 @@ def test_another_process_finds_the_same():
         "mapped = jax.jit(jax.vmap(jax.grad(amplified(2.0))))\n"
         "class Made(eqx.Module):\n"
         "    kinds = {int, float, str, bytes}\n"
+        "    laws = {amplified(1.0): 2, len: 3, 'a': [object(), abs, jax.jit(max)]}\n"
         "    @jax.jit\n"
         "    def __call__(self): return super().__hash__(), {'x', 'y', 'z'}\n"
         "data = frozenset('abcdefgh'), 1.5, {'x': b'1'}\n"

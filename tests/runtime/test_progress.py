@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from physax import ArgumentError
 from physax.runtime import Progress
 from physax.runtime._progress import describe_progress, show_progress
 
@@ -11,6 +12,21 @@ from physax.runtime._progress import describe_progress, show_progress
 def test_description_has_rate_unit_and_time_left():
     text = describe_progress(Progress(unit="Mcell-steps", per_step=0.25), 40, 100, 2.0)
     assert text == "40/100 steps, 2 steps/s, 0.5 Mcell-steps/s, 0:00:30 left"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"line_every": "x"}, "`line_every` must be a number, but is 'x'"),
+        ({"line_every": -1}, "`line_every` must be at least 0, but is -1"),
+        ({"per_step": float("nan")}, "`per_step` must be at least 0, but is nan"),
+        ({"label": 3}, "`label` must be a `str`, but is an int"),
+        ({"unit": None}, "`unit` must be a `str`, but is None"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(given, message):
+    with pytest.raises(ArgumentError, match=message):
+        Progress(**given)
 
 
 def test_nothing_is_said_about_an_unknown_rate():

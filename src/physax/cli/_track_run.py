@@ -17,6 +17,7 @@ from ..io import (
     StoredField,
     check_writable,
     read_velocity,
+    read_yaml,
     write_tracks,
 )
 from ..io._netcdf_open import list_files
@@ -30,8 +31,10 @@ from ..particles import (
     sample_along,
     track,
 )
+from ..particles._axis import PeriodError
 from ..particles._sphere import unfolded
 from ..runtime import compile_quickly
+from ._em_lines import at
 from ._exit import ExitCode
 from ._output import check_place, replace_summary
 from ._session import Talk, double_precision, limit_threads, tell_machine
@@ -51,7 +54,9 @@ def run_track(options: argparse.Namespace) -> ExitCode:
         # All that can be refused without data comes first.
         files = list_files(settings.velocity.files or [])
         output = check_place(options.output_dir)
-        summary, written = _run(settings, files, output, talk)
+        flow = _read(settings, options.config)
+        talk.say(_description(flow, files))
+        summary, written = _run(settings, flow, output, talk)
     talk.say(_table(summary))
     for path in written:
         talk.say(str(path))
@@ -59,11 +64,9 @@ def run_track(options: argparse.Namespace) -> ExitCode:
 
 
 def _run(
-    settings: Settings, files: list[Path], output: Path, talk: Talk
+    settings: Settings, flow: StoredField, output: Path, talk: Talk
 ) -> tuple[dict[str, Any], list[Path]]:
     """Follows the particles; returns what came of it, and the files written."""
-    flow = _read(settings)
-    talk.say(_description(flow, files))
     seeds = place_seeds(settings, flow)
     plan = plan_times(settings.times, flow, settings.velocity.period)
     talk.say(plan.sentence())
@@ -123,7 +126,8 @@ def _settings(options: argparse.Namespace) -> Settings:
     return dataclasses.replace(settings, velocity=velocity, times=times, output=output)
 
 
-def _read(settings: Settings) -> StoredField:
+def _read(settings: Settings, config: str | None) -> StoredField:
+    """Reads the flow; `config` is the file that the settings are from."""
     given = settings.velocity
     try:
         return read_velocity(
@@ -144,6 +148,24 @@ def _read(settings: Settings) -> StoredField:
         name = error.argument
         reason = error.reason.replace(f"`{name}=...`", f"`--{name} NAME`")
         raise PhysaxFileError(error.path, reason) from error
+    except PeriodError as error:
+        if config is None or given.period is None or error.name != "times":
+            raise
+        with at(read_yaml(config), "velocity"):
+            raise _other_period(given.period, error.span) from error
+
+
+def _other_period(period: float, span: float | None) -> ArgumentError:
+    if span is None:
+        return ArgumentError(
+            "`period` must be left out, as the files have one instant only, of which "
+            f"nothing repeats, but is {period / DAY:g} days."
+        )
+    return ArgumentError(
+        f"`period` must be longer than the data, which span {span / DAY:g} days, but "
+        f"is {period / DAY:g} days. If the last instant repeats the first, leave it "
+        "out of the files."
+    )
 
 
 def _description(flow: StoredField, files: list[Path]) -> str:

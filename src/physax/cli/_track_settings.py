@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from .._checks import ArgumentError
 from ..io import Dimension, construct, read_yaml
+from ..io._netcdf_open import refuse_needless
 from ..particles import (
     RK2,
     RK4,
@@ -84,7 +85,16 @@ class Flow:
         for name in ("scale", "period"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
-                raise ArgumentError(f"`{name}` must be positive, but is {value:g}.")
+                raise ArgumentError(
+                    f"`{name}` must be positive and finite, but is {value:g}."
+                )
+        if self.hold and self.period is not None:
+            raise ArgumentError(
+                "`hold` must be false where the flow repeats after a `period`, which "
+                "has no last instant. Leave out one of them."
+            )
+        if self.files:
+            refuse_needless(self.files, self.axes, self.time)
         if self.gaps is not None and not self.gaps > 0:
             raise ArgumentError(f"`gaps` must be positive, but is {self.gaps:g} s.")
 
@@ -172,6 +182,9 @@ class Points(AbstractSeeds):
                 "`points` must be one place or more with the same number of "
                 f"coordinates each, as [[10, 50], [12, 50]], but {came}."
             )
+        wrong = [point for point in self.points if not all(map(math.isfinite, point))]
+        if wrong:
+            raise ArgumentError(f"`points` must be finite, but one is {wrong[0]}.")
         return jax.numpy.asarray(self.points, float)
 
 
@@ -205,7 +218,11 @@ class Timing:
         for name in ("duration", "record_every", "step"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
-                raise ArgumentError(f"`{name}` must be positive, but is {value:g} s.")
+                raise ArgumentError(
+                    f"`{name}` must be positive and finite, but is {value:g} s."
+                )
+        if self.start is not None and not math.isfinite(self.start):
+            raise ArgumentError(f"`start` must be finite, but is {self.start:g} s.")
         if self.duration is not None and self.record_every is not None:
             _check_divides(self.record_every, self.duration)
 
@@ -250,6 +267,10 @@ class Output:
     west: float | None = None
 
     def __post_init__(self):
+        if self.west is not None and not abs(self.west) <= 360:
+            raise ArgumentError(
+                f"`west` must be a longitude from -360 to 360, but is {self.west:g}."
+            )
         name = self.tracks
         if name is None:
             return

@@ -31,6 +31,7 @@ from ._session import Talk, double_precision, limit_threads, tell_machine
 from ._words import words_of
 from ._xpcs_job import Outcome, fit_data
 from ._xpcs_jobs import Job, Request, jobs_of
+from ._xpcs_parameters import refuse_negative, with_starts
 from ._xpcs_results import (
     bic,
     noise_of,
@@ -47,7 +48,6 @@ from ._xpcs_settings import (
     StaticSettings,
     read_settings,
     refuse_flow_options,
-    with_starts,
 )
 from ._xpcs_table import ResultTable
 
@@ -142,8 +142,10 @@ def _overruled(settings: Settings, options: argparse.Namespace) -> Settings:
         changes |= _given(flow)
     elif options.mode is not None or options.config is not None:
         refuse_flow_options(settings, options)
-    changed: Settings = dataclasses.replace(settings, **changes)
-    return with_starts(changed, options.set or [])
+    given = options.set or []
+    changes["parameters"] = with_starts(settings.parameters, given)
+    refuse_negative(changes["parameters"], given)
+    return dataclasses.replace(settings, **changes)
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
@@ -350,9 +352,9 @@ class _Run:
         errors = self.request.settings[job.mode].fit.errors
         if errors == "pairs" and found > _SEEN * deviation:
             self.talk.warn(
-                f"{job.key}: residuals of neighbouring pairs correlate by {found:.2f}, "
+                f"{job.key}: residuals of neighbouring pairs correlate by {found:.2g}, "
                 f"more than {_SEEN} standard deviations of independent ones "
-                f"({_SEEN * deviation:.2f}). If that is the noise of speckles, "
+                f"({_SEEN * deviation:.2g}). If that is the noise of speckles, "
                 "uncertainties are too small: use --errors speckles. Noise that frames "
                 "share, or a model that does not fit, correlates them, too"
             )

@@ -4,111 +4,24 @@ import argparse
 import dataclasses
 import math
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from .._checks import ArgumentError
 from ..io import YamlNode, construct, read_two_time, read_yaml
 from ..xpcs import MODES, AbstractScaling, Constant, Fourier, PerAngle, Shared, TwoTime
 from ..xpcs._scaling import check_bounds, linear_bounds
 from ._options import check_seed
+from ._xpcs_parameters import (
+    Angle,
+    LaminarParameters,
+    Number,
+    Range,
+    StaticParameters,
+)
 
 
-Range = tuple[float, float]
 LAMINAR = "laminar_flow"
 SCALINGS = {c.__name__: c for c in (PerAngle, Shared, Fourier, Constant)}
-
-
-def _check_start(
-    start: float | None, bounds: Range | None, fixed: bool, unit: str = ""
-) -> None:
-    """Refuses crossed bounds and a start outside, before any data are read."""
-    if bounds is not None and not bounds[0] < bounds[1]:
-        raise ArgumentError(
-            f"`bounds{unit}` must be a lower and a higher number, but are "
-            f"[{bounds[0]:g}, {bounds[1]:g}]."
-        )
-    if start is None:
-        if fixed:
-            raise ArgumentError(
-                f"`fixed` must go with a `start{unit}`, but there is none."
-            )
-        return
-    low, high = bounds or (-math.inf, math.inf)
-    if not math.isfinite(start):
-        raise ArgumentError(f"`start{unit}` must be finite, but is {start:g}.")
-    if not low <= start <= high:
-        raise ArgumentError(
-            f"`start{unit}` must lie within [{low:g}, {high:g}], but is {start:g}."
-        )
-
-
-@dataclasses.dataclass(frozen=True)
-class Number:
-    """A parameter of the model.
-
-    Attributes:
-        start: Where the fit begins; found from the data if `None`.
-        bounds: Between these it stays.
-        fixed: Whether it stays at its start.
-    """
-
-    start: float | None = None
-    bounds: Range | None = None
-    fixed: bool = False
-
-    def __post_init__(self):
-        _check_start(self.start, self.bounds, self.fixed)
-
-
-@dataclasses.dataclass(frozen=True)
-class Angle:
-    """A direction, in degrees as everywhere in files.
-
-    Attributes:
-        start_degrees: Where the fit begins; found from the data if `None`.
-        bounds_degrees: Between these it stays.
-        fixed: Whether it stays at its start.
-    """
-
-    start_degrees: float | None = None
-    bounds_degrees: Range | None = None
-    fixed: bool = False
-
-    def __post_init__(self):
-        _check_start(self.start_degrees, self.bounds_degrees, self.fixed, "_degrees")
-
-    def number(self) -> Number:
-        """Returns the same in radians."""
-        start, bounds = self.start_degrees, self.bounds_degrees
-        return Number(
-            None if start is None else math.radians(start),
-            None
-            if bounds is None
-            else (math.radians(bounds[0]), math.radians(bounds[1])),
-            self.fixed,
-        )
-
-
-@dataclasses.dataclass(frozen=True)
-class StaticParameters:
-    """Parameters without flow."""
-
-    D0: Number = Number()
-    alpha: Number = Number()
-    D_offset: Number = Number()
-
-
-@dataclasses.dataclass(frozen=True)
-class LaminarParameters:
-    """Parameters with flow."""
-
-    D0: Number = Number()
-    alpha: Number = Number()
-    D_offset: Number = Number()
-    shear_rate: Number = Number()
-    beta: Number = Number()
-    shear_offset: Number = Number()
-    phi0: Angle = Angle()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -277,7 +190,7 @@ class StaticSettings:
 
     mode: Literal["static_isotropic", "static_anisotropic"]
     data: DataChoice = DataChoice()
-    parameters: StaticParameters = StaticParameters()
+    parameters: StaticParameters = dataclasses.field(default_factory=StaticParameters)
     scaling: AbstractScaling | None = None
     contrast_bounds: Range | None = None
     offset_bounds: Range | None = None
@@ -297,7 +210,7 @@ class LaminarSettings:
     convention: Literal["physical", "homodyne"]
     gap: float = 2e6
     data: DataChoice = DataChoice()
-    parameters: LaminarParameters = LaminarParameters()
+    parameters: LaminarParameters = dataclasses.field(default_factory=LaminarParameters)
     scaling: AbstractScaling | None = None
     contrast_bounds: Range | None = None
     offset_bounds: Range | None = None
@@ -354,34 +267,3 @@ def refuse_flow_options(settings: Settings, options: argparse.Namespace) -> None
                 f"`--{name}` must go with the mode {LAMINAR}, but the mode is "
                 f"{settings.mode}."
             )
-
-
-def with_starts(settings: Settings, given: list[str]) -> Settings:
-    """Replaces starts by those of the command line, `key=value`, angles in degrees.
-
-    Raises:
-        ArgumentError: If a key is unknown or a value no number.
-    """
-    parameters = settings.parameters
-    names = [field.name for field in dataclasses.fields(parameters)]
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or name not in names:
-            raise ArgumentError(
-                f"`--set` must be NAME=NUMBER with one of {', '.join(names)}, but is "
-                f"{text!r}."
-            )
-        try:
-            number = float(value)
-        except ValueError as error:
-            raise ArgumentError(
-                f"`--set {name}` must be a number, but is {value!r}."
-            ) from error
-        old = getattr(parameters, name)
-        field = "start_degrees" if isinstance(old, Angle) else "start"
-        try:
-            new: Any = dataclasses.replace(old, **{field: number})
-        except ArgumentError as error:
-            raise ArgumentError(f"`--set {text}`: {error}") from error
-        parameters = dataclasses.replace(parameters, **{name: new})
-    return dataclasses.replace(settings, parameters=parameters)  # pyright: ignore

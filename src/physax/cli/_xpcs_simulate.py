@@ -1,6 +1,7 @@
 """The command `physax xpcs simulate`."""
 
 import argparse
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from ._exit import ExitCode
 from ._output import check_new, check_place
 from ._session import Talk, double_precision, limit_threads, tell_machine
 from ._xpcs_names import NAMES, names_of, with_values
+from ._xpcs_parameters import with_starts
 from ._xpcs_settings import (
     LAMINAR,
     LaminarSettings,
@@ -31,7 +33,6 @@ from ._xpcs_settings import (
     numbers,
     read_settings,
     refuse_flow_options,
-    with_starts,
 )
 
 
@@ -88,7 +89,8 @@ def _settings(options: argparse.Namespace) -> Settings:
     else:
         settings = StaticSettings(options.mode)
     refuse_flow_options(settings, options)
-    return with_starts(settings, options.set or [])
+    parameters: Any = with_starts(settings.parameters, options.set or [])
+    return dataclasses.replace(settings, parameters=parameters)
 
 
 def _simulated(settings: Settings, options: argparse.Namespace):

@@ -242,16 +242,17 @@ def summary(result: FitResult, residuals: str | None = None) -> str:
         result: The fit.
         residuals: How large these are, by default their chi-square and the reduced one.
     """
-    reduced = ""
+    freedom = int(result.degrees_of_freedom)
+    # Below 0 where no residual counts, as when all are NaN.
+    left = f"{f'{freedom:,}' if freedom > 0 else 'no'} degrees of freedom"
     if residuals is None:
         residuals = f"chi-square {float(result.chi2):.6g}"
-        reduced = f", reduced {float(result.reduced_chi2):.6g}"
+        left += f", reduced {float(result.reduced_chi2):.6g}" * (freedom > 0)
     numbers = listed(result)
     width = max((len(name) for name, _ in numbers), default=0)
     rows = [f"  {name:{width}}  {shown}" for name, shown in numbers]
     head = (
-        f"{_ending(result)}\n  {residuals}, "
-        f"{int(result.degrees_of_freedom):,} degrees of freedom{reduced}; "
+        f"{_ending(result)}\n  {residuals}, {left}; "
         f"{int(result.iterations)} iterations, {int(result.evaluations)} passes"
     )
     if int(result.status) == Status.CONVERGED and _weakest(result) < HARDLY:

@@ -30,6 +30,11 @@ def linear_limits(
     """
     ends = zip(bounds, (-np.inf, np.inf), strict=True)
     low, high = (np.repeat(_each(bound, names, empty), width) for bound, empty in ends)
+    if np.any(np.isnan(low) | np.isnan(high)):
+        raise ArgumentError(
+            "`linear_bounds` must be numbers or None, but one of them is NaN. Write "
+            "None for no bound."
+        )
     if not np.all(low <= high):
         worst = int(np.argmin(low <= high))
         raise ArgumentError(

@@ -70,6 +70,12 @@ def infer(
         raise GraphError(f"{described(node, structs)}: {error}") from error.__cause__
     except (TypeError, ValueError, IndexError, KeyError, AttributeError) as error:
         reason = (str(error).strip() or "without a message").splitlines()[0]
+        if node is not first and built != inputs:
+            raise GraphError(
+                f"{described(node, structs)} has parameters already, from its first "
+                f"use, {described(first, structs)}, which do not fit these inputs. "
+                f"Give one of them another name ({type(error).__name__}: {reason})"
+            ) from error
         raise GraphError(
             f"{described(node, structs)} must accept inputs of these shapes, but "
             f"raises {type(error).__name__}: {reason}"

@@ -128,6 +128,31 @@ def _names(paths: Any) -> list[str | os.PathLike]:
     return given
 
 
+def refuse_needless(
+    paths: Sequence[str | os.PathLike], axes: Sequence[str] | None, time: str | None
+) -> None:
+    """Refuses names of coordinates of files that name their dimensions.
+
+    Args:
+        paths: The files, or patterns.
+        axes: As for `open_stored`.
+        time: As for `open_stored`.
+
+    Raises:
+        ArgumentError: If one is given, and no file may need it.
+    """
+    named = NETCDF_SUFFIXES + ZARR_SUFFIXES
+    if any(Path(path).suffix.lower() not in named for path in paths):
+        return
+    for name, value in (("axes", axes), ("time", time)):
+        if value is not None:
+            raise ArgumentError(
+                f"`{name}` must be left out of NetCDF and zarr files, whose dimensions "
+                f"have names, but is {value!r}: it is for .h5 and .npz files. To say "
+                "what a dimension is, set the attribute `axis` of its coordinate."
+            )
+
+
 def open_stored(path: Path, axes: Sequence[str] | None, time: str | None) -> StoredData:
     """Opens a file; nothing but its description is read.
 

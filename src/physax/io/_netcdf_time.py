@@ -37,6 +37,13 @@ class Epoch:
         """The unit of times in a file of the CF conventions."""
         return f"seconds since {self.date.replace('T', ' ')}"
 
+    def same_instant(self, other: "Epoch") -> bool:
+        """Whether another is the same date of the same calendar."""
+        # These two have the same dates since 1582.
+        names = {self.calendar, other.calendar} - {"standard", "proleptic_gregorian"}
+        same = self.calendar == other.calendar or not names
+        return same and self.date == other.date
+
 
 Stamps = np.ndarray
 """Dates as NumPy's, as objects of cftime, or seconds where a file has no dates."""
@@ -114,18 +121,29 @@ def to_seconds(stamps: Stamps, attributes: Mapping[str, Any]) -> tuple[np.ndarra
         The seconds, and the `Epoch`; `None` where the file has no dates, whose seconds
         are as they are.
     """
-    if stamps.dtype.kind == "f":
+    calendar = calendar_of(stamps, attributes)
+    if calendar is None:
         return stamps, None
     first = stamps[0]
     if stamps.dtype.kind == "M":
         seconds = (stamps - first) / np.timedelta64(1, "s")
         date = str(np.datetime_as_string(first, unit="us")).removesuffix(".000000")
-        return seconds.astype(float), Epoch(date, _standard(attributes))
+        return seconds.astype(float), Epoch(date, calendar)
     seconds = np.array([(stamp - first).total_seconds() for stamp in stamps])
-    return seconds, Epoch(first.isoformat(), str(first.calendar))
+    return seconds, Epoch(first.isoformat(), calendar)
 
 
-def _standard(attributes: Mapping[str, Any]) -> str:
+def calendar_of(stamps: Stamps, attributes: Mapping[str, Any]) -> str | None:
+    """Returns the calendar of dates, `None` of seconds without dates.
+
+    Args:
+        stamps: From `read_stamps`.
+        attributes: Of the variable.
+    """
+    if stamps.dtype.kind == "f":
+        return None
+    if stamps.dtype.kind == "O":
+        return str(stamps[0].calendar)
     name = str(attributes.get("calendar", "standard")).lower()
     return "standard" if name == "gregorian" else name
 

@@ -10,7 +10,7 @@ from .._checks import ArgumentError, refuse_masked, warn
 from ._errors import PhysaxFileError
 from ._netcdf_axes import PlannedAxis, Role, T, X, Y, Z, plan_axis, role_of
 from ._netcdf_open import StoredArray, StoredData
-from ._netcdf_time import Epoch, read_stamps, to_seconds
+from ._netcdf_time import Epoch, calendar_of, read_stamps, to_seconds
 
 
 class StoredVariable(NamedTuple):
@@ -287,7 +287,7 @@ def _in_time(parts: Sequence[_Part], name: str):
     dimensions = [part.number(T) for part in parts]
     if len(parts) == 1 and dimensions[0] is None:
         return [(parts[0], 0, 1)], None, None
-    stamps = []
+    stamps, calendars = [], []
     for part, number in zip(parts, dimensions, strict=True):
         if number is None:
             raise PhysaxFileError(
@@ -303,10 +303,14 @@ def _in_time(parts: Sequence[_Part], name: str):
         except ArgumentError as error:
             raise PhysaxFileError(part.data.path, str(error)) from error
         attributes = coordinate.attributes
-    if len({array.dtype.kind for array in stamps}) > 1:
-        raise PhysaxFileError(
-            parts[-1].data.path, "Its times must be dates as in the other files."
-        )
+        calendars.append(calendar_of(stamps[-1], attributes))
+        if stamps[-1].dtype.kind != stamps[0].dtype.kind or (
+            stamps[0].dtype.kind == "O" and calendars[-1] != calendars[0]
+        ):
+            raise PhysaxFileError(
+                part.data.path,
+                _other_calendar(calendars[-1], calendars[0], parts[0].data.path),
+            )
     turns = sorted(range(len(parts)), key=lambda i: stamps[i][0])
     seconds, epoch = to_seconds(np.concatenate([stamps[i] for i in turns]), attributes)
     wrong = np.flatnonzero(np.diff(seconds) <= 0)
@@ -323,6 +327,27 @@ def _in_time(parts: Sequence[_Part], name: str):
         )
     pieces: list[_Piece] = [(parts[i], 0, len(stamps[i])) for i in turns]
     return pieces, seconds, epoch
+
+
+def _other_calendar(here: str | None, there: str | None, path: Path) -> str:
+    """Says how the times of a file differ from those of another at `path`."""
+    if here is None or there is None:
+        said = ["are dates" if name else "have no date" for name in (there, here)]
+        return (
+            f"Its times must {said[0].replace('are', 'be')} as in {path}, but "
+            f"{said[1]}. Set the attribute `units` of all to one with a date, such as "
+            "'days since 1970-01-01', or of none."
+        )
+    if here != there:
+        return (
+            f"Its times must be in the calendar of {path}, {there!r}, but are in "
+            f"{here!r}. Rewrite one of the files, as by "
+            f"`xarray.open_dataset(...).convert_calendar({there!r})`."
+        )
+    return (
+        f"Its times must be in the same centuries as in {path}, but are on the other "
+        f"side of what NumPy's dates have of the calendar {here!r}. Read them apart."
+    )
 
 
 def _cut(pieces: Sequence[_Piece], first: int, last: int) -> list[_Piece]:

@@ -140,7 +140,7 @@ def read_velocity(
         w: Name of the vertical component, not searched for; a warning tells of one
             that the files have.
         axes: Of HDF5 and npz files, where dimensions have no names, the names of the
-            arrays of coordinates in the order of dimensions.
+            arrays of coordinates in the order of dimensions; of no others.
         time: Of such files, the name of the array of times, the first dimension.
         select: For dimensions that are not used, where to take the nearest sample:
             `{"depth": 10.0}`, in the unit of the file. Refused more than half a cell

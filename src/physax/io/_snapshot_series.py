@@ -10,7 +10,14 @@ from .._checks import ArgumentError, warn
 from ..particles import Land
 from ._errors import PhysaxFileError
 from ._netcdf_axes import X, Y, Z
-from ._netcdf_open import Paths, StoredArray, StoredData, list_files, open_stored
+from ._netcdf_open import (
+    Paths,
+    StoredArray,
+    StoredData,
+    list_files,
+    open_stored,
+    refuse_needless,
+)
 from ._netcdf_time import Epoch
 from ._netcdf_variable import StoredVariable, find_variable, same_places
 from ._speed_units import changes_pressure, speed_factor
@@ -62,7 +69,9 @@ def open_files(
 ) -> list[StoredData]:
     """Opens files, which are closed with the stack."""
     found = []
-    for path in list_files(paths):
+    listed = list_files(paths)
+    refuse_needless(listed, axes, time)
+    for path in listed:
         data = open_stored(path, axes, time)
         stack.callback(data.close)
         found.append(data)
@@ -267,6 +276,12 @@ def velocity_parts(
         ArgumentError: If a unit is not known.
     """
     names = component_names(files, {X: u, Y: v})
+    named = [*names, *([] if w is None else [w])]
+    if len(set(named)) < len(named):
+        raise ArgumentError(
+            "`u`, `v` and `w` must name different variables, but are "
+            f"{', '.join(map(repr, named))}."
+        )
     found = [find_variable(files, name, select) for name in names]
     parts = [VelocityPart(x, speed_factor(x, scale)) for x in found]
     if w is not None:
@@ -286,10 +301,11 @@ def velocity_parts(
                 f"{part.variable.name!r} must be over {', '.join(wanted)}, but is over "
                 f"{', '.join(names) or 'no axis'} only.",
             )
-        if not _same_times(part.variable.seconds, first.seconds):
+        if not _same_times(part.variable, first):
             raise PhysaxFileError(
                 part.variable.path,
-                f"{part.variable.name!r} must be at the same times as {first.name!r}.",
+                f"{part.variable.name!r} must be at the same times as {first.name!r}, "
+                f"{_instants(first)}, but is {_instants(part.variable)}.",
             )
     return parts
 
@@ -305,10 +321,21 @@ def _mention_vertical(files: Sequence[StoredData]) -> None:
             return
 
 
-def _same_times(a: np.ndarray | None, b: np.ndarray | None) -> bool:
-    if a is None or b is None:
-        return a is b
-    return np.array_equal(a, b)
+def _instants(variable: StoredVariable) -> str:
+    """Says when there are data, for a message."""
+    if variable.seconds is None:
+        return "steady"
+    epoch = variable.epoch
+    begin = "" if epoch is None else f" since {epoch.date} ({epoch.calendar})"
+    first, last = variable.seconds[[0, -1]]
+    return f"at {variable.count} instants from {first:g} to {last:g} s{begin}"
+
+
+def _same_times(a: StoredVariable, b: StoredVariable) -> bool:
+    if a.seconds is None or b.seconds is None:
+        return a.seconds is b.seconds
+    same = a.epoch is None or b.epoch is None or a.epoch.same_instant(b.epoch)
+    return same and np.array_equal(a.seconds, b.seconds)
 
 
 def _upward(variable: StoredVariable) -> float:

@@ -23,6 +23,19 @@ _TABLE = 2**22
 _OUTSIDE = "Make the field outside and pass it in."
 
 
+class PeriodError(ArgumentError):
+    """Samples do not fit into the period after which they repeat, or have no places.
+
+    Attributes:
+        name: What the caller calls the places of the samples.
+        span: From the first to the last one; `None` without places.
+    """
+
+    def __init__(self, message: str, name: str, span: float | None):
+        super().__init__(message)
+        self.name, self.span = name, span
+
+
 class Stencil(NamedTuple):
     """The samples around a coordinate.
 
@@ -200,8 +213,8 @@ def make_axis(
         The axis, uniform if the positions are to rounding.
 
     Raises:
-        ArgumentError: If the positions do not increase, are not finite, or do not fit
-            into the period.
+        PeriodError: If the positions do not fit into the period.
+        ArgumentError: If they do not increase, or are not finite.
     """
     if isinstance(positions, Axis):
         return positions
@@ -211,10 +224,13 @@ def make_axis(
     _check_positions(host, name)
     size = None if period is None else known_number(period, "period", _OUTSIDE)
     if size is not None and not size > host[-1] - host[0]:
-        raise ArgumentError(
+        span = float(host[-1] - host[0])
+        raise PeriodError(
             f"The period of `{name}` must be longer than its samples, which span "
-            f"{host[-1] - host[0]:g}, but is {size:g}. Leave out the last sample if it "
-            "repeats the first."
+            f"{span:g}, but is {size:g}. Leave out the last sample if it repeats the "
+            "first.",
+            name,
+            span,
         )
     gaps = np.diff(host)
     if size is not None:

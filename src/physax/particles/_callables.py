@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, PhysaxError
@@ -35,3 +37,20 @@ def called_as(name: str, form: str, x: Float[Array, " ndim"]) -> Iterator[None]:
                 f"one place `x` of {x.size} coordinates, but raises "
                 f"{type(error).__name__}: {reason}"
             ) from error
+
+
+def returned(value: Any, name: str) -> Array:
+    """Returns what a function of the user gave, as an array.
+
+    Args:
+        value: What it returned.
+        name: What the user calls the function.
+
+    Raises:
+        ArgumentError: If it is nothing.
+    """
+    if value is None:
+        raise ArgumentError(
+            f"`{name}` must return an array, but returns None: end it with `return`."
+        )
+    return jnp.asarray(value)

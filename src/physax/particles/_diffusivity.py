@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int
 
 from .._checks import ArgumentError, at_least
 from .._written_for_jax import check_takes
-from ._callables import called_as
+from ._callables import called_as, returned
 from ._fields import AbstractField, check_components
 from ._numbers import check_numbers
 from ._sphere import OnSphere, great_circle, unfolded
@@ -238,7 +238,7 @@ def _given(diffusivity: Any, t: Float[Array, ""], x: Float[Array, " ndim"]) -> A
         value = given.look(t, place, given.start(place)).value
     else:
         with called_as("diffusivity", "K(t, x)", x):
-            value = given(t, place)
-    value = jnp.asarray(value, x.dtype)
+            value = returned(given(t, place), "diffusivity")
+    value = value.astype(x.dtype)
     check_components(value, x, "What `diffusivity` returns", scalar=True)
     return jnp.where(value >= 0, value, jnp.nan)

@@ -10,7 +10,7 @@ from jaxtyping import Array, ArrayLike, Float, Int, Num, PyTree
 
 from .._checks import ArgumentError, as_array, forgotten
 from .._written_for_jax import check_takes
-from ._callables import called_as
+from ._callables import called_as, returned
 from ._state import code
 from ._status import ParticleStatus
 
@@ -93,7 +93,7 @@ class Everywhere(AbstractField):
 
     def look(self, t, x, memory):
         with called_as(self.name, "u(t, x)", x):
-            value = jnp.asarray(self.function(t, x))
+            value = returned(self.function(t, x), self.name)
         if not jnp.iscomplexobj(value):
             value = value.astype(x.dtype)
         return Look(value, memory, code(ParticleStatus.ALIVE))
@@ -269,7 +269,7 @@ class Masked(AbstractField):
     def look(self, t, x, memory):
         seen = self.field.look(t, x, memory)
         with called_as("factor", "m(t, x)", x):
-            factor = jnp.asarray(self.factor(t, x))
+            factor = returned(self.factor(t, x), "factor")
         off = factor == 0
         value = jnp.where(off, 0, factor * seen.value)
         status = jnp.where(off, code(ParticleStatus.ALIVE), seen.status)

@@ -23,7 +23,7 @@ from .._products import matmul
 from .._written_for_jax import check_takes
 from ..grid import CubicHermite
 from ..units import EPSILON_0
-from ._callables import called_as
+from ._callables import called_as, returned
 from ._fields import AbstractField, Look, always, as_field, check_components
 from ._gridded import GriddedField
 from ._state import code
@@ -107,7 +107,7 @@ def total_force(
             pull, status = seen.value, jnp.maximum(status, seen.status)
         else:
             with called_as(f"forces[{number}]", "F(t, x, v)", x):
-                pull = jnp.asarray(force(t, x, v))
+                pull = returned(force(t, x, v), f"forces[{number}]")
         name = f"What `forces[{number}]` returns"
         check_components(pull, x, name, scalar=True)
         total = total + pull

@@ -19,7 +19,7 @@ from ..grid import (
     Linear,
     Nearest,
 )
-from ._axis import Axis, Stencil, make_axis
+from ._axis import Axis, PeriodError, Stencil, make_axis
 from ._fields import always
 from ._state import code
 from ._status import ParticleStatus
@@ -163,7 +163,9 @@ def make_instants(
             time_period, "time_period", "Make the field outside and pass it in."
         )
     if times is None and time_period is not None:
-        raise ArgumentError("`times` must be given with `time_period`, but is None.")
+        raise PeriodError(
+            "`times` must be given with `time_period`, but is None.", "times", None
+        )
     axis = None if times is None else make_axis(times, "times", period=time_period)
     return Instants(axis, time_method, time_outside)
 

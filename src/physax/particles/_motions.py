@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PyTree
 
 from .._checks import ArgumentError, forgotten, optional, positive, real, single
 from .._written_for_jax import check_takes
-from ._callables import called_as
+from ._callables import called_as, returned
 from ._fields import AbstractField, Look, as_field, check_components
 from ._forces import as_forces, span_of_forces, total_force
 
@@ -158,7 +158,7 @@ class Newtonian(AbstractMotion):
         v = jnp.zeros_like(x)
         if self.velocity is not None:
             with called_as("velocity", "v(t, x)", x):
-                v = jnp.asarray(self.velocity(t, x), x.dtype)
+                v = returned(self.velocity(t, x), "velocity").astype(x.dtype)
         check_components(v, x, "What `velocity` returns")
         return Entry(jnp.concatenate([x, v]), ())
 

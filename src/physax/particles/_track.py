@@ -214,6 +214,7 @@ def prepare(
         motion = WithVariables(
             motion=motion,
             variables=tuple(variables.values()),
+            names=tuple(variables),
             second_order=motion.second_order,
         )
     solver = as_solver(solver, diffusivity)

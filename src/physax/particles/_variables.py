@@ -9,7 +9,7 @@ from jaxtyping import Array, ArrayLike, Float, Int
 from .._checks import ArgumentError, forgotten, real
 from .._gather import gather
 from .._written_for_jax import check_takes
-from ._callables import called_as
+from ._callables import called_as, returned
 from ._fields import AbstractField, Look, common_span
 from ._motions import AbstractMotion, Entry
 from ._sphere import sphere_of, unfolded
@@ -56,7 +56,11 @@ class Variable(eqx.Module):
             check_takes(self.rate, "rate", "rate(t, x, value)")
 
     def begin(
-        self, t: Float[Array, ""], x: Float[Array, " ndim"], number: Int[ArrayLike, ""]
+        self,
+        t: Float[Array, ""],
+        x: Float[Array, " ndim"],
+        number: Int[ArrayLike, ""],
+        name: str,
     ) -> Float[Array, "1"]:
         """Returns its value when a particle begins.
 
@@ -64,14 +68,15 @@ class Variable(eqx.Module):
             t: The time, in seconds.
             x: The position.
             number: Of the particle.
+            name: Of the variable.
         """
-        value = self.initial
+        value, what = self.initial, f"variables[{name!r}].initial"
         if callable(value):
-            with called_as("initial", "initial(t, x)", x):
-                value = value(t, x)
+            with called_as(what, "initial(t, x)", x):
+                value = returned(value(t, x), what)
         elif value.shape:
             value = gather(value, number)
-        return _one(value, x.dtype, "initial")
+        return _one(value, x.dtype, what)
 
 
 class WithVariables(AbstractMotion):
@@ -80,6 +85,7 @@ class WithVariables(AbstractMotion):
     Attributes:
         motion: The motion.
         variables: The variables; they follow position and velocity in their order.
+        names: What these are called.
         second_order: That of the motion.
     """
 
@@ -87,11 +93,13 @@ class WithVariables(AbstractMotion):
     on_sphere: ClassVar[bool] = True
     motion: AbstractMotion
     variables: tuple[Variable, ...]
+    names: tuple[str, ...] = eqx.field(static=True)
     second_order: bool = eqx.field(static=True)
 
     def enter(self, t, x, number: Int[ArrayLike, ""] = 0):
         entry = self.motion.enter(t, x)
-        initial = [v.begin(t, x, number) for v in self.variables]
+        named = zip(self.variables, self.names, strict=True)
+        initial = [v.begin(t, x, number, name) for v, name in named]
         return Entry(jnp.concatenate([entry.y, *initial]), entry.memory)
 
     def rate(self, t, y, memory):
@@ -100,14 +108,16 @@ class WithVariables(AbstractMotion):
         x = y[: width // 2 if self.second_order else width]
         place = x if sphere_of(self.motion) is None else unfolded(x)[0]
         rates, status = [seen.value], seen.status
-        for variable, value in zip(self.variables, y[width:], strict=True):
+        named = zip(self.variables, self.names, y[width:], strict=True)
+        for variable, name, value in named:
+            what = f"variables[{name!r}].rate"
             if isinstance(variable.rate, AbstractField):
                 there = variable.rate.look(t, place, variable.rate.start(place))
                 rate, status = there.value, jnp.maximum(status, there.status)
             else:
-                with called_as("rate", "rate(t, x, value)", place):
-                    rate = variable.rate(t, place, value)
-            rates.append(_one(rate, y.dtype, "rate"))
+                with called_as(what, "rate(t, x, value)", place):
+                    rate = returned(variable.rate(t, place, value), what)
+            rates.append(_one(rate, y.dtype, what))
         return Look(jnp.concatenate(rates), seen.memory, status)
 
     def span(self):

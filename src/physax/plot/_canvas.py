@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from .._checks import ArgumentError
 
@@ -15,6 +16,8 @@ POWERS = (-3, 4)
 
 _PREFIXES = ((1e-15, "f"), (1e-12, "p"), (1e-9, "n"), (1e-6, "µ"), (1e-3, "m"))
 _WIDTH, _LOWEST, _HIGHEST = 6.4, 2.4, 7.5
+# Intervals between ticks of an upright axis, for each inch.
+_TICKS = 3.6
 # Longer pictures than this are stretched.
 _MOST_ELONGATED = 8.0
 
@@ -71,9 +74,16 @@ def new_axes(axes: Axes | None, aspect: float = 0.65) -> Axes:
     """
     if axes is not None:
         return axes
-    height = float(np.clip(0.75 * _WIDTH * aspect + 0.9, _LOWEST, _HIGHEST))
+    high = 0.75 * _WIDTH * aspect
+    height = float(np.clip(high + 0.9, _LOWEST, _HIGHEST))
     figure = Figure(figsize=(_WIDTH, height), dpi=150, layout="compressed")
-    return figure.add_subplot()
+    axes = figure.add_subplot()
+    # As many ticks as matplotlib chooses, but not anew after each change of the size:
+    # with wider labels the axes get smaller, with fewer ticks larger again, and what
+    # is drawn has labels that nobody made room for.
+    count = int(np.clip(_TICKS * min(high, height - 0.9), 2, 9))
+    axes.yaxis.set_major_locator(MaxNLocator(count, steps=[1, 2, 2.5, 5, 10]))
+    return axes
 
 
 def add_colour_bar(axes: Axes, image: ScalarMappable, label: str) -> None:

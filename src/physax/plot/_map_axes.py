@@ -132,8 +132,13 @@ def make_map(
         wraps: As of `Tracks`.
 
     Raises:
-        ArgumentError: If they have fewer than two coordinates.
+        ArgumentError: If they have fewer than two coordinates, or `west` is no
+            longitude.
     """
+    if not abs(west) <= 360:
+        raise ArgumentError(
+            f"`west` must be a longitude from -360 to 360, but is {west:g}."
+        )
     if positions.shape[-1] < 2:
         raise ArgumentError(
             "`tracks` must have at least two coordinates to be drawn, but have "

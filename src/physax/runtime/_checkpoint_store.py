@@ -61,6 +61,11 @@ def as_folder(folder: Any) -> Path:
             "`folder` must be the path of a folder, but is ''. Write '.' for the "
             "current one."
         )
+    if "\0" in os.fsdecode(folder):
+        raise ArgumentError(
+            "`folder` must be the path of a folder, but has a character that no path "
+            f"has: {os.fspath(folder)!r}."
+        )
     return Path(folder)
 
 

@@ -7,6 +7,7 @@ import functools
 import hashlib
 import json
 import pathlib
+import re
 import sys
 import types
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,8 @@ _PLAIN = (
     *(np.dtype, np.generic, pathlib.PurePath, fractions.Fraction),
 )
 _LONGEST = 48
+# How Python shows what has no other text, as it does functions.
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 # The methods of their classes belong to a version, those of others to the problem.
 _LIBRARIES = sys.stdlib_module_names | {
@@ -36,6 +39,11 @@ _LIBRARIES = sys.stdlib_module_names | {
 _METHODS = (
     *(types.FunctionType, property, functools.cached_property),
     *(functools.partial, functools.partialmethod, functools.singledispatchmethod),
+)
+# Of what these hold, in a constant of a class, an object may be known by its type only.
+_HOLDERS = (
+    *(Mapping, list, tuple, set, frozenset),
+    *(types.MethodType, types.BuiltinFunctionType),
 )
 # What makes, shows, compares or copies an object, whose fields count already.
 _APART = {
@@ -89,7 +97,8 @@ def fingerprint(
 
     It covers structure, types, shapes, dtypes, static values, the code of functions
     with what they enclose (not the global names they use), and the bits of all arrays.
-    Methods and constants of your own classes count as functions do; those of physax,
+    Methods and constants of your own classes count as functions do, an object among
+    these constants whose identity cannot be decided by its type alone; those of physax,
     Python and what physax builds on, as JAX, Equinox and Diffrax, do not. Equal
     problems have equal fingerprints in every process. Meshes, shardings and devices do
     not count: a run may be continued on others.
@@ -109,14 +118,14 @@ def fingerprint(
     """
     skip = (*_PLACEMENT, *ignore)
     seen = {}
-    fields = dict(_walk(tree, "problem", skip, (), seen))
+    fields = dict(_walk(tree, "problem", skip, (), seen, False))
     for name, value in sorted(extra.items()):
         if name == "problem" or not name.isidentifier():
             raise ArgumentError(
                 "`extra` must have names that no value of the tree has, but one is "
                 f"`{name}`: choose another, without dots."
             )
-        fields.update(_walk(value, name, skip, (), seen))
+        fields.update(_walk(value, name, skip, (), seen, False))
     return Fingerprint(fields)
 
 
@@ -126,10 +135,12 @@ def _walk(
     skip: tuple[type, ...],
     above: tuple[int, ...],
     seen: dict[type, str],
+    by_type: bool,
 ) -> Iterator[tuple[str, str]]:
     """Yields place and text of everything in `x`, which stands in the ids `above`.
 
-    Classes are walked once; `seen` has the places of those that have been.
+    Classes are walked once; `seen` has the places of those that have been. An object
+    whose identity cannot be decided is known `by_type`, or refused.
     """
     if isinstance(x, skip):
         return
@@ -143,7 +154,7 @@ def _walk(
         # One by one: between fields there may be bytes of no meaning.
         yield path, f"fields {x.dtype.names}"
         for name in x.dtype.names:
-            yield from _walk(x[name], f"{path}[{name!r}]", skip, above, seen)
+            yield from _walk(x[name], f"{path}[{name!r}]", skip, above, seen, by_type)
     elif isinstance(x, jax.Array | np.ndarray):
         yield path, _array(x, path)
     elif isinstance(x, _PLAIN) and not isinstance(x, enum.Enum):
@@ -156,10 +167,18 @@ def _walk(
         if isinstance(x, type):
             seen[x] = path
         # A recursive function stands in its own closure.
-        for name, child in [] if id(x) in above else _children(x, path):
-            yield from _walk(child, f"{path}{name}", skip, (*above, id(x)), seen)
+        children = [] if id(x) in above else _children(x)
+        if children is None and not by_type:
+            raise ArgumentError(
+                f"`{path}` must be an array, a number, a string, a function, a module "
+                f"or a container of those, but is {type(x).__name__}: whether two of "
+                "them are the same cannot be decided in another process."
+            )
+        below = isinstance(x, type) or (by_type and isinstance(x, _HOLDERS))
+        for name, child in children or []:
+            yield from _walk(child, f"{path}{name}", skip, (*above, id(x)), seen, below)
         if _own(type(x)):
-            yield from _walk(type(x), f"{path}.class", skip, above, seen)
+            yield from _walk(type(x), f"{path}.class", skip, above, seen, False)
 
 
 def _own(kind: type) -> bool:
@@ -173,7 +192,8 @@ def _title(x) -> str:
     return f"type {_qualified(x)}" if isinstance(x, type) else _qualified(type(x))
 
 
-def _children(x, path: str) -> list[tuple[str, object]]:
+def _children(x) -> list[tuple[str, object]] | None:
+    """Returns names and values of what tells an object, `None` if nothing does."""
     if isinstance(x, _FILTERED_JIT):
         # Its other fields are made of this one.
         return [(".wrapped", x.__wrapped__)]
@@ -186,12 +206,11 @@ def _children(x, path: str) -> list[tuple[str, object]]:
         # A field without a value is possible while a module is under construction.
         return [(f".{name}", getattr(x, name, None)) for name in names]
     if isinstance(x, Mapping):
-        items = sorted(x.items(), key=lambda item: repr(item[0]))
-        return [(f"[{key!r}]", value) for key, value in items]
+        return _items(x)
     if isinstance(x, list | tuple):
         return [(f"[{i}]", value) for i, value in enumerate(x)]
     if isinstance(x, set | frozenset):
-        return [(f"{{{i}}}", value) for i, value in enumerate(sorted(x, key=repr))]
+        return [(f"{{{i}}}", value) for i, value in enumerate(sorted(x, key=_label))]
     if isinstance(x, functools.partial | functools.partialmethod):
         return [(".func", x.func), (".args", x.args), (".keywords", x.keywords)]
     if isinstance(x, types.MethodType):
@@ -225,15 +244,28 @@ def _children(x, path: str) -> list[tuple[str, object]]:
         x, is_leaf=lambda node: node is not x
     )
     if jax.tree_util.treedef_is_leaf(structure):
-        raise ArgumentError(
-            f"`{path}` must be an array, a number, a string, a function, a module or "
-            f"a container of those, but is {type(x).__name__}: whether two of them are "
-            "the same cannot be decided in another process."
-        )
+        return None
     parts = [(jax.tree_util.keystr(key), child) for key, child in keyed]
     # What a registered class keeps beside its children.
     _, beside = structure.node_data() or (None, None)
     return [*parts, (".static", beside)]
+
+
+def _label(x) -> str:
+    """Returns how Python shows an object, without its address."""
+    return _ADDRESS.sub("", repr(x))
+
+
+def _items(x: Mapping) -> list[tuple[str, object]]:
+    parts = []
+    for i, (key, value) in enumerate(sorted(x.items(), key=lambda i: _label(i[0]))):
+        label = _label(key)
+        if label == repr(key):
+            parts.append((f"[{label}]", value))
+        else:
+            # Two functions may be shown alike.
+            parts += [(f"{{{i}}}.key", key), (f"{{{i}}}", value)]
+    return parts
 
 
 def _namespace(x: type) -> list[tuple[str, object]]:
@@ -249,18 +281,10 @@ def _namespace(x: type) -> list[tuple[str, object]]:
             or dataclasses.is_dataclass(value)
         )
         special = name.startswith("__") or issubclass(x, enum.Enum)
-        if name not in apart and (method or (_constant(value) and not special)):
+        if name not in apart and (method or not special):
             parts.append((f".{name}", value))
     bases = [base for base in x.__bases__ if _own(base)]
     return [*parts, *((f"[{i}]", base) for i, base in enumerate(bases))]
-
-
-def _constant(x) -> bool:
-    if isinstance(x, Mapping):
-        return all(map(_constant, x.values()))
-    if isinstance(x, list | tuple | set | frozenset):
-        return all(map(_constant, x))
-    return isinstance(x, (*_PLAIN, jax.Array, np.ndarray, type, types.FunctionType))
 
 
 def _unchecked(x: types.FunctionType) -> types.FunctionType:

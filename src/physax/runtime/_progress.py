@@ -12,7 +12,22 @@ import jax
 from rich.console import Console
 from rich.progress import BarColumn, Progress as Bar, TextColumn
 
-from .._checks import ArgumentError, kind_of
+from .._checks import ArgumentError, instance, kind_of
+from .._known_number import known_number
+
+
+def _text(name: str) -> Callable[[Any], str]:
+    return lambda x: instance(x, name, (str,))
+
+
+def _size(name: str) -> Callable[[Any], float]:
+    def convert(x):
+        number = known_number(x, name)
+        if not number >= 0:
+            raise ArgumentError(f"`{name}` must be at least 0, but is {number:g}.")
+        return number
+
+    return convert
 
 
 class Progress(eqx.Module):
@@ -25,13 +40,20 @@ class Progress(eqx.Module):
         label: What runs.
         unit: The second unit of the rate, after steps: `"Mcell-steps"`; empty for none.
         per_step: How many of that unit one step makes.
-        line_every: Seconds between two plain lines.
+        line_every: Seconds between two plain lines; 0 for one at each report.
+
+    Raises:
+        ArgumentError: If a text or a number is none, or a number is negative.
     """
 
-    label: str = eqx.field(static=True, default="run")
-    unit: str = eqx.field(static=True, default="")
-    per_step: float | int = eqx.field(static=True, default=1.0)
-    line_every: float | int = eqx.field(static=True, default=30.0)
+    label: str = eqx.field(static=True, converter=_text("label"), default="run")
+    unit: str = eqx.field(static=True, converter=_text("unit"), default="")
+    per_step: float | int = eqx.field(
+        static=True, converter=_size("per_step"), default=1.0
+    )
+    line_every: float | int = eqx.field(
+        static=True, converter=_size("line_every"), default=30.0
+    )
 
 
 def check_progress(progress: Any) -> None:
