@@ -236,7 +236,7 @@ def dispersive(scene):
         for box in boxes
     ]
     if axial:
-        parts = {"Ex": parts[0], "Ez": 2 * parts[0]}, {"Ey": parts[1]}
+        parts = {"Ex": parts[0]}, {"Ex": 2 * parts[1], "Ey": parts[1]}
     dispersions = tuple(map(em.Dispersion, boxes, poles, parts))
     keep = {name: m for name, m in sim.monitors.items() if name != "energy"}
     medium = em.Medium(

@@ -54,7 +54,8 @@ def _fraction(value: Any) -> Fraction:
         return value
 
     if isinstance(value, dict):
-        if unknown := sorted(set(value) - {"E" + axis for axis in "xyzrp"}):
+        unknown = sorted(set(value) - {"E" + axis for axis in "xyzrp"})
+        if unknown or not value:
             raise ArgumentError(
                 "`fraction` must be keyed by components such as 'Ez', but has the keys "
                 f"{unknown}."

@@ -1,6 +1,6 @@
 """Limits that a simulation must keep: time step, resolution, places."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -108,7 +108,10 @@ def check_step(dt: Array, limit: Array) -> None:
 
 
 def check_resolution(
-    sources: Mapping[str, AbstractSource], grid: Grid, medium: Medium
+    sources: Mapping[str, AbstractSource],
+    grid: Grid,
+    medium: Medium,
+    electric: Sequence[str],
 ) -> None:
     """Refuses or warns of too few cells per wavelength of the sources.
 
@@ -116,6 +119,7 @@ def check_resolution(
         sources: By name.
         grid: The grid.
         medium: The medium, without design regions.
+        electric: The components of E.
 
     Raises:
         ArgumentError: Below 4 cells per wavelength at the frequency of a pulse.
@@ -124,7 +128,7 @@ def check_resolution(
         f"the frequency of source {name!r}": source.pulse.frequency
         for name, source in sources.items()
     }
-    check_cells(grid, medium, frequencies)
+    check_cells(grid, medium, frequencies, electric)
 
 
 _STRAIGHT = (

@@ -132,12 +132,16 @@ _Poles = tuple[AbstractPole, ...]
 def _poles(value: Any) -> tuple:
     """Returns poles as a tuple, or as three of those along the axes."""
     several = value if isinstance(value, tuple | list) else ()
-    if not any(isinstance(one, tuple | list) for one in several):
+    nested = [isinstance(one, tuple | list) for one in several]
+    if not any(nested):
         return as_poles(value)
-    if len(several) != 3:
+    if len(several) != 3 or not all(nested):
+        bare = nested.count(False)
+        seen = f"{bare} of them is none" if bare == 1 else f"{bare} of them are none"
         raise ArgumentError(
-            "`poles` must be those along x, y and z where one entry is a tuple, but "
-            f"has {len(several)} entries. Give (), those along an axis without any."
+            "`poles` must be three tuples, those along x, y and z, where one entry is "
+            f"a tuple, but has {len(several)} entries, and {seen}. Write `(pole,)` for "
+            "a single one and `()` for none."
         )
     along = tuple(map(as_poles, several))
     return along if any(along) else ()

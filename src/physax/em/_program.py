@@ -2,6 +2,7 @@
 
 import dataclasses
 from functools import partial
+from itertools import product
 from operator import mul
 
 import equinox as eqx
@@ -18,7 +19,7 @@ from ..units import SPEED_OF_LIGHT
 from ._absorber import Absorber
 from ._boundaries import Bloch, Periodic, reaches_layer
 from ._boxes import cells_of, to_wall
-from ._dispersion import Response, build_response
+from ._dispersion import Response, Responses, build_response
 from ._fading import build_fade
 from ._injection import Injection
 from ._layers import build_axis, stored_cells
@@ -270,15 +271,12 @@ def _extras(sim: Simulation, stored: tuple[int, ...], block: Block) -> tuple:
     medium, shape, names = sim.medium, sim.grid.shape, sim.components.electric
     poles, metal = medium.dispersions, medium.metal
     poles = poles if metal is None else tuple(map(metal.poles, poles))
-    responses = {
-        name: tuple(
-            build_response(one, name, sim.dt, shape, stored, block)
-            for one in poles
-            if one.covers(name)
-        )
-        for name in names
-        if medium.dispersions
-    }
+    # A component without poles has no entry.
+    responses: Responses = {}
+    for one, name in product(poles, names):
+        if one.covers(name):
+            made = build_response(one, name, sim.dt, shape, stored, block)
+            responses[name] = (*responses.get(name, ()), made)
     tilts = tuple(
         build_tilt(one, shape, stored, sim.boundaries, block)
         for one in medium.off_diagonals

@@ -1,6 +1,6 @@
 """Whether cells resolve the waves in them, and a frequency fits its grid."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -52,7 +52,12 @@ _LEAST_WAVES = 1e-9
 
 
 def _polarised(
-    medium: Medium, grid: Grid, frequency: float, *, rough: bool
+    medium: Medium,
+    electric: Sequence[str],
+    grid: Grid,
+    frequency: float,
+    *,
+    rough: bool,
 ) -> np.ndarray:
     """Returns the permittivity with what poles add at a frequency, where waves go.
 
@@ -62,7 +67,7 @@ def _polarised(
     if not medium.dispersions:
         return _largest(_entries(medium.permittivity))
     largest, loss = np.zeros(grid.shape, np.float32), _TINY
-    for name in _names(medium):
+    for name in _told_apart(medium, electric):
         base = np.asarray(at_component(medium.permittivity, name))
         whole = np.broadcast_to(base, grid.shape).astype(np.complex64)
         for one in medium.dispersions:
@@ -82,13 +87,12 @@ def _polarised(
     return largest
 
 
-def _names(medium: Medium) -> list[str]:
-    """Returns the components that a medium tells apart, or one if it tells none."""
-    fractions = [one.fraction for one in medium.dispersions]
-    given = [one for one in (medium.permittivity, *fractions) if isinstance(one, dict)]
-    # Those that are stepped, if the permittivity has them.
-    some = given[:1] if isinstance(medium.permittivity, dict) else given
-    return sorted(set().union(*some)) or ["Ez"]
+def _told_apart(medium: Medium, electric: Sequence[str]) -> Sequence[str]:
+    """Returns components that differ in their permittivity, or one of those alike."""
+    if isinstance(medium.permittivity, dict):
+        return list(medium.permittivity)
+    given = (one.fraction for one in medium.dispersions)
+    return electric if any(isinstance(one, dict) for one in given) else electric[:1]
 
 
 def judge_cells(
@@ -130,6 +134,7 @@ def check_cells(
     grid: Grid,
     medium: Medium,
     frequencies: Mapping[str, Float[Array, "..."]],
+    electric: Sequence[str] = ("Ex", "Ey", "Ez"),
     *,
     rough: bool = False,
 ) -> None:
@@ -140,14 +145,15 @@ def check_cells(
         medium: The medium, without design regions. Nothing is checked where it, or the
             grid, is traced.
         frequencies: In Hz, by whose they are; the highest of each counts.
+        electric: The components of E.
         rough: Whether to refuse alone, and warn of nothing.
 
     Raises:
         ArgumentError: Below 4 cells per wavelength.
     """
-    electric, magnetic = _entries(medium.permittivity), _entries(medium.permeability)
+    magnetic = _entries(medium.permeability)
     poles = jax.tree.leaves(medium.dispersions)
-    parts = (*electric, *magnetic, *grid.widths, *poles)
+    parts = (*_entries(medium.permittivity), *magnetic, *grid.widths, *poles)
     if traced(parts):
         return
     for told, frequency in frequencies.items():
@@ -155,7 +161,7 @@ def check_cells(
             continue
         highest = float(np.max(np.asarray(frequency)))
         _judge_span(grid, np.asarray(frequency), told)
-        square = _polarised(medium, grid, highest, rough=rough)
+        square = _polarised(medium, electric, grid, highest, rough=rough)
         square = square * _largest(magnetic)
         index, cell = _worst(grid, np.asarray(np.sqrt(np.maximum(square, _TINY))))
         judge_cells("grid", index, cell, highest, told, rough=rough)

@@ -170,7 +170,7 @@ class Simulation(eqx.Module):
         self.dt = _one_number(positive(dt, "dt"))
         check_step(self.dt, limit)
         # Before places: in coarse cells there is also what is only near.
-        check_resolution(self.sources, grid, merged)
+        check_resolution(self.sources, grid, merged, parts.electric)
         self.places = tuple(_locate(self.sources, self.monitors, frame))
         placed = {**self.sources, **self.monitors}
         check_places(self.medium, placed, self.places, self.grid.shape)

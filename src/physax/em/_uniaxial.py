@@ -3,10 +3,10 @@
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from .._checks import ArgumentError, at_once, instance
+from .._checks import ArgumentError, at_once, check, instance
 from ..grid import AXES
 from ..units import MICRO
-from ._canvas import all_equal, is_zero
+from ._canvas import all_equal
 from ._materials import Material
 from ._nonlinear import COEFFICIENTS
 from ._shape_fields import check_axis
@@ -18,7 +18,8 @@ _DIAGONAL = "permittivity", "permeability", "conductivity", "magnetic_conductivi
 def uniaxial(ordinary: Material, extraordinary: Material, axis: str = "z") -> Material:
     """Makes a crystal with an optic axis, from what its two waves see.
 
-    Pairs of the library have names that end in `-o` and `-e`.
+    Pairs of the library have names that end in `-o` and `-e`. Coefficients of
+    nonlinearity are those of the ordinary one.
 
     Args:
         ordinary: The medium of fields across the optic axis.
@@ -29,29 +30,27 @@ def uniaxial(ordinary: Material, extraordinary: Material, axis: str = "z") -> Ma
         The material, `valid` where both are.
 
     Raises:
-        ArgumentError: If one of them is anisotropic or nonlinear, `axis` is not an
-            axis, or they are valid at no common wavelength.
+        ArgumentError: If one of them is anisotropic, their nonlinearities differ,
+            `axis` is not an axis, or they are valid at no common wavelength.
     """
     check_axis(axis)
     pair = ordinary, extraordinary
     for name, one in zip(("ordinary", "extraordinary"), pair, strict=True):
         instance(one, name, Material, "Look one up with `library`.")
-        _check_simple(one, name)
+        if one.poles_differ() or any(getattr(one, p).ndim for p in _DIAGONAL):
+            raise ArgumentError(
+                f"`{name}` must be isotropic. Give `Material` the entries along the "
+                "three axes."
+            )
     along, poles = AXES.index(axis), [ordinary.poles] * 3
     poles[along] = extraordinary.poles
     with at_once(pair):
-        spread = {prop: _spread(prop, pair, along) for prop in _DIAGONAL}
-    return Material(**spread, poles=tuple(poles), valid=_common(pair))
-
-
-def _check_simple(one: Material, name: str) -> None:
-    directed = one.poles_differ() or any(getattr(one, p).ndim for p in _DIAGONAL)
-    if directed or not all(is_zero(getattr(one, prop)) for prop in COEFFICIENTS):
-        kind = "anisotropic" if directed else "nonlinear"
-        raise ArgumentError(
-            f"`{name}` must be isotropic and linear, but is {kind}. Give `Material` "
-            "the entries along the three axes."
-        )
+        found = {prop: _spread(prop, pair, along) for prop in _DIAGONAL}
+        for prop in COEFFICIENTS:
+            own, other = (getattr(one, prop) for one in pair)
+            what = f"`{prop}` of `ordinary` must be that of `extraordinary`"
+            found[prop] = check(own, own == other, what)
+    return Material(**found, poles=tuple(poles), valid=_common(pair))
 
 
 def _spread(prop: str, pair: tuple[Material, Material], along: int) -> Array:
