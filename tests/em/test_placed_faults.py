@@ -311,6 +311,24 @@ def test_numbers_put_into_pulses_are_checked_when_they_run(pulse, name):
     assert jnp.array_equal(run(good).fields["Ez"], em.simulate(sim).fields["Ez"])
 
 
+class Terahertz(Steady):
+    """A pulse of one's own, in a unit of its own."""
+
+    frequency: jax.Array = eqx.field(converter=lambda f: jnp.asarray(f) * 1e12)
+
+
+def test_the_unit_of_a_pulse_is_changed_once():
+    sims = [
+        build(sources=dipole(pulse=p))
+        for p in (Terahertz(200.0), Steady(jnp.asarray(2e14)))
+    ]
+    run = jax.jit(lambda sim: em.simulate(sim).fields["Ez"])
+    want = em.simulate(sims[1]).fields["Ez"]
+    assert jnp.max(jnp.abs(want)) > 0
+    for found in (em.simulate(sims[0]).fields["Ez"], run(sims[0])):
+        assert jnp.allclose(found, want, rtol=1e-5, atol=1e-5 * jnp.max(jnp.abs(want)))
+
+
 def test_pulses_without_checks_run():
     sim = build(sources=dipole(pulse=Steady(jnp.asarray(2e14))))
     assert em.simulate(sim).status == 0

@@ -59,6 +59,20 @@ def test_faulty_files_are_refused(tmp_path):
         read_velocity(tmp_path / "c.txt")
 
 
+def test_dates_that_units_round_otherwise_are_the_same(tmp_path):
+    # 02:24 of each day, in days and in hours since long before.
+    days = np.arange(9.0) + 0.1
+    far = (days + 36890) * 24
+    paths = []
+    for name, times, units in (
+        ("uo", days, "days since 2001-01-01"),
+        ("vo", far, "hours since 1900-01-01"),
+    ):
+        data = flow(times=times, units=units)
+        paths.append(save(data[[name]], tmp_path / f"{name}.nc"))
+    assert read_velocity(paths).epoch.date == "2001-01-01T02:24:00"
+
+
 @pytest.mark.parametrize(
     "read",
     [read_velocity, SnapshotSeries, lambda paths: read_scalar(paths, "uo")],

@@ -156,3 +156,13 @@ def test_the_box_of_the_message_is_periodic():
     wall = Box([0.0, 0.0], [1.0, 1.0], Periodic())
     found = tracked(lambda t, x: 0 * x + 1.5, boundary=wall).positions[-1]
     assert jnp.allclose(found, (SEEDS + 1.5) % 1, atol=1e-5)
+
+
+def test_large_integers_are_numbers_of_the_coordinates():
+    # Beyond the integers of 32 bits, as a diffusivity in nm^2/s.
+    def spread(value):
+        options = {"steps": 4, "diffusivity": lambda t, x: value, "key": KEY}
+        return jnp.std(tracked(**options).positions[-1])
+
+    for value in (3_000_000_000, np.int64(3_000_000_000)):
+        assert spread(value) == spread(3e9) > 0

@@ -310,6 +310,9 @@ BESIDE = {
     "object": object(),
     "function": amplified(2.0),
     "list": [object(), {"lock": Lock()}],
+    "compiled": np.random.normal,
+    "reduction": np.mean,
+    "enclosing": partial(print, file=sys.stderr),
 }
 
 

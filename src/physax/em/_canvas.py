@@ -193,8 +193,9 @@ class Canvas(NamedTuple):
             most = [jnp.max(part) for part in self.seen((0.5,) * self.grid.ndim)]
         for number in compress(range(len(chosen)), chosen):
             if not traced(most[number]) and (part := float(most[number])) > _SEEN:
+                what = f"structures[{number - 1}]" if number else "background"
                 warn(
-                    f"`structures[{number - 1}]` is of a metal and fills at most "
+                    f"`{what}` is of a metal and fills at most "
                     f"{part:.2g} of a cell, so that a staircase has no sample of it. "
                     "Take at least three cells across it."
                 )

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Num
 
@@ -54,18 +55,21 @@ class AbstractPulse(eqx.Module):
 def rechecked(pulse: AbstractPulse) -> AbstractPulse:
     """Returns a pulse whose numbers have passed the checks of its attributes again.
 
-    `eqx.tree_at` puts numbers in without them.
+    `eqx.tree_at` puts numbers in without them. The numbers stay, as converters of users
+    may change their unit; traced ones that fail are NaN.
     """
-    new = {
-        field.name: field.metadata["converter"](getattr(pulse, field.name))
-        for field in dataclasses.fields(pulse)
-        if "converter" in field.metadata and not field.metadata.get("static")
-    }
+    new = {}
+    for field in dataclasses.fields(pulse):
+        if "converter" in field.metadata and not field.metadata.get("static"):
+            old = getattr(pulse, field.name)
+            seen = field.metadata["converter"](old)
+            if traced(seen) and eqx.is_inexact_array(old):
+                bad = jnp.any(jnp.isnan(jnp.stack(jax.tree.leaves(seen))))
+                new[field.name] = old * jnp.where(bad, jnp.nan, 1).astype(old.dtype)
+    if not new:
+        return pulse
     return eqx.tree_at(
-        lambda one: [getattr(one, name) for name in new],
-        pulse,
-        list(new.values()),
-        is_leaf=lambda one: one is None,
+        lambda one: [getattr(one, name) for name in new], pulse, list(new.values())
     )
 
 

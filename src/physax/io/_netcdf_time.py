@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib.util
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,11 +39,22 @@ class Epoch:
         return f"seconds since {self.date.replace('T', ' ')}"
 
     def same_instant(self, other: "Epoch") -> bool:
-        """Whether another is the same date of the same calendar."""
+        """Whether another is the same date of the same calendar, to a millisecond.
+
+        Dates of other units are rounded otherwise.
+        """
         # These two have the same dates since 1582.
         names = {self.calendar, other.calendar} - {"standard", "proleptic_gregorian"}
         same = self.calendar == other.calendar or not names
-        return same and self.date == other.date
+        return same and abs(self._clock() - other._clock()) < 1e-3
+
+    def _clock(self) -> float:
+        """Returns seconds, as if all months had 31 days."""
+        day, _, time = self.date.replace(" ", "T").partition("T")
+        year, month, number = map(int, day.rsplit("-", 2))
+        parts = [float(part) for part in re.findall(r"[\d.]+", time)[:3]]
+        spent = sum(part * 60.0**-k for k, part in enumerate(parts)) * 3600
+        return ((year * 12 + month) * 31 + number) * 86400 + spent
 
 
 Stamps = np.ndarray

@@ -305,7 +305,8 @@ def velocity_parts(
             raise PhysaxFileError(
                 part.variable.path,
                 f"{part.variable.name!r} must be at the same times as {first.name!r}, "
-                f"{_instants(first)}, but is {_instants(part.variable)}.",
+                f"{_instants(first)}, but is {_instants(part.variable)}. Write "
+                "both with the same dates.",
             )
     return parts
 
@@ -335,7 +336,11 @@ def _same_times(a: StoredVariable, b: StoredVariable) -> bool:
     if a.seconds is None or b.seconds is None:
         return a.seconds is b.seconds
     same = a.epoch is None or b.epoch is None or a.epoch.same_instant(b.epoch)
-    return same and np.array_equal(a.seconds, b.seconds)
+    if not same or a.count != b.count:
+        return False
+    # Times of other units are rounded otherwise.
+    least = min([1.0, *np.diff(a.seconds)])
+    return np.allclose(a.seconds, b.seconds, rtol=0, atol=1e-3 * least)
 
 
 def _upward(variable: StoredVariable) -> float:

@@ -39,12 +39,13 @@ def called_as(name: str, form: str, x: Float[Array, " ndim"]) -> Iterator[None]:
             ) from error
 
 
-def returned(value: Any, name: str) -> Array:
+def returned(value: Any, name: str, dtype: Any = None) -> Array:
     """Returns what a function of the user gave, as an array.
 
     Args:
         value: What it returned.
         name: What the user calls the function.
+        dtype: Of the array; `None` for that of the value.
 
     Raises:
         ArgumentError: If it is nothing.
@@ -53,4 +54,4 @@ def returned(value: Any, name: str) -> Array:
         raise ArgumentError(
             f"`{name}` must return an array, but returns None: end it with `return`."
         )
-    return jnp.asarray(value)
+    return jnp.asarray(value, dtype)

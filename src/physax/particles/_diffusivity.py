@@ -238,7 +238,7 @@ def _given(diffusivity: Any, t: Float[Array, ""], x: Float[Array, " ndim"]) -> A
         value = given.look(t, place, given.start(place)).value
     else:
         with called_as("diffusivity", "K(t, x)", x):
-            value = returned(given(t, place), "diffusivity")
+            value = returned(given(t, place), "diffusivity", x.dtype)
     value = value.astype(x.dtype)
     check_components(value, x, "What `diffusivity` returns", scalar=True)
     return jnp.where(value >= 0, value, jnp.nan)

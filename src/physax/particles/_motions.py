@@ -158,7 +158,7 @@ class Newtonian(AbstractMotion):
         v = jnp.zeros_like(x)
         if self.velocity is not None:
             with called_as("velocity", "v(t, x)", x):
-                v = returned(self.velocity(t, x), "velocity").astype(x.dtype)
+                v = returned(self.velocity(t, x), "velocity", x.dtype)
         check_components(v, x, "What `velocity` returns")
         return Entry(jnp.concatenate([x, v]), ())
 

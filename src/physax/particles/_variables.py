@@ -73,7 +73,7 @@ class Variable(eqx.Module):
         value, what = self.initial, f"variables[{name!r}].initial"
         if callable(value):
             with called_as(what, "initial(t, x)", x):
-                value = returned(value(t, x), what)
+                value = returned(value(t, x), what, x.dtype)
         elif value.shape:
             value = gather(value, number)
         return _one(value, x.dtype, what)
@@ -116,7 +116,7 @@ class WithVariables(AbstractMotion):
                 rate, status = there.value, jnp.maximum(status, there.status)
             else:
                 with called_as(what, "rate(t, x, value)", place):
-                    rate = returned(variable.rate(t, place, value), what)
+                    rate = returned(variable.rate(t, place, value), what, y.dtype)
             rates.append(_one(rate, y.dtype, what))
         return Look(jnp.concatenate(rates), seen.memory, status)
 

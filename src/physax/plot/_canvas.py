@@ -78,10 +78,10 @@ def new_axes(axes: Axes | None, aspect: float = 0.65) -> Axes:
     height = float(np.clip(high + 0.9, _LOWEST, _HIGHEST))
     figure = Figure(figsize=(_WIDTH, height), dpi=150, layout="compressed")
     axes = figure.add_subplot()
-    # As many ticks as matplotlib chooses, but not anew after each change of the size:
-    # with wider labels the axes get smaller, with fewer ticks larger again, and what
-    # is drawn has labels that nobody made room for.
-    count = int(np.clip(_TICKS * min(high, height - 0.9), 2, 9))
+    # About as many ticks as matplotlib chooses, but not anew after each change of the
+    # size: with wider labels the axes get smaller, with fewer ticks larger again, and
+    # what is drawn has labels that nobody made room for.
+    count = int(np.clip(_TICKS * min(high, height - 0.9), 4, 9))
     axes.yaxis.set_major_locator(MaxNLocator(count, steps=[1, 2, 2.5, 5, 10]))
     return axes
 

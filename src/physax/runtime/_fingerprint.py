@@ -40,11 +40,6 @@ _METHODS = (
     *(types.FunctionType, property, functools.cached_property),
     *(functools.partial, functools.partialmethod, functools.singledispatchmethod),
 )
-# Of what these hold, in a constant of a class, an object may be known by its type only.
-_HOLDERS = (
-    *(Mapping, list, tuple, set, frozenset),
-    *(types.MethodType, types.BuiltinFunctionType),
-)
 # What makes, shows, compares or copies an object, whose fields count already.
 _APART = {
     *("__init__", "__new__", "__post_init__", "__check_init__", "__init_subclass__"),
@@ -174,10 +169,12 @@ def _walk(
                 f"or a container of those, but is {type(x).__name__}: whether two of "
                 "them are the same cannot be decided in another process."
             )
-        below = isinstance(x, type) or (by_type and isinstance(x, _HOLDERS))
         for name, child in children or []:
-            yield from _walk(child, f"{path}{name}", skip, (*above, id(x)), seen, below)
-        if _own(type(x)):
+            # Constants of classes; a method must be told from another.
+            own = isinstance(x, type) and not isinstance(child, _METHODS)
+            below = (skip, (*above, id(x)), seen, by_type or own)
+            yield from _walk(child, f"{path}{name}", *below)
+        if children is not None and _own(type(x)):
             yield from _walk(type(x), f"{path}.class", skip, above, seen, False)
 
 
