@@ -123,7 +123,7 @@ def test_frequencies_that_cannot_serve_are_refused():
     uneven = em.Structure(
         DISC, em.Material((2.0, 3.0, 4.0), poles=em.Debye(0.3, 1e-16))
     )
-    axial = em.Structure(DISC, em.Material(poles=((), em.Debye(0.3, 1e-16), ())))
+    axial = em.Structure(DISC, em.Material(poles=((), [em.Debye(0.3, 1e-16)], ())))
     for structures, options, message in (
         (
             [],
