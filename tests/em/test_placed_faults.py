@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from physax import em
@@ -311,22 +312,48 @@ def test_numbers_put_into_pulses_are_checked_when_they_run(pulse, name):
     assert jnp.array_equal(run(good).fields["Ez"], em.simulate(sim).fields["Ez"])
 
 
+def test_integers_put_into_pulses_are_numbers():
+    sim = build(sources=dipole(pulse=PULSE))
+
+    def run(name, value):
+        where = lambda s: getattr(s.sources["in"].pulse, name)  # noqa: E731
+        return em.simulate(eqx.tree_at(where, sim, value))
+
+    want = run("frequency", jnp.asarray(2e14)).fields["Ez"]
+    assert jnp.array_equal(run("frequency", 2 * 10**14).fields["Ez"], want)
+    traced = jax.jit(lambda value: run("bandwidth", value).status)
+    assert traced(np.int32(-50000)) == 4
+
+
 class Terahertz(Steady):
     """A pulse of one's own, in a unit of its own."""
 
     frequency: jax.Array = eqx.field(converter=lambda f: jnp.asarray(f) * 1e12)
 
 
+class Decades(Steady):
+    """Another, whose unit cannot be changed twice."""
+
+    frequency: jax.Array = eqx.field(converter=lambda f: _power_of_ten(f))
+
+
+def _power_of_ten(f):
+    if not isinstance(f, jax.core.Tracer) and not f < 30:
+        raise ValueError("the exponent must be less than 30")
+    return 10 ** jnp.asarray(f)
+
+
 def test_the_unit_of_a_pulse_is_changed_once():
-    sims = [
-        build(sources=dipole(pulse=p))
-        for p in (Terahertz(200.0), Steady(jnp.asarray(2e14)))
-    ]
+    pulses = Steady(jnp.asarray(2e14)), Terahertz(200.0), Decades(14.30103)
+    sims = [build(sources=dipole(pulse=p)) for p in pulses]
     run = jax.jit(lambda sim: em.simulate(sim).fields["Ez"])
-    want = em.simulate(sims[1]).fields["Ez"]
+    want = em.simulate(sims[0]).fields["Ez"]
     assert jnp.max(jnp.abs(want)) > 0
-    for found in (em.simulate(sims[0]).fields["Ez"], run(sims[0])):
-        assert jnp.allclose(found, want, rtol=1e-5, atol=1e-5 * jnp.max(jnp.abs(want)))
+    for sim in sims[1:]:
+        for found in (em.simulate(sim).fields["Ez"], run(sim)):
+            assert jnp.allclose(
+                found, want, rtol=1e-5, atol=1e-5 * jnp.max(jnp.abs(want))
+            )
 
 
 def test_pulses_without_checks_run():

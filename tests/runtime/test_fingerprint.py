@@ -85,6 +85,11 @@ def made(base: Any = eqx.Module, **attributes) -> Any:
     return type(base)("Made", (base,), {"__module__": __name__, **attributes})
 
 
+def opaque(method):
+    # Its objects hold what nothing tells.
+    return type("Law", (), {"__module__": __name__, "__call__": method})
+
+
 def flow(**attributes):
     return jax.tree_util.register_pytree_node_class(made(Flow, **attributes))(1, "a")
 
@@ -189,6 +194,8 @@ PROBLEMS = {
     "built-in function of a class": lambda: made(LAW=max)(),
     "other built-in function of a class": lambda: made(LAW=min)(),
     "lock of a class": lambda: made(LAW=Lock())(),
+    "law of a class": lambda: made(LAW=opaque(lambda self, t: 2 * t)())(),
+    "other law of a class": lambda: made(LAW=opaque(lambda self, t: 3 * t)())(),
     "rates by law": lambda: made(RATES={amplified(2.0): 1.0, 0: 5})(),
     "other rates by law": lambda: made(RATES={amplified(2.0): 2.0, 0: 5})(),
     "rates by another law": lambda: made(RATES={amplified(3.0): 1.0, 0: 5})(),
@@ -340,6 +347,18 @@ def test_object_without_identity_is_refused_by_its_place():
         fingerprint(Problem(jnp.asarray(ONE), pulse=object()))
     with pytest.raises(ArgumentError, match=r"numbers or text, but has dtype object"):
         fingerprint(np.array([None, "a"], object))
+
+
+@pytest.mark.parametrize("wrap", [list, jax.jit, eqx.filter_jit, staticmethod, partial])
+def test_what_a_method_encloses_is_not_told_by_its_type(wrap):
+    function = enclosing(object())
+    kept = made(law=function if wrap is list else wrap(function))
+    with pytest.raises(ArgumentError, match=r"`problem.*\['x'\]` must be.*object"):
+        fingerprint(kept())
+    # Whether the class has been met before, as a constant of another, or not.
+    for both in ([made(KIND=kept)(), kept()], [kept(), made(KIND=kept)()]):
+        with pytest.raises(ArgumentError, match=r"\['x'\]` must be"):
+            fingerprint(both)
 
 
 @pytest.mark.slow

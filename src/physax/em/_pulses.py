@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Num
 
@@ -50,27 +49,6 @@ class AbstractPulse(eqx.Module):
     @abstractmethod
     def highest_frequency(self) -> Float[Array, ""]:
         """Returns the frequency in Hz above which the spectrum is below 1e-7."""
-
-
-def rechecked(pulse: AbstractPulse) -> AbstractPulse:
-    """Returns a pulse whose numbers have passed the checks of its attributes again.
-
-    `eqx.tree_at` puts numbers in without them. The numbers stay, as converters of users
-    may change their unit; traced ones that fail are NaN.
-    """
-    new = {}
-    for field in dataclasses.fields(pulse):
-        if "converter" in field.metadata and not field.metadata.get("static"):
-            old = getattr(pulse, field.name)
-            seen = field.metadata["converter"](old)
-            if traced(seen) and eqx.is_inexact_array(old):
-                bad = jnp.any(jnp.isnan(jnp.stack(jax.tree.leaves(seen))))
-                new[field.name] = old * jnp.where(bad, jnp.nan, 1).astype(old.dtype)
-    if not new:
-        return pulse
-    return eqx.tree_at(
-        lambda one: [getattr(one, name) for name in new], pulse, list(new.values())
-    )
 
 
 # Half width of a Gaussian envelope in standard deviations: exp(-6^2 / 2) = 1.5e-8.
@@ -223,6 +201,27 @@ class CustomPulse(AbstractPulse):
 
     def highest_frequency(self):
         return as_array(float("inf")) if self.band is None else self.band
+
+
+def rechecked(pulse: AbstractPulse) -> AbstractPulse:
+    """Returns a pulse whose numbers have passed the checks of its attributes again.
+
+    `eqx.tree_at` puts numbers in without them. Attributes that users add are left
+    alone, as their converters may change the unit.
+    """
+    new = {
+        field.name: field.metadata["converter"](getattr(pulse, field.name))
+        for kind in (GaussianPulse, ContinuousWave, Ricker, CustomPulse)
+        if isinstance(pulse, kind)
+        for field in dataclasses.fields(kind)
+        if not field.metadata.get("static")
+    }
+    return eqx.tree_at(
+        lambda one: [getattr(one, name) for name in new],
+        pulse,
+        list(new.values()),
+        is_leaf=lambda one: one is None,
+    )
 
 
 def band_pulse(low: Num[ArrayLike, ""], high: Num[ArrayLike, ""]) -> GaussianPulse:

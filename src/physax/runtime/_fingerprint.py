@@ -129,13 +129,13 @@ def _walk(
     path: str,
     skip: tuple[type, ...],
     above: tuple[int, ...],
-    seen: dict[type, str],
+    seen: dict[tuple[type, bool], str],
     by_type: bool,
 ) -> Iterator[tuple[str, str]]:
     """Yields place and text of everything in `x`, which stands in the ids `above`.
 
-    Classes are walked once; `seen` has the places of those that have been. An object
-    whose identity cannot be decided is known `by_type`, or refused.
+    Classes are walked once, or once each way; `seen` has the places of those that have
+    been. An object whose identity cannot be decided is known `by_type`, or refused.
     """
     if isinstance(x, skip):
         return
@@ -154,13 +154,13 @@ def _walk(
         yield path, _array(x, path)
     elif isinstance(x, _PLAIN) and not isinstance(x, enum.Enum):
         yield path, _short(f"{type(x).__name__} {x!r}")
-    elif isinstance(x, type) and (x in seen or not _own(x)):
-        again = f", as {seen[x]}" if x in seen else ""
+    elif isinstance(x, type) and ((x, by_type) in seen or not _own(x)):
+        again = f", as {seen[x, by_type]}" if (x, by_type) in seen else ""
         yield path, f"type {_qualified(x)}{again}"
     else:
         yield path, _title(x)
         if isinstance(x, type):
-            seen[x] = path
+            seen[x, by_type] = path
         # A recursive function stands in its own closure.
         children = [] if id(x) in above else _children(x)
         if children is None and not by_type:
@@ -171,16 +171,19 @@ def _walk(
             )
         for name, child in children or []:
             # Constants of classes; a method must be told from another.
-            own = isinstance(x, type) and not isinstance(child, _METHODS)
+            own = isinstance(x, type) and not _is_method(child)
             below = (skip, (*above, id(x)), seen, by_type or own)
             yield from _walk(child, f"{path}{name}", *below)
-        if children is not None and _own(type(x)):
-            yield from _walk(type(x), f"{path}.class", skip, above, seen, False)
+        if _own(type(x)):
+            below = (skip, above, seen, children is None)
+            yield from _walk(type(x), f"{path}.class", *below)
 
 
 def _own(kind: type) -> bool:
     """Whether a class belongs to no library whose version tells what it does."""
-    return kind.__module__.partition(".")[0] not in _LIBRARIES
+    module = kind.__module__
+    # Compilers of Python have classes without the name of one.
+    return isinstance(module, str) and module.partition(".")[0] not in _LIBRARIES
 
 
 def _title(x) -> str:
@@ -272,16 +275,18 @@ def _namespace(x: type) -> list[tuple[str, object]]:
     apart = _APART | {field.name for field in fields}
     parts = []
     for name, value in sorted(vars(x).items()):
-        method = (
-            isinstance(value, _METHODS)
-            or getattr(value, "__wrapped__", None) is not None
-            or dataclasses.is_dataclass(value)
-        )
+        method = _is_method(value) or dataclasses.is_dataclass(value)
         special = name.startswith("__") or issubclass(x, enum.Enum)
         if name not in apart and (method or not special):
             parts.append((f".{name}", value))
     bases = [base for base in x.__bases__ if _own(base)]
     return [*parts, *((f"[{i}]", base) for i, base in enumerate(bases))]
+
+
+def _is_method(value) -> bool:
+    """Returns whether what a class has is a method, plain or compiled."""
+    wrapped = getattr(value, "__wrapped__", None)
+    return isinstance(value, _METHODS) or wrapped is not None
 
 
 def _unchecked(x: types.FunctionType) -> types.FunctionType:
