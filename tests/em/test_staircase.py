@@ -161,9 +161,9 @@ def test_a_metal_without_a_sample_is_warned_of():
     grid = Grid.centred((12, 12), NANO)
     glass = Structure(em.Box((0, 0), (8 * NANO,) * 2), Material(2.25))
 
-    def film(thick, *above):
+    def film(thick, *above, metal=METAL):
         box = em.Box((0.5 * NANO, 0), (thick * NANO, 6 * NANO))
-        blocks = [glass, Structure(box, METAL), *above]
+        blocks = [glass, Structure(box, metal), *above]
         return rasterise(blocks, grid, None, HZ, "staircase").dispersions
 
     message = r"`structures\[1\]` is of a metal and fills at most 0.3 of a cell"
@@ -171,6 +171,11 @@ def test_a_metal_without_a_sample_is_warned_of():
         assert film(0.3) == ()
     with pytest.warns(PhysaxWarning, match=message):
         assert jax.jit(lambda: film(0.3))() == ()
+    # Once, whatever its axes have.
+    layered = Material(poles=([em.Drude(2e15, 1e13)], [em.Drude(1e15, 1e13)], []))
+    with pytest.warns(PhysaxWarning, match=message) as told:
+        assert film(0.3, metal=layered) == ()
+    assert len(told) == 1
     # Enough of it, or none to be seen: nothing to tell.
     assert len(film(0.9)) == 1
     assert film(0.3, glass) == ()

@@ -174,18 +174,19 @@ class Canvas(NamedTuple):
                     found = _with(found, made)
                 else:
                     lost.append(one)
-        for one in lost:
-            # What equal materials have of a cell is given to one of them.
-            if not any(equal(one, other.poles) for other in found):
-                each = zip(*poles.values(), strict=True)
-                self.warn_of_lost([any(p is one for p in own) for own in each])
+        # What equal materials have of a cell is given to one of them.
+        held = [other.poles for other in found]
+        gone = {id(one) for one in lost if not any(equal(one, own) for own in held)}
+        if gone:
+            each = zip(*poles.values(), strict=True)
+            self.warn_of_lost([any(id(p) in gone for p in own) for own in each])
         return tuple(found)
 
     def warn_of_lost(self, chosen: Sequence[bool]) -> None:
         """Warns of structures of a metal to which a staircase gives no sample.
 
         Args:
-            chosen: Whether the ground and each shape is of the material without any.
+            chosen: Whether the ground and each shape is of a material without any.
         """
         if not any(compress(self.stepped or (), chosen)):
             return

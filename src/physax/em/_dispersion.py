@@ -27,6 +27,8 @@ from ._poles import (
 )
 
 
+_COMPONENTS = {"E" + axis for axis in "xyzrp"}
+
 Fraction = Float[Array, "..."] | dict[str, Float[Array, "..."]]
 
 
@@ -54,11 +56,11 @@ def _fraction(value: Any) -> Fraction:
         return value
 
     if isinstance(value, dict):
-        unknown = sorted(set(value) - {"E" + axis for axis in "xyzrp"})
+        unknown = [key for key in value if key not in _COMPONENTS]
         if unknown or not value:
+            seen = f"has the keys {unknown}" if unknown else "is empty"
             raise ArgumentError(
-                "`fraction` must be keyed by components such as 'Ez', but has the keys "
-                f"{unknown}."
+                f"`fraction` must be keyed by components such as 'Ez', but {seen}."
             )
         return {key: one(v, f"[{key!r}]") for key, v in value.items()}
     return one(value)

@@ -136,12 +136,10 @@ def _poles(value: Any) -> tuple:
     if not any(nested):
         return as_poles(value)
     if len(several) != 3 or not all(nested):
-        bare = nested.count(False)
-        seen = f"{bare} of them is none" if bare == 1 else f"{bare} of them are none"
         raise ArgumentError(
             "`poles` must be three tuples, those along x, y and z, where one entry is "
-            f"a tuple, but has {len(several)} entries, and {seen}. Write `(pole,)` for "
-            "a single one and `()` for none."
+            f"a tuple, but has {len(several)} entries, {sum(nested)} of them tuples. "
+            "Write `(pole,)` for a single one and `()` for none."
         )
     along = tuple(map(as_poles, several))
     return along if any(along) else ()

@@ -89,9 +89,7 @@ def _polarised(
 
 def _told_apart(medium: Medium, electric: Sequence[str]) -> Sequence[str]:
     """Returns components that differ in their permittivity, or one of those alike."""
-    if isinstance(medium.permittivity, dict):
-        return list(medium.permittivity)
-    given = (one.fraction for one in medium.dispersions)
+    given = (medium.permittivity, *(one.fraction for one in medium.dispersions))
     return electric if any(isinstance(one, dict) for one in given) else electric[:1]
 
 
