@@ -327,7 +327,7 @@ def test_an_output_folder_that_cannot_be_written_is_said_first(tmp_path, capsys)
         (["plot", "none.hdf"], "There is no file or folder 'none.hdf'."),
         (
             ["fit", "{run}", "--mode", "static_isotropic", "--set", "alpha=9"],
-            "`start` must lie within",
+            "`--set alpha` or `parameters.alpha.start` must lie within [-0.99, 3], but",
         ),
         (["fit", "{empty}"], "must hold files '*.hdf', but has none."),
     ],

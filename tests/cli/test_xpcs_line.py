@@ -15,7 +15,7 @@ from physax.xpcs import MODES
 
 
 SOURCE = Path(__file__).parents[2] / "src"
-STATIC_FILE = "mode: static_isotropic\n"
+STATIC_FILE = "mode: static_isotropic\nparameters: {alpha: {bounds: [0, 2]}}\n"
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,12 @@ STATIC_FILE = "mode: static_isotropic\n"
         (["x", "--config", "FILE", "--mode", "laminar_flow"], "`--mode` must be that"),
         (["x", "--set", "D=1"], "`--set` must be NAME=NUMBER with one of D0"),
         (["x", "--set", "D0=x"], "`--set D0` must be a number, but is 'x'"),
-        (["x", "--set", "D0=inf"], "`--set D0=inf`: `start` must be finite"),
-        (["x", "--set", "D0=nan"], "`start` must be finite, but is nan"),
+        (["x", "--set", "D0=inf"], "`--set D0` must be finite, but is inf"),
+        (
+            ["x", "--config", "FILE", "--set", "alpha=5"],
+            "`--set alpha` must lie within [0, 2], but is 5. Change `bounds`",
+        ),
+        (["x", "--set", "D0=nan"], "`--set D0` must be finite, but is nan"),
         (
             ["x", "--mode", "static_isotropic", "--set", "D0=-5"],
             "`--set D0` must be at least 0, but is -5. Where a fit may go below 0",

@@ -7,6 +7,7 @@ import pytest
 
 from physax import ArgumentError
 from physax.io import (
+    Epoch,
     MissingPackageError,
     PhysaxFileError,
     SnapshotSeries,
@@ -63,14 +64,93 @@ def test_dates_that_units_round_otherwise_are_the_same(tmp_path):
     # 02:24 of each day, in days and in hours since long before.
     days = np.arange(9.0) + 0.1
     far = (days + 36890) * 24
-    paths = []
-    for name, times, units in (
-        ("uo", days, "days since 2001-01-01"),
-        ("vo", far, "hours since 1900-01-01"),
+    dated = (days, "days since 2001-01-01"), (far, "hours since 1900-01-01")
+    assert read_velocity(apart(tmp_path, *dated)).epoch.date == "2001-01-01T02:24:00"
+
+
+def apart(folder, u, v, **calendar):
+    """Writes both components to files of their own, at times of some units."""
+    return [
+        save(flow(times=t, units=units, **calendar)[[name]], folder / f"{name}.nc")
+        for name, (t, units) in (("uo", u), ("vo", v))
+    ]
+
+
+@pytest.mark.parametrize("first", ["2001-03-01T00:00:00", "1996-10-01T00:00:00"])
+def test_dates_at_the_ends_of_months_are_the_same(tmp_path, first):
+    # Since 16:34 they are no binary fractions of days, and round to a little before.
+    dated = []
+    for since in ("1950-01-01T16:34:00", "1950-01-01T00:00:00"):
+        seconds = (np.datetime64(first) - np.datetime64(since)).astype(float)
+        days = seconds / 86400 + np.arange(9.0)
+        dated.append((days, f"days since {since.replace('T', ' ')}"))
+    assert read_velocity(apart(tmp_path, *dated)).epoch.date == first
+    # Whole milliseconds, and times 0.4 ms later.
+    since = "milliseconds since 2000-01-01"
+    odd = days + 0.4e-3 / 86400, dated[1][1]
+    whole = (np.datetime64(first) - np.datetime64("2000-01-01T00:00:00")).astype(int)
+    read_velocity(apart(tmp_path, odd, (1000 * (whole + 86400 * np.arange(9)), since)))
+
+
+@pytest.mark.parametrize("calendar", ["standard", "noleap", "360_day"])
+def test_frames_of_a_camera_are_paired_by_their_dates(tmp_path, calendar):
+    # 10 kHz, in milliseconds and in seconds since another date, 24 hours before.
+    frames, since = np.arange(9) * 0.1, "milliseconds since 2020-01-16"
+    same = 86400 + frames * 1e-3, "seconds since 2020-01-15"
+    cal = {"calendar": calendar}
+    read_velocity(apart(tmp_path, (frames, since), same, **cal))
+    for late in (0.1, 0.5, 86_400_000):
+        with pytest.raises(PhysaxFileError, match=r"Write both with the same dates\."):
+            read_velocity(
+                apart(tmp_path, (frames, since), (frames + late, since), **cal)
+            )
+
+
+def test_components_without_dates_need_the_same_times(tmp_path):
+    days = np.arange(9.0)
+    paths = apart(tmp_path, (days, "days"), (days + 1, "days"))
+    with pytest.raises(PhysaxFileError, match=r"Write both with the same times\.$"):
+        read_velocity(paths)
+
+
+@pytest.mark.filterwarnings("ignore:Unable to decode time axis")
+@pytest.mark.parametrize("calendar", ["standard", "noleap"])
+def test_components_of_different_ages_are_refused(tmp_path, calendar):
+    # In 1500 there are no dates of NumPy in nanoseconds.
+    days, cal = np.arange(9.0), {"calendar": calendar}
+    old, new = (days, "days since 1500-01-01"), (days, "days since 2001-01-01")
+    for one, other in ((old, new), (new, old)):
+        paths = apart(tmp_path, one, other, **cal)
+        with pytest.raises(PhysaxFileError, match="'vo' must be at the same times as"):
+            read_velocity(paths)
+    assert read_velocity(apart(tmp_path, old, old, **cal)).epoch.calendar == calendar
+
+
+def test_dates_in_two_names_of_one_calendar_are_the_same(tmp_path):
+    days, units = np.arange(9.0), "days since 2001-01-01"
+    paths = apart(tmp_path, (days, units), (days, units))
+    save(
+        flow(times=days, units=units, calendar="proleptic_gregorian")[["vo"]], paths[1]
+    )
+    assert read_velocity(paths).epoch == Epoch("2001-01-01T00:00:00")
+    late = Epoch("2000-12-31T00:00:00", "proleptic_gregorian")
+    assert np.allclose(
+        read_scalar(paths[0], "uo", epoch=late).times, days * 86400 + 86400
+    )
+
+
+@pytest.mark.filterwarnings("ignore:Unable to decode time axis")
+@pytest.mark.parametrize(
+    "epoch", [Epoch("2001-01-01T00:00:00", "noleap"), Epoch("1500-01-01T00:00:00")]
+)
+def test_a_date_that_cannot_be_compared_with_a_file_s_is_refused(tmp_path, epoch):
+    path = save(flow(times=np.arange(2.0)), tmp_path / "a.nc")
+    with pytest.raises(
+        ArgumentError,
+        match=r"`epoch` must be in the file's calendar, 'standard', and near its first "
+        rf"date, 2001-03-01T00:00:00, but is {epoch.date} in '{epoch.calendar}'\.",
     ):
-        data = flow(times=times, units=units)
-        paths.append(save(data[[name]], tmp_path / f"{name}.nc"))
-    assert read_velocity(paths).epoch.date == "2001-01-01T02:24:00"
+        read_scalar(path, "uo", epoch=epoch)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from physax import ArgumentError
 from physax.particles import (
     Box,
+    GriddedField,
     Hold,
     LevelRegion,
     Masked,
@@ -166,3 +167,72 @@ def test_large_integers_are_numbers_of_the_coordinates():
 
     for value in (3_000_000_000, np.int64(3_000_000_000)):
         assert spread(value) == spread(3e9) > 0
+
+
+BIG = 3_000_000_000
+
+
+def moved(velocity):
+    return tracked(velocity, steps=4).positions[-1, :, 0] - SEEDS[:, 0]
+
+
+@pytest.mark.parametrize("value", [np.array([BIG, 0]), [BIG, 0], np.array([3e9, 0.0])])
+def test_vectors_of_large_integers_are_numbers(value):
+    # In one second a particle goes u, under a force F / 2m.
+    assert jnp.allclose(moved(lambda t, x: value), 3e9)
+    assert jnp.allclose(moved(Newtonian([lambda t, x, v: value], 1.0)), 1.5e9)
+    thrown = Newtonian([], 1.0, velocity=lambda t, x: value)
+    assert jnp.allclose(moved(thrown), 3e9)
+    whole = Masked(lambda t, x: jnp.ones(2), lambda t, x: np.asarray(value)[0])
+    assert jnp.allclose(moved(whole), 3e9)
+    # A variable whose rate is 3e9 grows by that from 3e9.
+    counted = with_variable(lambda t, x, y: value[0], lambda t, x: value[0])
+    assert jnp.allclose(counted.variables["age"][-1], 6e9)
+
+
+def test_conditions_count_as_zero_and_one():
+    # Of u = 1 from 0.1 and 0.3 over one second, 0.4 and 0.6 of it beyond 0.7.
+    beyond = {"time": Variable(lambda t, x, y: x[0] > 0.7)}
+    found = tracked(lambda t, x: jnp.ones(2), variables=beyond, steps=1000)
+    assert jnp.allclose(found.variables["time"][-1], jnp.array([0.4, 0.6]), atol=2e-3)
+    half = Masked(lambda t, x: jnp.ones(2), lambda t, x: t < 0.5)
+    assert jnp.allclose(tracked(half, steps=1000).positions[-1], SEEDS + 0.5, atol=2e-3)
+
+
+USES = {
+    "velocity": lambda value: tracked(lambda t, x: value),
+    r"forces\[0\]": lambda value: tracked(Newtonian([lambda t, x, v: value], 1.0)),
+    "diffusivity": lambda value: tracked(diffusivity=lambda t, x: value, key=KEY),
+    "factor": lambda value: tracked(Masked(rotation, lambda t, x: value)),
+    RATE_OF_AGE: lambda value: with_variable(lambda t, x, y: value),
+    r"variables\['age'\]\.initial": lambda value: with_variable(
+        lambda t, x, y: 0 * y, lambda t, x: value
+    ),
+}
+
+
+@pytest.mark.parametrize("name", USES)
+@pytest.mark.parametrize("value", ["3", np.array("a"), ["3", "3"]])
+def test_text_is_no_number(name, value):
+    message = rf"`{name}\(\.\.\.\)` must be .*, but is "
+    with pytest.raises(ArgumentError, match=message):
+        USES[name](value)
+
+
+@pytest.mark.parametrize("name", USES)
+@pytest.mark.parametrize("value", [2 + 1j, jnp.full(2, 2 + 1j)])
+def test_complex_numbers_of_no_complex_field_are_refused(name, value):
+    message = rf"`({name}|velocity)` (returns )?must (be|return) real"
+    with pytest.raises(ArgumentError, match=message):
+        USES[name](value)
+
+
+def test_complex_fields_are_refused_where_real_ones_are_needed():
+    nodes = np.linspace(0.0, 1.0, 3)
+    light = GriddedField(np.full((3, 3), 2 + 1j), (nodes, nodes))
+    with pytest.raises(ArgumentError, match="What `diffusivity` returns must be real"):
+        tracked(diffusivity=light, key=KEY)
+    with pytest.raises(ArgumentError, match=rf"`{RATE_OF_AGE}` must be real"):
+        with_variable(light)
+    with pytest.raises(ArgumentError, match="What `velocity` returns must be real"):
+        tracked(Newtonian([], 1.0, velocity=lambda t, x: 1j * x))

@@ -322,6 +322,13 @@ def test_faulty_requests_are_refused(tmp_path):
     for west in (500, np.nan):
         with pytest.raises(ArgumentError, match="`west` must be a longitude from -360"):
             tracks(eastward(), spherical=True, west=west)
+    edges = (np.arange(3.0), np.arange(4.0))
+    for west, kind in (("0", "a number, but is '0'"), ([0, 9], "one number, but")):
+        match = f"`west` must be {kind}"
+        with pytest.raises(ArgumentError, match=match):
+            inspect.unwrap(tracks)(eastward(), spherical=True, west=west)
+        with pytest.raises(ArgumentError, match=match):
+            inspect.unwrap(density)(np.ones((2, 3)), edges, spherical=True, west=west)
     with pytest.raises(ArgumentError, match=r"must end in '.gif' or '.mp4'"):
         animate_tracks(eastward(), tmp_path / "a.png")
 

@@ -149,6 +149,7 @@ def starting_models(
     for model in found:
         model = with_values(model, given)
         low, high = _bounds(model, numbers(settings), data)
+        _check_starts(model, low, high, settings)
         made.append(_between(model, low, high, given))
     return tuple(made)
 
@@ -163,6 +164,19 @@ def _check_angles(data: TwoTime, flow: bool, given, settings: Settings) -> None:
             "`mode` laminar_flow must have maps of at least 2 directions, but there is "
             f"{angles.size}: the direction of the flow is not determined. Fix `phi0`, "
             "or choose a static mode."
+        )
+
+
+def _check_starts(model, low, high, settings: Settings) -> None:
+    """Refuses given starts beyond bounds that physics demands."""
+    for name, number in numbers(settings).items():
+        value, least, most = (float(NAMES[name].of(one)) for one in (model, low, high))
+        if number.start is None or number.fixed or least <= value <= most:
+            continue
+        raise ArgumentError(
+            f"`--set {name}` or `parameters.{name}.start` must lie within [{least:g}, "
+            f"{most:g}], but is {value:g}. Where a fit may go further, give `bounds` "
+            "in the YAML file."
         )
 
 

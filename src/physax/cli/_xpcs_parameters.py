@@ -11,9 +11,21 @@ Range = tuple[float, float]
 
 
 def _check_start(
-    start: float | None, bounds: Range | None, fixed: bool, unit: str = ""
+    start: float | None,
+    bounds: Range | None,
+    fixed: bool,
+    unit: str = "",
+    line: str = "",
 ) -> None:
-    """Refuses crossed bounds and a start outside, before any data are read."""
+    """Refuses crossed bounds and a start outside, before any data are read.
+
+    Args:
+        start: Where the fit begins.
+        bounds: Between these it stays.
+        fixed: Whether it stays at its start.
+        unit: How the names of the former end.
+        line: What gives the start on the command line.
+    """
     if bounds is not None and not bounds[0] < bounds[1]:
         raise ArgumentError(
             f"`bounds{unit}` must be a lower and a higher number, but are "
@@ -26,11 +38,13 @@ def _check_start(
             )
         return
     low, high = bounds or (-math.inf, math.inf)
+    what = line or f"start{unit}"
     if not math.isfinite(start):
-        raise ArgumentError(f"`start{unit}` must be finite, but is {start:g}.")
+        raise ArgumentError(f"`{what}` must be finite, but is {start:g}.")
     if not low <= start <= high:
+        remedy = f" Change `bounds{unit}` in the YAML file." if line else ""
         raise ArgumentError(
-            f"`start{unit}` must lie within [{low:g}, {high:g}], but is {start:g}."
+            f"`{what}` must lie within [{low:g}, {high:g}], but is {start:g}.{remedy}"
         )
 
 
@@ -137,12 +151,11 @@ def with_starts(parameters: Parameters, given: list[str]) -> Parameters:
                 f"`--set {name}` must be a number, but is {value!r}."
             ) from error
         old = getattr(parameters, name)
-        field = "start_degrees" if isinstance(old, Angle) else "start"
-        try:
-            new: Any = dataclasses.replace(old, **{field: number})
-            parameters = dataclasses.replace(parameters, **{name: new})
-        except ArgumentError as error:
-            raise ArgumentError(f"`--set {text}`: {error}") from error
+        unit = "_degrees" if isinstance(old, Angle) else ""
+        bounds = getattr(old, f"bounds{unit}")
+        _check_start(number, bounds, old.fixed, unit, f"--set {name}")
+        new: Any = dataclasses.replace(old, **{f"start{unit}": number})
+        parameters = dataclasses.replace(parameters, **{name: new})
     return parameters
 
 

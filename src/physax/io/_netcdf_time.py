@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib.util
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,24 +36,6 @@ class Epoch:
     def units(self) -> str:
         """The unit of times in a file of the CF conventions."""
         return f"seconds since {self.date.replace('T', ' ')}"
-
-    def same_instant(self, other: "Epoch") -> bool:
-        """Whether another is the same date of the same calendar, to a millisecond.
-
-        Dates of other units are rounded otherwise.
-        """
-        # These two have the same dates since 1582.
-        names = {self.calendar, other.calendar} - {"standard", "proleptic_gregorian"}
-        same = self.calendar == other.calendar or not names
-        return same and abs(self._clock() - other._clock()) < 1e-3
-
-    def _clock(self) -> float:
-        """Returns seconds, as if all months had 31 days."""
-        day, _, time = self.date.replace(" ", "T").partition("T")
-        year, month, number = map(int, day.rsplit("-", 2))
-        parts = [float(part) for part in re.findall(r"[\d.]+", time)[:3]]
-        spent = sum(part * 60.0**-k for k, part in enumerate(parts)) * 3600
-        return ((year * 12 + month) * 31 + number) * 86400 + spent
 
 
 Stamps = np.ndarray
@@ -139,7 +120,8 @@ def to_seconds(stamps: Stamps, attributes: Mapping[str, Any]) -> tuple[np.ndarra
     first = stamps[0]
     if stamps.dtype.kind == "M":
         seconds = (stamps - first) / np.timedelta64(1, "s")
-        date = str(np.datetime_as_string(first, unit="us")).removesuffix(".000000")
+        early, micro = first.astype("M8[us]"), np.timedelta64(1, "us")
+        date = str(early + round((first - early) / micro)).removesuffix(".000000")
         return seconds.astype(float), Epoch(date, calendar)
     seconds = np.array([(stamp - first).total_seconds() for stamp in stamps])
     return seconds, Epoch(first.isoformat(), calendar)
@@ -163,18 +145,37 @@ def calendar_of(stamps: Stamps, attributes: Mapping[str, Any]) -> str | None:
 def seconds_between(start: Epoch, stop: Epoch | None) -> float:
     """Returns the seconds from one date to another; 0 to no date.
 
-    Raises:
-        ArgumentError: If the calendars differ.
+    NaN where the calendars differ, or where NumPy's dates have only one of both.
     """
-    if stop is None:
+    if stop in (None, start):
         return 0.0
-    if start.calendar != stop.calendar:
-        raise ArgumentError(
-            f"`epoch` must be in the file's calendar, {stop.calendar!r}, but is in "
-            f"{start.calendar!r}."
-        )
+    # These two have the same dates since 1582.
+    names = {start.calendar, stop.calendar} - {"standard", "proleptic_gregorian"}
+    if names and start.calendar != stop.calendar:
+        return np.nan
     dates = [
-        read_stamps(np.zeros(1), {"units": e.units, "calendar": e.calendar})
+        read_stamps(np.zeros(1), {"units": e.units, "calendar": start.calendar})
         for e in (start, stop)
     ]
+    if dates[0].dtype.kind != dates[1].dtype.kind:
+        return np.nan
     return float(to_seconds(np.concatenate(dates), {})[0][1])
+
+
+def seconds_since(epoch: Epoch, first: Epoch | None) -> float:
+    """Returns the seconds from a date that a user gave to the first of a file.
+
+    Args:
+        epoch: The former.
+        first: The latter; 0 seconds where a file has none.
+
+    Raises:
+        ArgumentError: If they cannot be compared.
+    """
+    seconds = seconds_between(epoch, first)
+    if first is not None and np.isnan(seconds):
+        raise ArgumentError(
+            f"`epoch` must be in the file's calendar, {first.calendar!r}, and near its "
+            f"first date, {first.date}, but is {epoch.date} in {epoch.calendar!r}."
+        )
+    return seconds

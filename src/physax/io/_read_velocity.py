@@ -26,7 +26,7 @@ from ..particles._sphere import unfolded
 from ..runtime import check_memory
 from ._gaps import as_gaps, bridged, warn_of_gaps, warn_of_land
 from ._netcdf_open import Paths
-from ._netcdf_time import Epoch, seconds_between
+from ._netcdf_time import Epoch, seconds_since
 from ._netcdf_variable import StoredVariable, find_variable, same_places
 from ._snapshot_series import VelocityPart, open_files, velocity_parts
 from ._staggered import staggered_field
@@ -276,7 +276,7 @@ def read_scalar(
         values = _samples(VelocityPart(variable, 1.0), first, last)
     times = _times(variable, first, last)
     if times is not None and epoch is not None:
-        times = times + seconds_between(epoch, variable.epoch)
+        times = times + seconds_since(epoch, variable.epoch)
     values = bridged(values, times, longest)
     warn_of_gaps([variable], [values], times, longest)
     nodes = [axis.positions for axis in variable.axes]

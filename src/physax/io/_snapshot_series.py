@@ -18,7 +18,7 @@ from ._netcdf_open import (
     open_stored,
     refuse_needless,
 )
-from ._netcdf_time import Epoch
+from ._netcdf_time import Epoch, seconds_between
 from ._netcdf_variable import StoredVariable, find_variable, same_places
 from ._speed_units import changes_pressure, speed_factor
 
@@ -306,7 +306,7 @@ def velocity_parts(
                 part.variable.path,
                 f"{part.variable.name!r} must be at the same times as {first.name!r}, "
                 f"{_instants(first)}, but is {_instants(part.variable)}. Write "
-                "both with the same dates.",
+                f"both with the same {'times' if first.epoch is None else 'dates'}.",
             )
     return parts
 
@@ -335,12 +335,13 @@ def _instants(variable: StoredVariable) -> str:
 def _same_times(a: StoredVariable, b: StoredVariable) -> bool:
     if a.seconds is None or b.seconds is None:
         return a.seconds is b.seconds
-    same = a.epoch is None or b.epoch is None or a.epoch.same_instant(b.epoch)
-    if not same or a.count != b.count:
+    if a.count != b.count:
         return False
-    # Times of other units are rounded otherwise.
-    least = min([1.0, *np.diff(a.seconds)])
-    return np.allclose(a.seconds, b.seconds, rtol=0, atol=1e-3 * least)
+    later = 0.0 if a.epoch is None else seconds_between(a.epoch, b.epoch)
+    # Times of other units are rounded otherwise: to milliseconds, or to microseconds
+    # where the date they count from is far.
+    least = np.min(np.diff(a.seconds), initial=0.1)
+    return np.allclose(a.seconds, b.seconds + later, rtol=0, atol=1e-2 * least)
 
 
 def _upward(variable: StoredVariable) -> float:

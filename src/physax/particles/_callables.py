@@ -6,9 +6,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Inexact
 
-from .._checks import ArgumentError, PhysaxError
+from .._checks import ArgumentError, PhysaxError, as_array
 from .._written_for_jax import written_for_jax
 
 
@@ -39,19 +39,22 @@ def called_as(name: str, form: str, x: Float[Array, " ndim"]) -> Iterator[None]:
             ) from error
 
 
-def returned(value: Any, name: str, dtype: Any = None) -> Array:
+def returned(value: Any, name: str, dtype: Any) -> Inexact[Array, "..."]:
     """Returns what a function of the user gave, as an array.
 
     Args:
-        value: What it returned.
+        value: What it returned; conditions such as `x[0] > 0` count as 0 and 1.
         name: What the user calls the function.
-        dtype: Of the array; `None` for that of the value.
+        dtype: Of real numbers; complex ones keep theirs.
 
     Raises:
-        ArgumentError: If it is nothing.
+        ArgumentError: If it is nothing, or other than numbers.
     """
     if value is None:
         raise ArgumentError(
             f"`{name}` must return an array, but returns None: end it with `return`."
         )
-    return jnp.asarray(value, dtype)
+    if isinstance(value, bool) or getattr(value, "dtype", "") == "bool":
+        value = 1 * value
+    found = as_array(value, f"{name}(...)")
+    return found if jnp.iscomplexobj(found) else found.astype(dtype)

@@ -239,6 +239,6 @@ def _given(diffusivity: Any, t: Float[Array, ""], x: Float[Array, " ndim"]) -> A
     else:
         with called_as("diffusivity", "K(t, x)", x):
             value = returned(given(t, place), "diffusivity", x.dtype)
-    value = value.astype(x.dtype)
     check_components(value, x, "What `diffusivity` returns", scalar=True)
+    value = value.astype(x.dtype)
     return jnp.where(value >= 0, value, jnp.nan)

@@ -93,9 +93,7 @@ class Everywhere(AbstractField):
 
     def look(self, t, x, memory):
         with called_as(self.name, "u(t, x)", x):
-            value = returned(self.function(t, x), self.name)
-        if not jnp.iscomplexobj(value):
-            value = value.astype(x.dtype)
+            value = returned(self.function(t, x), self.name, x.dtype)
         return Look(value, memory, code(ParticleStatus.ALIVE))
 
     def span(self):
@@ -160,7 +158,7 @@ def check_components(
     *,
     scalar: bool = False,
 ) -> None:
-    """Raises unless a vector has one component for each coordinate.
+    """Raises unless a vector is real, with one component for each coordinate.
 
     Args:
         value: The vector.
@@ -169,8 +167,13 @@ def check_components(
         scalar: Whether one number for all axes will do.
 
     Raises:
-        ArgumentError: If it has another shape.
+        ArgumentError: If it has another shape, or is complex.
     """
+    if jnp.iscomplexobj(value):
+        raise ArgumentError(
+            f"{name} must be real, but has dtype {value.dtype}. Take the part you "
+            "need, such as `.real`."
+        )
     if value.shape != x.shape and not (scalar and value.shape == ()):
         wanted = "one number, or one for" if scalar else "one number for"
         raise ArgumentError(
@@ -269,7 +272,7 @@ class Masked(AbstractField):
     def look(self, t, x, memory):
         seen = self.field.look(t, x, memory)
         with called_as("factor", "m(t, x)", x):
-            factor = returned(self.factor(t, x), "factor")
+            factor = returned(self.factor(t, x), "factor", x.dtype)
         off = factor == 0
         value = jnp.where(off, 0, factor * seen.value)
         status = jnp.where(off, code(ParticleStatus.ALIVE), seen.status)

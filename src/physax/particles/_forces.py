@@ -107,7 +107,7 @@ def total_force(
             pull, status = seen.value, jnp.maximum(status, seen.status)
         else:
             with called_as(f"forces[{number}]", "F(t, x, v)", x):
-                pull = returned(force(t, x, v), f"forces[{number}]")
+                pull = returned(force(t, x, v), f"forces[{number}]", x.dtype)
         name = f"What `forces[{number}]` returns"
         check_components(pull, x, name, scalar=True)
         total = total + pull

@@ -127,7 +127,7 @@ class WithVariables(AbstractMotion):
 
 def _one(value: Any, dtype: Any, name: str) -> Float[Array, "1"]:
     """Returns what a function of a variable gave."""
-    value = jnp.asarray(value, dtype)
+    value = real(value, name).astype(dtype)
     if value.size != 1:
         raise ArgumentError(
             f"`{name}` must return one number, but returns an array of shape "

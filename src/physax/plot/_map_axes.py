@@ -9,7 +9,7 @@ from matplotlib.collections import QuadMesh
 from matplotlib.colors import ListedColormap
 from matplotlib.ticker import FuncFormatter, MultipleLocator
 
-from .._checks import ArgumentError, instance
+from .._checks import ArgumentError, instance, real, single
 from ..particles import Land, wrap_globe
 from ._canvas import Unit, is_even, new_axes, readable_unit
 from ._samples import edges_around
@@ -121,7 +121,7 @@ def _cut(pairs: np.ndarray, numbers: np.ndarray, axis: int, low: float, high: fl
 
 
 def make_map(
-    positions: np.ndarray, *, spherical: bool, west: float, wraps: Any = None
+    positions: np.ndarray, *, spherical: bool, west: Any, wraps: Any = None
 ) -> Map:
     """Makes a map for positions, `[..., ndim]`.
 
@@ -135,6 +135,8 @@ def make_map(
         ArgumentError: If they have fewer than two coordinates, or `west` is no
             longitude.
     """
+    single(real(west, "west"), "west")
+    west = float(west)
     if not abs(west) <= 360:
         raise ArgumentError(
             f"`west` must be a longitude from -360 to 360, but is {west:g}."

@@ -62,9 +62,7 @@ def animate_tracks(
     every, tail = whole(every, "every"), whole(tail, "tail", 0)
     writer = movie_writer(path, frames_per_second, dpi)
     positions = np.asarray(tracks.positions)
-    chart = make_map(
-        positions, spherical=spherical, west=float(west), wraps=tracks.wraps
-    )
+    chart = make_map(positions, spherical=spherical, west=west, wraps=tracks.wraps)
     chart = keep_together(chart, positions)
     places = chart.places(positions)
     axes = map_axes(chart, *corners(places), None)

@@ -1,6 +1,7 @@
 """Maps of what tracks tell: densities and stretching."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import ArrayLike, Num
@@ -61,7 +62,7 @@ def density(
         shown,
         places,
         spherical=spherical,
-        west=float(west),
+        west=west,
         land=land,
         label=label or f"density ({unit})",
         axes=axes,
@@ -116,7 +117,7 @@ def ftle_map(
         shown,
         [edges_around(axis) for axis in places],
         spherical=spherical,
-        west=float(west),
+        west=west,
         land=land,
         label=label,
         axes=axes,
@@ -144,7 +145,7 @@ def _draw(
     edges: list[np.ndarray],
     *,
     spherical: bool,
-    west: float,
+    west: Any,
     land: Land | None,
     label: str,
     axes: Axes | None,

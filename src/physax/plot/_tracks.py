@@ -74,9 +74,7 @@ def tracks(
     picked = np.unique(np.linspace(0, count - 1, min(most, count)).astype(int))
     positions = np.asarray(tracks.positions)[:, picked]
     status = np.asarray(tracks.status)[picked]
-    chart = make_map(
-        positions, spherical=spherical, west=float(west), wraps=tracks.wraps
-    )
+    chart = make_map(positions, spherical=spherical, west=west, wraps=tracks.wraps)
     chart = keep_together(chart, positions)
     places = chart.places(positions)
     axes = map_axes(chart, *corners(places), axes)
