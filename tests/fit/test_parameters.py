@@ -53,6 +53,18 @@ def test_fixed_parameters_stay_and_the_rest_answers_to_them():
     np.testing.assert_allclose(result.values, expected, rtol=1e-12)
 
 
+def test_constants_that_are_picked_with_parameters_fix_no_others():
+    law = {"rate": 3.0, "orders": np.arange(2), "odd": True, "shape": jnp.sin}
+    start = {"a": 1.0, "b": 2.0, "law": law}
+    for fixed, free in (
+        (lambda p: p["law"], ("a", "b")),
+        (lambda p: p["law"]["odd"], ("a", "b", "law.rate")),
+        (lambda p: (p["a"], p["law"]["orders"]), ("b", "law.rate")),
+    ):
+        made = LeastSquares(residual, start, (X, Y), fixed=fixed)
+        assert made.parameters.names == free
+
+
 def test_equal_bounds_fix_a_parameter():
     limits = {"a": -9.0, "b": 2.0, "c": -9.0}, {"a": 9.0, "b": 2.0, "c": 9.0}
     made = problem(bounds=limits)

@@ -185,8 +185,9 @@ def _places(tree: PyTree, where: Callable, name: str) -> set[int]:
     arrays, rest = eqx.partition(tree, eqx.is_inexact_array)
     leaves, structure = jax.tree.flatten(arrays)
     ends = np.cumsum([leaf.size for leaf in leaves])
+    # As floating point numbers, which no constant of the tree is.
     numbers = [
-        np.arange(end - leaf.size, end).reshape(leaf.shape)
+        np.arange(end - leaf.size, end, dtype=float).reshape(leaf.shape)
         for leaf, end in zip(leaves, ends, strict=True)
     ]
     try:
@@ -197,7 +198,7 @@ def _places(tree: PyTree, where: Callable, name: str) -> set[int]:
             f"{listed(entries(tree))}, but fails: {type(error).__name__} "
             f"{error}."
         ) from error
-    picked = [np.ravel(leaf) for leaf in jax.tree.leaves(chosen)]
+    picked = [np.ravel(x) for x in jax.tree.leaves(chosen) if eqx.is_inexact_array(x)]
     return set(np.concatenate(picked).astype(int).tolist()) if picked else set()
 
 
