@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from physax._checks import ArgumentError, check_picker
-from physax.fit import LeastSquares, Tie, least_squares
-from tests.fit.decays import START, TRUE, X, Y, host_model, problem, residual
+from physax.fit import LeastSquares, least_squares
+from tests.fit.decays import START, TRUE, X, Y, problem, residual
 
 
 class Line(eqx.Module):
@@ -53,30 +53,23 @@ def test_fixed_parameters_stay_and_the_rest_answers_to_them():
     np.testing.assert_allclose(result.values, expected, rtol=1e-12)
 
 
+def test_constants_that_are_picked_with_parameters_fix_no_others():
+    law = {"rate": 3.0, "orders": np.arange(2), "odd": True, "shape": jnp.sin}
+    start = {"a": 1.0, "b": 2.0, "law": law}
+    for fixed, free in (
+        (lambda p: p["law"], ("a", "b")),
+        (lambda p: p["law"]["odd"], ("a", "b", "law.rate")),
+        (lambda p: (p["a"], p["law"]["orders"]), ("b", "law.rate")),
+    ):
+        made = LeastSquares(residual, start, (X, Y), fixed=fixed)
+        assert made.parameters.names == free
+
+
 def test_equal_bounds_fix_a_parameter():
     limits = {"a": -9.0, "b": 2.0, "c": -9.0}, {"a": 9.0, "b": 2.0, "c": 9.0}
     made = problem(bounds=limits)
     assert made.parameters.names == ("a", "c")
     assert float(made.parameters.tree(made.vector())["b"]) == 2
-
-
-def test_ties_hold_at_the_solution():
-    tie = Tie(lambda p: p["c"], lambda p: p["a"] / 4)
-    result = least_squares(problem(ties=tie), throw=True)
-    assert result.names == ("a", "b")
-    a, b = map(float, result.values)
-    assert float(result.parameters["c"]) == a / 4
-    # The optimum in the two that are left: both derivatives vanish.
-    x, rest = X, host_model(X, a, b, a / 4) - Y
-    slopes = np.stack([np.exp(-b * x) + 0.25, -a * x * np.exp(-b * x)])
-    assert np.abs(slopes @ rest).max() < 1e-10
-
-
-def test_several_values_are_tied_at_once():
-    tie = Tie(lambda p: (p["a"], p["c"]), lambda p: (2 * p["b"], p["b"] / 2))
-    made = problem(ties=[tie])
-    tree = made.parameters.tree(jnp.array([3.0]))
-    assert {k: float(v) for k, v in tree.items()} == {"a": 6.0, "b": 3.0, "c": 1.5}
 
 
 def test_bounds_may_be_numbers_for_all_or_trees():

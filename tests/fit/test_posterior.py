@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from physax._checks import ArgumentError
 from physax._status import RunError, Status
@@ -244,6 +245,33 @@ def test_draws_hold_what_bounds_hold():
 def product(p, data):
     x, y = data
     return (p["a"] * p["twin"] * jnp.exp(-p["b"] * x) - y) / SIGMA
+
+
+@pytest.mark.slow
+def test_draws_at_a_bound_on_one_side_do_not_diverge():
+    # In its logarithm a normal that is cut off at 0 is steep above and flat below:
+    # too much for the steps of a first run.
+    y = 0.3 * np.random.default_rng(1).normal(size=20)
+    y = y - y.mean()
+    made = LeastSquares(
+        lambda p, y: (p["a"] - y) / 0.3,
+        {"a": 0.1},
+        y,
+        bounds=({"a": 0.0}, None),
+        absolute_sigma=True,
+    )
+    result = least_squares(made)
+    exact = stats.halfnorm(scale=0.3 / np.sqrt(y.size))
+    refined = 0
+    for seed in range(4):
+        key = jax.random.key(seed)
+        posterior = sample_posterior(made, result, key=key, progress=False)
+        assert posterior.ok, str(posterior)
+        refined += posterior.refined
+        # Four Monte-Carlo errors, with the effective number of draws.
+        off = (posterior.mean[0] - exact.mean()) / exact.std()
+        assert abs(off) * np.sqrt(posterior.bulk_ess[0]) < 4
+    assert refined
 
 
 @pytest.mark.slow

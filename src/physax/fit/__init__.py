@@ -32,7 +32,7 @@ from ._multistart import (
     MultistartResult as MultistartResult,
     multistart as multistart,
 )
-from ._parameters import Parameters as Parameters, Tie as Tie
+from ._parameters import Parameters as Parameters
 from ._plan import Plan as Plan, Strategy as Strategy, plan as plan
 from ._posterior import (
     MissingExtraError as MissingExtraError,
@@ -66,6 +66,7 @@ from ._target import (
     UnknownSigma as UnknownSigma,
     target_of as target_of,
 )
+from ._ties import Tie as Tie
 from ._trust_region import TrustRegion as TrustRegion
 from ._uncertainty import (
     Identifiability as Identifiability,

@@ -18,25 +18,8 @@ from .._checks import (
     instance,
     traced,
 )
-from .._written_for_jax import check_function
 from ._given import check_pair, entries, listed, unlike
-
-
-class Tie(eqx.Module):
-    """Makes parameters functions of others.
-
-    Attributes:
-        where: Takes the tree of parameters to those that are tied, as `eqx.tree_at`
-            does: `lambda p: p["b"]`, or a tuple of several.
-        value: Takes the tree to their values, in the same order.
-    """
-
-    where: Callable = eqx.field(static=True)
-    value: Callable = eqx.field(static=True)
-
-    def __check_init__(self):
-        check_function(self.where, "where", "lambda p: p.b")
-        check_function(self.value, "value", "lambda p: 2 * p.a")
+from ._ties import Tie, in_order, with_tied
 
 
 class Parameters(eqx.Module):
@@ -50,7 +33,7 @@ class Parameters(eqx.Module):
         free: Places in `flat` of those that move.
         low: Lower bounds of those.
         high: Upper bounds.
-        ties: What follows from the others.
+        ties: What follows from the others, in an order in which it can be computed.
         names: Names of those that move.
     """
 
@@ -79,23 +62,26 @@ class Parameters(eqx.Module):
             )
         _refuse_texts(self.start)
         several = isinstance(ties, Sequence)
-        self.ties = tuple(
+        ties = [
             instance(tie, "ties", Tie, "Write `Tie(where, value)`.")
             for tie in (ties if several else (ties,))
-        )
+        ]
         check_picker(fixed)
         check_pair(bounds, "bounds")
         held = _places(self.start, fixed, "fixed") if fixed is not None else set()
-        for tie in self.ties:
-            held |= _places(self.start, tie.where, "where")
+        each = [_places(self.start, tie.where, "where") for tie in ties]
+        names = _names(self.start)
+        self.ties = in_order(ties, self.start, each, names)
+        tied = set().union(*each)
         lows, highs = (
             _bound_vector(bound, self.start, name, empty)
             for bound, name, empty in zip(
                 bounds, ("lower", "upper"), (-np.inf, np.inf), strict=True
             )
         )
-        names = _names(self.start)
+        _check_tied(tied, held, lows, highs, names)
         _check_bounds(self.flat, lows, highs, names)
+        held |= tied
         moving = [i for i in range(len(lows)) if i not in held and lows[i] < highs[i]]
         self.free = tuple(moving)
         with at_once(()):
@@ -137,19 +123,7 @@ class Parameters(eqx.Module):
         """Returns the parameters that a vector of free values represents."""
         tree = from_vector(self.start, self.filled(vector))
         for tie in self.ties:
-            old = tie.where(tree)
-            try:
-                new = tie.value(tree)
-            except (KeyError, AttributeError, IndexError) as error:
-                raise ArgumentError(
-                    "`value` must take parameters like `start`, which are "
-                    f"{listed(entries(tree))}, but fails: {type(error).__name__} "
-                    f"{error}."
-                ) from error
-            new = jax.tree.map(
-                lambda n, o: jnp.broadcast_to(n, o.shape).astype(o.dtype), new, old
-            )
-            tree = eqx.tree_at(tie.where, tree, new)
+            tree = with_tied(tree, tie)
         return tree
 
 
@@ -211,8 +185,9 @@ def _places(tree: PyTree, where: Callable, name: str) -> set[int]:
     arrays, rest = eqx.partition(tree, eqx.is_inexact_array)
     leaves, structure = jax.tree.flatten(arrays)
     ends = np.cumsum([leaf.size for leaf in leaves])
+    # As floating point numbers, which no constant of the tree is.
     numbers = [
-        np.arange(end - leaf.size, end).reshape(leaf.shape)
+        np.arange(end - leaf.size, end, dtype=float).reshape(leaf.shape)
         for leaf, end in zip(leaves, ends, strict=True)
     ]
     try:
@@ -223,7 +198,7 @@ def _places(tree: PyTree, where: Callable, name: str) -> set[int]:
             f"{listed(entries(tree))}, but fails: {type(error).__name__} "
             f"{error}."
         ) from error
-    picked = [np.ravel(leaf) for leaf in jax.tree.leaves(chosen)]
+    picked = [np.ravel(x) for x in jax.tree.leaves(chosen) if eqx.is_inexact_array(x)]
     return set(np.concatenate(picked).astype(int).tolist()) if picked else set()
 
 
@@ -262,6 +237,22 @@ def _rounded(value: Any, like: Array) -> np.ndarray:
     with np.errstate(over="ignore"):
         rounded = np.asarray(value, float).astype(like.dtype)
     return np.broadcast_to(rounded, like.shape)
+
+
+def _check_tied(tied: set[int], fixed: set[int], lows, highs, names) -> None:
+    """Raises if parameters that follow from others are fixed or bounded as well."""
+    for i in sorted(tied):
+        if i in fixed:
+            raise ArgumentError(
+                f"`fixed` must not pick tied parameters, but {names[i]} is tied. Leave "
+                "it out of `fixed`, or leave its `Tie` out."
+            )
+        if lows[i] > -np.inf or highs[i] < np.inf:
+            raise ArgumentError(
+                f"`bounds` of tied parameters must be None, but {names[i]} has "
+                f"[{lows[i]:g}, {highs[i]:g}]. Give trees like `start`, with None "
+                "or inf there, and bound what it follows from."
+            )
 
 
 def _check_bounds(flat, lows, highs, names) -> None:

@@ -153,7 +153,7 @@ def sample_posterior(
         sigma: What is known about the standard deviation of the residuals; by default
             `KnownSigma()` for problems with `absolute_sigma`, else `UnknownSigma()`.
         refine: Whether to sample once more, with the covariance of the draws, if those
-            are not reliable.
+            are not reliable, and with smaller steps if some of them diverged.
         checkpoint: Where to keep checkpoints, and to resume from; `every` counts draws,
             those of the warm-up too. Those of a second run are in a folder `refined`
             within.
@@ -177,7 +177,7 @@ def sample_posterior(
     target = target_of(problem, result, priors, sigma)
     run = (sampler, draws, warmup, chains, progress)
     first, again = jax.random.split(key)
-    outcome = _chains(target, run, first, checkpoint)
+    outcome = _chains(target, run, _AIM, first, checkpoint)
     if outcome.step - warmup < _LEAST_DRAWS:
         advice = (
             "Pass `checkpoint` to be able to resume."
@@ -198,7 +198,8 @@ def sample_posterior(
                 jnp.asarray(spread, target.spread.dtype),
             ),
         )
-        outcome = _chains(target, run, again, _within(checkpoint, "refined"))
+        aim = _CAREFUL if posterior.divergences.any() else _AIM
+        outcome = _chains(target, run, aim, again, _within(checkpoint, "refined"))
         if outcome.step - warmup < _LEAST_DRAWS:
             # Those of the first run are draws, too, if not enough.
             return dataclasses.replace(posterior, status=outcome.status)
@@ -208,6 +209,10 @@ def sample_posterior(
 
 # Of which diagnostics can be made.
 _LEAST_DRAWS = 4
+
+# Mean acceptance at which the step size aims; the second where steps of the first were
+# too large next to a bound, whose posterior is steep there.
+_AIM, _CAREFUL = 0.8, 0.95
 
 
 def _sampler() -> Any:
@@ -231,12 +236,12 @@ class _Chains(eqx.Module):
     steps: Array
 
 
-def _kernel(target: Target, sampler, warmup: int, chains: int, key):
+def _kernel(target: Target, sampler, warmup: int, chains: int, aim: Array, key):
     nuts = sampler(
         potential_fn=target.potential,
         adapt_mass_matrix=False,
         max_tree_depth=8,
-        target_accept_prob=0.8,
+        target_accept_prob=aim,
     )
     begin, place = jax.random.split(key)
     size = target.centre.size
@@ -255,8 +260,10 @@ def _kernel(target: Target, sampler, warmup: int, chains: int, key):
 
 
 @eqx.filter_jit
-def _begin(target: Target, sampler, draws: int, warmup: int, chains: int, key):
-    state, _ = _kernel(target, sampler, warmup, chains, key)
+def _begin(
+    target: Target, sampler, draws: int, warmup: int, chains: int, aim: Array, key
+):
+    state, _ = _kernel(target, sampler, warmup, chains, aim, key)
     shape = (chains, draws)
     return _Chains(
         state,
@@ -268,9 +275,11 @@ def _begin(target: Target, sampler, draws: int, warmup: int, chains: int, key):
 
 
 @eqx.filter_jit
-def _advance(target: Target, sampler, warmup: int, run: _Chains, start, stop):
+def _advance(
+    target: Target, sampler, warmup: int, aim: Array, run: _Chains, start, stop
+):
     chains = run.u.shape[0]
-    _, sample = _kernel(target, sampler, warmup, chains, jax.random.key(0))
+    _, sample = _kernel(target, sampler, warmup, chains, aim, jax.random.key(0))
 
     def one(step, run: _Chains) -> _Chains:
         state = sample(run.state)
@@ -317,18 +326,21 @@ def _within(checkpoint: Checkpointing | None, name: str) -> Checkpointing | None
     return dataclasses.replace(checkpoint, folder=checkpoint.folder / name)
 
 
-def _chains(target: Target, run, key, checkpoint: Checkpointing | None) -> DriveResult:
+def _chains(
+    target: Target, run, aim: float, key, checkpoint: Checkpointing | None
+) -> DriveResult:
     """Advances all chains, to the end or a signal."""
     sampler, draws, warmup, chains, progress = run
+    acceptance = jnp.asarray(aim, target.centre.dtype)
     if checkpoint is not None:
         mark = checkpoint.fingerprint or fingerprint(target, sizes=run[1:4], key=key)
         checkpoint = checkpoint.completed(mark)
     begin, _ = jax.random.split(key)
     return drive(
         lambda state, start, stop: _advance(
-            target, sampler, warmup, state, start, stop
+            target, sampler, warmup, acceptance, state, start, stop
         ),
-        _begin(target, sampler, draws, warmup, chains, begin),
+        _begin(target, sampler, draws, warmup, chains, acceptance, begin),
         stop=warmup + draws,
         checkpoint=checkpoint,
         progress=Progress("sample", unit="draws") if progress is True else progress,

@@ -19,9 +19,10 @@ from .._products import matmul
 from .._written_for_jax import check_function, floating, written_for_jax
 from ._given import check_mask, refuse_complex
 from ._losses import AbstractLoss, Squared
-from ._parameters import Parameters, Tie
+from ._parameters import Parameters
 from ._robust import Parts, robust_rows
 from ._sums import Columns, Factored, Normal, Sums, add, triangle
+from ._ties import Tie
 from ._used import safe_points
 
 
@@ -162,8 +163,9 @@ class LeastSquares(AbstractProblem):
 
         Raises:
             ArgumentError: If a start value is outside its bounds, bounds are crossed or
-                traced, a weight is negative or not finite, there is nothing to fit, or
-                an argument is of another kind.
+                traced, a tied parameter is bounded, fixed or follows from itself, a
+                weight is negative or not finite, there is nothing to fit, or an
+                argument is of another kind.
         """
         check_function(residual, "residual", "lambda p, data: p * data[0] - data[1]")
         if penalty is not None:

@@ -31,9 +31,10 @@ from ._given import (
     check_pair,
 )
 from ._linear_limits import linear_limits
-from ._parameters import Parameters, Tie
+from ._parameters import Parameters
 from ._problems import AbstractProblem, as_absolute_sigma
 from ._sums import Columns
+from ._ties import Tie
 from ._used import first_used, safe_points
 
 
@@ -244,9 +245,10 @@ class Separable(AbstractSeparable):
                 relative ones.
 
         Raises:
-            ArgumentError: If bounds are crossed, `observed` or `sigma` are complex,
-                `sigma` is not positive or, where values count, not finite, shapes or
-                `groups` do not fit, or an argument is of another kind.
+            ArgumentError: If bounds are crossed, a tied parameter is bounded, fixed or
+                follows from itself, `observed` or `sigma` are complex, `sigma` is not
+                positive or, where values count, not finite, shapes or `groups` do not
+                fit, or an argument is of another kind.
         """
         check_function(basis, "basis", "lambda p, x: jnp.exp(-p * x)")
         check_mask(mask)

@@ -150,8 +150,9 @@ def fit_two_time(
         The fitted model, contrasts and offsets.
 
     Raises:
-        ArgumentError: If a start is outside its bounds, the scaling does not suit the
-            angles or the bounds, or an argument is of another kind.
+        ArgumentError: If a start is outside its bounds, a tied parameter is bounded,
+            fixed or follows from itself, the scaling does not suit the angles or the
+            bounds, or an argument is of another kind.
         PrecisionError: If the data are float64 while JAX has it off.
         FitError: With `throw`, if the fit did not converge.
     """

@@ -177,8 +177,9 @@ def two_time_problem(
         The problem.
 
     Raises:
-        ArgumentError: If a start is outside its bounds, the scaling does not suit the
-            angles or the bounds, or there are fewer values than parameters.
+        ArgumentError: If a start is outside its bounds, a tied parameter is bounded,
+            fixed or follows from itself, the scaling does not suit the angles or the
+            bounds, or there are fewer values than parameters.
     """
     check_data(data)
     check_model(model)

@@ -1,0 +1,132 @@
+"""Parameters that follow from others, and the order in which they do."""
+
+from collections.abc import Callable, Sequence
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.interpreters import partial_eval
+from jaxtyping import PyTree
+
+from .._checks import ArgumentError
+from .._written_for_jax import check_function, written_for_jax
+from ._given import entries, listed
+
+
+class Tie(eqx.Module):
+    """Makes parameters functions of others.
+
+    Those others are free, fixed or tied by further ties, which may be listed in any
+    order, but not in a circle: no parameter follows from itself. Tied parameters are
+    neither fixed nor bounded; bound what they follow from.
+
+    Attributes:
+        where: Takes the tree of parameters to those that are tied, as `eqx.tree_at`
+            does: `lambda p: p["b"]`, or a tuple of several.
+        value: Takes the tree to their values, in the same order. What it reads of the
+            tree is found by tracing it, when the problem is made.
+    """
+
+    where: Callable = eqx.field(static=True)
+    value: Callable = eqx.field(static=True)
+
+    def __check_init__(self):
+        check_function(self.where, "where", "lambda p: p.b")
+        check_function(self.value, "value", "lambda p: 2 * p.a")
+
+
+def with_tied(tree: PyTree, tie: Tie) -> PyTree:
+    """Returns parameters of which those that are tied have their values.
+
+    Raises:
+        ArgumentError: If `value` takes another tree.
+    """
+    old = tie.where(tree)
+    try:
+        with written_for_jax("value"):
+            new = tie.value(tree)
+    except (KeyError, AttributeError, IndexError) as error:
+        raise ArgumentError(
+            "`value` must take parameters like `start`, which are "
+            f"{listed(entries(tree))}, but fails: {type(error).__name__} {error}."
+        ) from error
+    new = jax.tree.map(
+        lambda n, o: jnp.broadcast_to(n, o.shape).astype(o.dtype), new, old
+    )
+    return eqx.tree_at(tie.where, tree, new)
+
+
+def in_order(
+    ties: Sequence[Tie],
+    start: PyTree,
+    places: Sequence[set[int]],
+    names: Sequence[str],
+) -> tuple[Tie, ...]:
+    """Sorts ties such that each comes after those of the parameters that it reads.
+
+    Args:
+        ties: The ties.
+        start: The parameters.
+        places: Places of what each ties, in the flat vector of the parameters.
+        names: Names of the entries of that vector.
+
+    Raises:
+        ArgumentError: If a parameter is tied twice, or follows from itself.
+    """
+
+    def named(some: set[int]) -> str:
+        return listed([names[i] for i in sorted(some)])
+
+    seen = set()
+    for some in places:
+        if seen & some:
+            raise ArgumentError(
+                f"`ties` must tie a parameter once, but tie {named(seen & some)} "
+                "twice. Leave one of these ties out."
+            )
+        seen |= some
+    reads = [_places_read(tie, start) for tie in ties]
+    sources = {
+        i: [j for j, some in enumerate(places) if some & read]
+        for i, read in enumerate(reads)
+    }
+    try:
+        order = tuple(TopologicalSorter(sources).static_order())
+    except CycleError as error:
+        circle = ", and ".join(
+            f"the tie of {named(places[i])} reads {named(places[j] & reads[i])}"
+            for j, i in pairwise(error.args[1])
+        )
+        raise ArgumentError(
+            f"`ties` must not go in a circle, but {circle}. Leave one parameter of the "
+            "circle free, and tie what follows from a tied one by a `Tie` of its own "
+            "(entries of an array: as parameters of their own)."
+        ) from error
+    return tuple(ties[i] for i in order)
+
+
+def _places_read(tie: Tie, start: PyTree) -> set[int]:
+    """Returns the places in the flat vector of the arrays from which a tie computes.
+
+    By the program: a derivative may happen to vanish at the start.
+    """
+    arrays, rest = eqx.partition(start, eqx.is_inexact_array)
+    leaves, structure = jax.tree.flatten(arrays)
+
+    def values(*leaves):
+        tree = eqx.combine(jax.tree.unflatten(structure, leaves), rest)
+        return eqx.filter(tie.where(with_tied(tree, tie)), eqx.is_inexact_array)
+
+    program = jax.make_jaxpr(values)(*leaves).jaxpr
+    # Functions that get the whole tree read, even if compiled, only what they use.
+    _, used = partial_eval.dce_jaxpr(program, [True] * len(program.outvars))
+    ends = np.cumsum([leaf.size for leaf in leaves])
+    read = [
+        range(end - leaf.size, end)
+        for leaf, end, one in zip(leaves, ends, used, strict=True)
+        if one
+    ]
+    return {int(place) for part in read for place in part}

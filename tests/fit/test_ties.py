@@ -1,0 +1,146 @@
+"""Parameters that follow from others, whatever the order in which that is said."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physax._checks import ArgumentError
+from physax.fit import LeastSquares, Separable, Tie, least_squares
+from tests.fit.decays import X, Y, host_model, problem
+
+
+# The columns of a parabola, of which only the slope `a` is free in a chain of ties.
+COLUMNS = np.stack([X, X**2, np.ones_like(X)], axis=1)
+START = {"a": 0.3, "b": 0.0, "c": 0.0}
+B = Tie(lambda p: p["b"], lambda p: p["c"] + 1)
+C = Tie(lambda p: p["c"], lambda p: -2 * p["a"])
+
+
+def parabola(parameters, data):
+    columns, y = data
+    return columns @ jnp.stack([parameters[name] for name in "abc"]) - y
+
+
+def chained(ties, start=None):
+    start = START if start is None else start
+    return LeastSquares(parabola, start, (COLUMNS, Y), ties=ties)
+
+
+def test_ties_hold_at_the_solution():
+    tie = Tie(lambda p: p["c"], lambda p: p["a"] / 4)
+    result = least_squares(problem(ties=tie), throw=True)
+    assert result.names == ("a", "b")
+    a, b = map(float, result.values)
+    assert float(result.parameters["c"]) == a / 4
+    # The optimum in the two that are left: both derivatives vanish.
+    x, rest = X, host_model(X, a, b, a / 4) - Y
+    slopes = np.stack([np.exp(-b * x) + 0.25, -a * x * np.exp(-b * x)])
+    assert np.abs(slopes @ rest).max() < 1e-10
+
+
+def test_several_values_are_tied_at_once():
+    tie = Tie(lambda p: (p["a"], p["c"]), lambda p: (2 * p["b"], p["b"] / 2))
+    made = problem(ties=[tie])
+    tree = made.parameters.tree(jnp.array([3.0]))
+    assert {k: float(v) for k, v in tree.items()} == {"a": 6.0, "b": 3.0, "c": 1.5}
+
+
+@pytest.mark.parametrize("ties", [(B, C), (C, B)])
+def test_ties_hold_in_any_order(ties):
+    found = least_squares(chained(ties), throw=True).parameters
+    # With c = -2 a and b = c + 1 the data are linear in a alone.
+    column = COLUMNS @ [1, -2, -2]
+    rest = Y - COLUMNS[:, 1]
+    a = column @ rest / (column @ column)
+    expected = {"a": a, "b": 1 - 2 * a, "c": -2 * a}
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-12)
+
+
+@pytest.mark.parametrize("ties", [(B, C), (C, B)])
+def test_ties_hold_in_any_order_under_transformations(ties):
+    def of(a):
+        return least_squares(chained(ties, START | {"a": a})).parameters
+
+    for found in (jax.jit(of)(0.3), jax.vmap(of)(jnp.array([0.3, 5.0]))):
+        np.testing.assert_allclose(found["b"], found["c"] + 1, rtol=1e-12)
+        np.testing.assert_allclose(found["c"], -2 * found["a"], rtol=1e-12)
+
+
+def test_a_tie_follows_another_of_which_it_has_no_derivative_at_the_start():
+    # From a = 0: neither c = a^2 nor b = c^2 moves at first.
+    square = Tie(lambda p: p["c"], lambda p: p["a"] ** 2)
+    fourth = Tie(lambda p: p["b"], lambda p: p["c"] ** 2)
+    made = chained([fourth, square], START | {"a": 0.0}).parameters
+    tree = made.tree(jnp.array([3.0]))
+    assert {k: float(v) for k, v in tree.items()} == {"a": 3.0, "b": 81.0, "c": 9.0}
+
+
+def test_functions_of_the_whole_tree_follow_from_what_they_use():
+    @jax.jit
+    def doubled(p):
+        return 2 * p["a"] + jnp.zeros_like(p["c"])
+
+    made = chained([B, Tie(lambda p: p["c"], doubled)]).parameters
+    tree = made.tree(jnp.array([3.0]))
+    assert {k: float(v) for k, v in tree.items()} == {"a": 3.0, "b": 7.0, "c": 6.0}
+
+
+def test_ties_of_separable_problems_hold_in_any_order():
+    def functions(p, x):
+        return jnp.stack([jnp.exp(-p["a"] * x), jnp.exp(-p["b"] * x)], axis=-1)
+
+    def found(ties):
+        start = {"a": 1.5, "b": 9.0, "c": 9.0}
+        made = Separable(functions, start, X, Y, functions=["u", "v"], ties=ties)
+        return least_squares(made, throw=True).parameters
+
+    third = Tie(lambda p: p["c"], lambda p: p["a"] / 3)
+    half = Tie(lambda p: p["b"], lambda p: p["c"] / 2)
+    one, other = found([third, half]), found([half, third])
+    np.testing.assert_allclose(one["b"], one["a"] / 6, rtol=1e-12)
+    assert one == other
+
+
+REFUSED = {
+    "`ties` must not go in a circle, but the tie of a reads c, and the tie of c reads a"
+    ".": [C, Tie(lambda p: p["a"], lambda p: p["c"])],
+    "`ties` must not go in a circle, but the tie of c reads c.": [
+        Tie(lambda p: p["c"], lambda p: p["c"] + p["a"])
+    ],
+    "`ties` must not go in a circle, but the tie of a, c reads c.": [
+        Tie(lambda p: (p["a"], p["c"]), lambda p: (p["c"], 2 * p["b"]))
+    ],
+    "`ties` must tie a parameter once, but tie c twice.": [C, B, C],
+    "`value` must not need a value as a Python number": [
+        Tie(lambda p: p["c"], lambda p: float(p["a"]))
+    ],
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_parameters_that_follow_from_themselves_are_refused(message):
+    with pytest.raises(ArgumentError, match=message):
+        chained(REFUSED[message])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fixed": lambda p: p["c"]}, "`fixed` must not pick tied .* c is tied"),
+        ({"bounds": (None, 3.0)}, r"tied parameters .* but c has \[-inf, 3\]"),
+        (
+            {"bounds": ({"a": None, "b": None, "c": -0.1}, None)},
+            r"`bounds` of tied parameters must be None, but c has \[-0.1, inf\]",
+        ),
+    ],
+)
+def test_tied_parameters_are_neither_fixed_nor_bounded(options, message):
+    with pytest.raises(ArgumentError, match=message):
+        problem(ties=C, **options)
+
+
+def test_what_a_tied_parameter_follows_from_is_bounded():
+    limits = ({"a": 0.0, "b": None, "c": None}, None)
+    assert problem(ties=C, bounds=limits).parameters.names == ("a", "b")
