@@ -165,6 +165,48 @@ def test_gradients_by_shapes_are_those_of_differences():
         assert np.all(abs(orders - 2) <= 0.05), (name, orders)
 
 
+# Of a circle whose middle, in cells, is where these are from a node.
+TOUCHING = [(0, 0, 5.5), (0.5, 0, 5), (0.3, 0.1, 5.2), (0.1, 0.2, 4.9), (0.3, 0, 5.2)]
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("circle", TOUCHING, ids=str)
+def test_gradients_of_circles_that_touch_borders_of_cells_are_finite(circle):
+    # There the average has a kink, and its derivative beyond no limit.
+    grid = Grid.centred((24, 24), CELL)
+
+    def mean(sizes, name):
+        x, y, radius = sizes * CELL
+        rod = em.Structure(em.Circle((x, y), radius), em.Material(6.0))
+        air = em.Material(1.5)
+        medium = em.rasterise([rod], grid, air, HZ, averaging="polarised")
+        return jnp.sum(medium.permittivity[name])
+
+    slope, sizes = jax.jit(jax.grad(mean), static_argnums=1), jnp.asarray(circle, float)
+    for name in ("Ex", "Ey"):
+        found = slope(sizes, name)
+        assert jnp.allclose(found, jax.jacfwd(mean)(sizes, name), atol=1e-6)
+        # By a hair smaller, where it touches nothing.
+        want = slope(sizes - jnp.array([0, 0, 1e-4]), name)
+        assert jnp.allclose(found, want, atol=3e-3 * want[2]), name
+
+
+@pytest.mark.f32
+def test_gradients_by_the_middle_of_a_circle_are_finite():
+    grid = Grid.centred((12, 12), CELL)
+
+    def mean(x):
+        rod = em.Structure(
+            em.Circle((x * CELL, 0.07 * CELL), 3.3 * CELL), em.Material(6.0)
+        )
+        medium = em.rasterise([rod], grid, em.Material(1.5), HZ, averaging="polarised")
+        return jnp.sum(medium.permittivity["Ex"])
+
+    assert float(jax.grad(mean)(0.013)) == pytest.approx(
+        float(mean(0.023) - mean(0.003)) / 0.02, rel=0.02
+    )
+
+
 def crystal(turn=0.5):
     """A tensor with its third axis along z."""
     axes = np.array([[np.cos(turn), -np.sin(turn), 0], [np.sin(turn), np.cos(turn), 0]])

@@ -106,14 +106,18 @@ def ends_inside(
     cells: Intervals, low: Float[Array, "..."], high: Float[Array, "..."]
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """Ends of the part of each cell between two bounds, as seen from its sample."""
-    # Above the rounding of a place.
-    largest = jnp.max(jnp.abs(cells.position) + cells.below + cells.above)
-    near = 8 * jnp.finfo(largest.dtype).eps * largest
+    near = _rounding(cells)
     start, stop = (
         clipped(end - cells.position, -cells.below, cells.above, near)
         for end in (low, high)
     )
     return start, stop
+
+
+def _rounding(cells: Intervals) -> Float[Array, ""]:
+    """Returns a length above the rounding of a place in the cells."""
+    largest = jnp.max(jnp.abs(cells.position) + cells.below + cells.above)
+    return 8 * jnp.finfo(largest.dtype).eps * largest
 
 
 def interval_fraction(
@@ -157,9 +161,15 @@ def _disc_fraction(x: Intervals, y: Intervals, centre_x, centre_y, radius):
     # The part in each quadrant, folded onto the first; an empty part counts 0.
     columns = [(x_low, x_high), (-x_high, -x_low)]
     rows = [(y_low, y_high), (-y_high, -y_low)]
+    near = jnp.maximum(_rounding(x), _rounding(y))
     area = sum(
         _quarter_disc_area(
-            *(jnp.clip(edge, 0, radius) for edge in (*column, *row)), radius
+            *(
+                clipped(edge, jnp.zeros_like(radius), radius, near)
+                for edge in (*column, *row)
+            ),
+            radius,
+            near,
         )
         for column in columns
         for row in rows
@@ -167,14 +177,16 @@ def _disc_fraction(x: Intervals, y: Intervals, centre_x, centre_y, radius):
     reach_x = jnp.maximum(jnp.abs(x_low), jnp.abs(x_high))
     reach_y = jnp.maximum(jnp.abs(y_low), jnp.abs(y_high))
     inside = reach_x**2 + reach_y**2 <= radius**2
-    fraction = area / ((x_high - x_low) * (y_high - y_low))
+    # Not by the edges: float32 holds no third power of the area of a cell, by which
+    # derivatives of slopes would divide.
+    fraction = area / (x.below + x.above) / (y.below + y.above)
     return jnp.where(inside, 1, limited(fraction))
 
 
 @jax.custom_jvp
-def _quarter_disc_area(left, right, bottom, top, radius):
+def _quarter_disc_area(left, right, bottom, top, radius, near):
     """Area of a rectangle in the first quadrant inside a disc around the origin."""
-    start, stop, first, last = _arc_ends(left, right, bottom, top, radius)
+    start, stop, first, last = _arc_ends(left, right, bottom, top, radius, near)
     full = (top - bottom) * (start - left)
     trapezoid = (stop - start) * ((first + last) / 2 - bottom)
     angle, excess = _angle(stop - start, first - last, radius)
@@ -187,15 +199,15 @@ def _quarter_disc_area_jvp(primals, tangents):
     # A border that moves sweeps its length (Leibniz). Differentiating the formula gives
     # the same as a sum of terms that cancel and grow without bound where a border of
     # the cell touches the disc.
-    left, _, bottom, _, radius = primals
+    left, _, bottom, _, radius, _ = primals
     start, stop, first, last = _arc_ends(*primals)
     angle, _ = _angle(stop - start, first - last, radius)
     swept = (bottom - first, last - bottom, left - stop, start - left, radius * angle)
-    moved = sum(length * t for length, t in zip(swept, tangents, strict=True))
+    moved = sum(length * t for length, t in zip(swept, tangents[:5], strict=True))
     return _quarter_disc_area(*primals), moved
 
 
-def _arc_ends(left, right, bottom, top, radius):
+def _arc_ends(left, right, bottom, top, radius, near):
     """Where the arc enters and leaves a rectangle: start, stop and the heights there.
 
     Left of the start the rectangle is full, right of the stop empty, and between them
@@ -203,10 +215,14 @@ def _arc_ends(left, right, bottom, top, radius):
     """
 
     def arc(distance):
-        return safe_sqrt((radius - distance) * (radius + distance))
+        # Half the chord that an edge cuts off; of one that touches the disc the
+        # derivative has no limit, and rounding would decide on its size.
+        inside = radius - distance
+        inside = jnp.where(inside < near, jax.lax.stop_gradient(inside), inside)
+        return safe_sqrt(inside * (radius + distance))
 
-    start, stop = (jnp.clip(arc(edge), left, right) for edge in (top, bottom))
-    first, last = (jnp.clip(arc(edge), bottom, top) for edge in (left, right))
+    start, stop = (clipped(arc(edge), left, right, near) for edge in (top, bottom))
+    first, last = (clipped(arc(edge), bottom, top, near) for edge in (left, right))
     return start, stop, first, last
 
 

@@ -167,7 +167,9 @@ def _inverses(
         parts = [part[0] for part in parts]
         square = jnp.sum(slopes * slopes, axis=0)
         length = safe_sqrt(square)
-        sharp = length > 0
+        # Below is rounding, as where an outline touches a corner of the cell.
+        least = 64 * jnp.finfo(length.dtype).eps * jnp.max(jnp.stack(traces))
+        sharp = length > least
         normal = [x / jnp.where(sharp, length, 1) for x in slopes]
         normal += [jnp.zeros_like(length)] * (3 - ndim)
         normal[0] = jnp.where(sharp, normal[0], 1)
