@@ -256,6 +256,28 @@ def test_modes_beyond_cut_off_are_refused_with_the_list():
         )
 
 
+def test_forward_derivatives_serve_sections_a_cell_wide():
+    grid = Grid.uniform((1, 60), CELL, (0, -30 * CELL))
+
+    def index(width):
+        slab = em.Structure(em.Box((0, 0), (np.inf, width)), em.Material(12.0))
+        medium = em.rasterise(
+            [slab],
+            grid,
+            em.Material(2.1),
+            components=("Ex", "Ey", "Ez"),
+            averaging="polarised",
+        )
+        sides = em.Boundaries(x=em.Periodic())
+        modes = em.cross_section_modes(grid, medium, FREQUENCY, boundaries=sides)
+        return modes.effective_index[0].real
+
+    width, step = 4.3 * CELL, 1e-4 * CELL
+    slope = jax.jacfwd(index)(width)
+    want = (index(width + step) - index(width - step)) / (2 * step)
+    assert float(slope) == pytest.approx(float(want), rel=1e-5)
+
+
 METAL = Grid.uniform((20, 10), 1e-3)
 
 

@@ -165,6 +165,22 @@ def test_gradients_by_shapes_are_those_of_differences():
         assert np.all(abs(orders - 2) <= 0.05), (name, orders)
 
 
+@pytest.mark.x64
+def test_known_crystals_lie_in_their_box_under_jit():
+    block = em.Structure(
+        em.Box((4 * CELL,) * 2, (3 * CELL,) * 2), em.Material(crystal())
+    )
+
+    def box():
+        grid = Grid.uniform((20, 20), CELL)
+        return em.rasterise([block], grid, None, HZ).off_diagonals[0].box
+
+    found = []
+    jax.jit(lambda: found.append(box()))()
+    assert found == [box()]
+    assert max(stop for _, stop in box()) < 8
+
+
 # Of a circle whose middle, in cells, is where these are from a node.
 TOUCHING = [(0, 0, 5.5), (0.5, 0, 5), (0.3, 0.1, 5.2), (0.1, 0.2, 4.9), (0.3, 0, 5.2)]
 

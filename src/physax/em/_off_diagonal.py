@@ -114,7 +114,8 @@ def largest_of_crystals(
     """
     largest = jnp.zeros((), entries.dtype)
     for axis in range(1, entries.ndim):
-        if axis - 1 == normal:
+        # Of a single cell there is none, and of no entry the tangent would be NaN.
+        if axis - 1 == normal or entries.shape[axis] == 1:
             continue
         same = jnp.abs(_repeated(entries, axis))
         largest = jnp.maximum(largest, jnp.max(same, initial=0))

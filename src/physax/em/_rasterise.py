@@ -208,7 +208,8 @@ def rasterise(
                 else "`averaging` must be 'volume' or 'staircase' on a grid of r and "
                 "z, but is 'polarised', which makes a full tensor."
             )
-        values = [_uncoupled(value, electric) for value in values]
+        with at_once(values):
+            values = [_uncoupled(value, electric) for value in values]
         with at_once((shapes, values, grid, excess)):
             epsilon, off_diagonals, shares = polarised(
                 shapes, values, grid, electric, off_diagonal_box, excess
