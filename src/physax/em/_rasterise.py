@@ -133,8 +133,8 @@ def rasterise(
             inverse acts along the normal: of second order for any field at interfaces
             along the grid, and far better at bodies of any shape, but hardly at holes
             in dense media; a full tensor where interfaces are oblique. With a tensor
-            among the materials it is `"polarised"` instead of `"volume"`. Or `"staircase"`: a
-            cell takes all properties of the material that fills most of it; where a
+            among the materials it is `"polarised"` instead of `"volume"`. Or
+            `"staircase"`: a cell takes all properties of the material that fills most of it; where a
             flat face halves those of a field along it, those of both. Metals, which
             have a `Drude` pole or are known to be negative around most of their poles,
             fill cells of the grid with all their edges. Pieces of equal materials count
