@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physax import em
+from physax import ArgumentError, em
 from physax.grid import Grid
 from physax.units import MICRO, NANO, SPEED_OF_LIGHT
 
@@ -176,6 +176,24 @@ def test_references_of_other_frequencies_are_refused():
     fewer = jax.tree.map(lambda v: v[:2], seen)
     with pytest.raises(ValueError, match="the 3 frequencies of `emission`, but has 2"):
         em.purcell(seen, fewer)
+
+
+@pytest.mark.f32
+def test_references_of_other_dipoles_are_refused():
+    # By (6 pi, 8, 4, 2) R = (Z k^2, Z k in the plane, Z k along z, Z), with 1 / Z for
+    # magnetic ones: all others differ by a factor that the structure did not make.
+    def of(component, ndim, polarisation=None, medium=None):
+        shape = (6,) * ndim
+        walls = em.Boundaries()
+        sim = emitter(component, shape, polarisation, medium, steps=2, boundaries=walls)
+        return jax.jit(em.simulate)(sim).monitors["seen"]
+
+    line = of("Ez", 2, "Ez")
+    for other in (of("Hx", 2, "Ez"), of("Ex", 2, "Hz"), of("Ez", 1), of("Ez", 3)):
+        with pytest.raises(ArgumentError, match="`reference` .* Ez in 2-D, but is of"):
+            em.purcell(line, other)
+    em.purcell(line, of("Ez", 2, "Ez", em.Medium(4.0)))
+    em.purcell(of("Ex", 3), of("Ez", 3))
 
 
 @pytest.mark.f32

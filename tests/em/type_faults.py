@@ -364,6 +364,18 @@ FAULTS = {
         lambda: em.purcell(FLUX),
         r"`emission` must be an `Emission`, but is a SpectralFlux\. Give what an `Em",
     ),
+    "intervals for a record": (
+        lambda: em.resonances(np.ones(50), (1e14, 2e14), dt=np.full(2, 1e-16)),
+        r"`dt` must be one number, but has shape \(2,\)",
+    ),
+    "text for the start of a record": (
+        lambda: em.resonances(np.ones(50), (1e14, 2e14), dt=1e-16, start="a"),
+        "`start` must be a number, but is 'a'",
+    ),
+    "tolerances of resonances": (
+        lambda: em.resonances(np.ones(50), (1e14, 2e14), tolerance=np.ones(2)),
+        r"`tolerance` must be one number, but has shape \(2,\)",
+    ),
     "flux to unfold": (
         lambda: em.unfold(FLUX, sim(boundaries=em.Boundaries(x=em.PMC()))),
         r"`fields` must be what a `FieldMonitor` or a `TimeMonitor` recorded, but is a "

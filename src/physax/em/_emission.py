@@ -51,6 +51,8 @@ class Emission(eqx.Module):
         power: Spectral energy in W fs^2 (3-D), W fs^2/m (2-D), W fs^2/m^2 (1-D): equal
             to the flux through a surface around the dipole, if nothing absorbs in it.
         ldos: $\rho$ in s/m^3 (3-D), s/m^2 (2-D) or s/m (1-D).
+        component: The component that the dipole drives, or `None` if it is not known.
+        ndim: Number of dimensions of the run, or `None`.
     """
 
     frequencies: Float[Array, " freqs"]
@@ -58,6 +60,8 @@ class Emission(eqx.Module):
     homogeneous: Float[Array, " freqs"]
     power: Float[Array, " freqs"]
     ldos: Float[Array, " freqs"]
+    component: str | None = eqx.field(static=True, default=None)
+    ndim: int | None = eqx.field(static=True, default=None)
 
 
 class EmissionMonitor(AbstractSpectralMonitor):
@@ -122,6 +126,8 @@ class EmissionMonitor(AbstractSpectralMonitor):
             ),
             power=resistance * jnp.abs(moment / FEMTO) ** 2 / 2,
             ldos=2 / np.pi * density * resistance,
+            component=component,
+            ndim=setup.grid.ndim,
         )
 
 
@@ -212,19 +218,29 @@ def purcell(
         emission: Of a dipole in a structure.
         reference: Of the same dipole on the same grid in a homogeneous medium, which
             has the errors of the cells in common. Without it the exact value of an
-            isotropic medium like that at the dipole is used: give one in others.
+            isotropic medium like that at the dipole is used: give one in others. The
+            index may be another, and in 1-D and 3-D the orientation.
 
     Returns:
         The factor at each frequency.
 
     Raises:
-        ArgumentError: If the frequencies differ, or one is not an `Emission`.
+        ArgumentError: If the frequencies differ, one is not an `Emission`, or the
+            reference is of another kind of dipole or number of dimensions.
     """
     remedy = "Give what an `EmissionMonitor` recorded."
     instance(emission, "emission", Emission, remedy)
     if reference is None:
         return emission.resistance / emission.homogeneous
     instance(reference, "reference", Emission, remedy)
+    kinds = [_kind(found) for found in (emission, reference)]
+    if None not in kinds and kinds[0] != kinds[1]:
+        raise ArgumentError(
+            "`reference` must be of the same dipole as `emission`, "
+            f"{emission.component} in {emission.ndim}-D, but is of "
+            f"{reference.component} in {reference.ndim}-D, which emits otherwise in "
+            "any medium. Take out the structure and leave the dipole."
+        )
     one, other = emission.frequencies, reference.frequencies
     if one.shape != other.shape:
         raise ArgumentError(
@@ -234,6 +250,14 @@ def purcell(
     same = jnp.abs(one / other - 1) < 1e-5
     ratio = emission.resistance / reference.resistance
     return check(ratio, same, "`reference` must have the frequencies of `emission`")
+
+
+def _kind(emission: Emission) -> tuple | None:
+    """Returns what decides how a dipole emits in a homogeneous isotropic medium."""
+    name, ndim = emission.component, emission.ndim
+    if name is None or ndim is None:
+        return None
+    return ndim, name[0], ndim == 2 and name[1] == "z"
 
 
 def check_excitation(

@@ -13,7 +13,7 @@ from ..grid import Block, Box, Grid
 from ..units import SPEED_OF_LIGHT
 from ._boundaries import PEC, PMC, Boundaries
 from ._clock import Clock
-from ._components import AXES
+from ._components import AXES, stagger
 from ._cpml import CPML
 from ._faces import Correction, Face, corrections, metric_at
 from ._frame import Frame, Point, as_point, check_point, check_size
@@ -70,7 +70,7 @@ class PlaneWave(AbstractSource):
             faces normal to H. At one such face a finite box may end, too, as half of a
             mirrored one.
         pulse: The time dependence of the electric field at the entry face, apart from
-            a delay.
+            a delay; of a tilted wave where the coordinates across are 0.
         amplitude: Peak of `component` in V/m, exact at the frequency of the pulse,
             which has the phase.
         permittivity: Relative permittivity of the uniform background of the box.
@@ -265,9 +265,14 @@ class PlaneWave(AbstractSource):
         width = SPEED_OF_LIGHT * setup.dt / metric
         total = index * seen / SPEED_OF_LIGHT
         across, along = jnp.zeros_like(total), jnp.zeros_like(total)
+        # Of the sample that the sheet drives; the line counts turns from it.
+        phase = 1.0
+        halves = stagger(self.component, setup.grid.ndim)
         for a, turn in enumerate(turns(setup, self.axis)):
             if turn is not None:
                 cell = setup.grid.cell_widths(a)[0]
+                first = setup.grid.coordinates(a, halves[a])[0]
+                phase = phase * jnp.exp(1j * turn * (first / cell))
                 square = (2 * jnp.sin(turn / 2) / cell) ** 2
                 across = across + square
                 along = along + square * (AXES[a] == self.component[1])
@@ -283,7 +288,7 @@ class PlaneWave(AbstractSource):
             for a in range(setup.grid.ndim)
         )
         zero = jnp.zeros((), drive.dtype)
-        return Injection(self.component, box, drive, zero, self.pulse)
+        return Injection(self.component, box, drive * phase, zero, self.pulse)
 
 
 class LineState(eqx.Module):

@@ -130,16 +130,17 @@ def rasterise(
             in 1-D and all six in 3-D.
         averaging: How the permittivity of cells that an interface cuts is found:
             `"volume"`, the mean over the cell, or `"polarised"`, where the mean of its
-            inverse acts along the normal: of second order for any field, at the price
-            of a full tensor where interfaces are oblique. With a tensor among the
-            materials it is `"polarised"` instead of `"volume"`. Or `"staircase"`: a
-            cell takes all properties of the material that fills most of it; where a
-            flat face halves those of a field along it, those of both. Metals, which
-            have a `Drude` pole or are known to be negative around most of their poles,
-            fill cells of the grid with all their edges. Pieces of equal materials count
-            as one; of traced ones, if they are one object. Metals and gaps thinner than
-            a cell may vanish. This suits dispersive metals best, and has no derivatives
-            by shapes.
+            inverse acts along the normal: of second order for any field at interfaces
+            along the grid, and far better at bodies of any shape, but hardly at holes
+            in dense media; a full tensor where interfaces are oblique. With a tensor
+            among the materials it is `"polarised"` instead of `"volume"`. Or
+            `"staircase"`: a cell takes all properties of the material that fills most
+            of it; where a flat face halves those of a field along it, those of both.
+            Metals, which have a `Drude` pole or are known to be negative around most of
+            their poles, fill cells of the grid with all their edges. Pieces of equal
+            materials count as one; of traced ones, if they are one object. Metals and
+            gaps thinner than a cell may vanish. This suits dispersive metals best, and
+            has no derivatives by shapes.
         off_diagonal_box: For each axis the first cell and one past the last of a box
             that holds all off-diagonal entries of a full tensor, and none on its first
             nodes. Needed where shapes are traced and design regions lie near them; by

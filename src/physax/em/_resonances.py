@@ -146,11 +146,11 @@ def resonances(
 
     Raises:
         ArgumentError: If the band is empty or above the Nyquist frequency, `start` is
-            negative or behind the record, or the record too short for the band, not
-            finite, zero or traced.
+            negative or behind the record, the record too short for the band, not
+            finite, zero or traced, or an option no single real number.
         RunError: If there is no resonance in the band.
     """
-    tolerance = float(np.asarray(tolerance))
+    tolerance = known_number(tolerance, "tolerance")
     if not tolerance > 0:
         raise ArgumentError(f"`tolerance` must be positive, but is {tolerance!r}.")
     record = _from(_record(signal, dt), start)
@@ -196,8 +196,7 @@ def _record(signal, dt) -> _Record:
             raise ArgumentError(
                 "`dt` must be given with an array: the seconds between its samples."
             )
-        rounding = _rounding(dt)
-        dt = float(np.asarray(dt))
+        dt, rounding = known_number(dt, "dt"), _rounding(dt)
         if not (dt > 0 and math.isfinite(dt)):
             raise ArgumentError(f"`dt` must be positive and finite, but is {dt:g} s.")
         return _Record(values, np.zeros(values.shape[1]), dt, rounding)
@@ -248,7 +247,7 @@ def _from(record: _Record, start) -> _Record:
         )
     if start is None:
         return record
-    start = float(np.asarray(start))
+    start = known_number(start, "start")
     if not start >= 0:
         raise ArgumentError(
             f"`start` must be a time of at least 0 s, but is {start:.6g} s. Give the "
