@@ -1,9 +1,11 @@
 """Data block by block from disk, from HDF5 or a stream: the answer of memory."""
 
 import dataclasses
+import re
 import signal
 
 import h5py
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -127,6 +129,40 @@ def test_a_long_stream_is_an_error(points, lengths):
     blocks = dataclasses.replace(BLOCKS, n_points=points)
     with pytest.raises(DataError, match=f"`points`, {points}, .* gave at least"):
         least_squares(problem(data=long), plan=blocks, progress=False)
+
+
+@pytest.mark.parametrize("skip", [None, Skip(0.9)])
+def test_arrays_in_place_of_blocks_are_told_the_remedy(skip):
+    for arrays in ((X, Y), [X, jnp.asarray(Y)]):
+        with pytest.raises(
+            ArgumentError,
+            match=r"`open` must return a list .* returns 2 arrays of all 4700 points, "
+            r".* is `\[\(x, y\)\]`",
+        ):
+            run(Stream(lambda arrays=arrays: arrays, COUNT), on_bad_chunk=skip)
+
+
+def test_lists_of_blocks_are_blocks(standard):
+    assert_same(run(Stream(lambda: [(X, Y)], COUNT)), standard)
+    halves = [(X[:2350], Y[:2350]), (X[2350:], Y[2350:])]
+    assert_same(run(Stream(lambda: halves, COUNT)), standard)
+
+
+@pytest.mark.parametrize("skip", [None, Skip(0.9)])
+@pytest.mark.parametrize("length", [100, 1000])
+def test_blocks_of_unequal_points_are_refused(length, skip):
+    def blocks(other):
+        yield X[:length], Y[:length]
+        yield other
+
+    column, alone = (X[length:, None], Y[length:]), (X[length:],)
+    for other, shown in ((column, "('(1)', '()')"), (alone, "('()',)")):
+        with pytest.raises(
+            ArgumentError,
+            match="`open` must give blocks that differ in nothing but .* the shape "
+            + re.escape(f"('()', '()') it gives one of {shown}"),
+        ):
+            run(Stream(lambda other=other: blocks(other), COUNT), on_bad_chunk=skip)
 
 
 def test_a_stream_that_fails_is_named_with_its_chunk():

@@ -168,8 +168,8 @@ class AgeLimit(AbstractBoundary):
         part = jnp.maximum(left / passage.h, 0)
         start, stop = before.y[:2], after.y[:2]
         place = start + part * (stop - start)
-        time = passage.t + part * passage.h
-        ended = end(after, place, ParticleStatus.ABSORBED, time, passage.face)
+        how = {"part": part, "position": place, "status": ParticleStatus.ABSORBED}
+        ended = end(before, after, passage, **how)
         return Turn(part <= 1, part, place, ended)
 
     def meet(self, before, after, passage):

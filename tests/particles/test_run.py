@@ -1,6 +1,7 @@
 """Runs from the host: written while they go on, streamed, resumed."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -164,12 +165,42 @@ def test_what_a_run_cannot_do_is_refused(tmp_path):
         windows(size=15)
     with pytest.raises(ArgumentError, match="`series.times` must increase"):
         windows(np.zeros(14))
+    with pytest.raises(ArgumentError, match="`series.times` must be finite, .* 3 is n"):
+        windows(np.where(np.arange(14) == 3, np.nan, np.arange(14.0)))
     with pytest.raises(ArgumentError, match="`size` must be larger, or `dt` shorter"):
         run(windows(size=2), AT, times, progress=False)
     with pytest.raises(
         ArgumentError, match="`times` must lie within those of the data"
     ):
         run(windows(), AT, [0, 5.0], progress=False)
+
+
+def test_snapshots_that_do_not_fit_together_are_named():
+    class Listed:
+        def __init__(self, snapshots):
+            self.snapshots, self.times = snapshots, np.arange(6.0)
+
+        def __call__(self, number):
+            return self.snapshots[number]
+
+    def follow(snapshots):
+        make = lambda v, t: GriddedField(v, (np.linspace(0, 9, 4),), t)  # noqa: E731
+        windows = Windows(Listed(snapshots), make, size=2)
+        run(windows, [[0.5]], np.arange(6.0), progress=False)
+
+    same = [np.ones((4, 1))] * 6
+    follow(same)
+    for at, wrong in ((1, (1, 1)), (3, (5, 1)), (3, ())):
+        with pytest.raises(
+            ArgumentError,
+            match=re.escape(f"but number {at} has the shape {wrong}, and those before")
+            + r" it \(4, 1\)",
+        ):
+            follow([*same[:at], np.ones(wrong), *same[at + 1 :]])
+    with pytest.raises(
+        ArgumentError, match="each of its `times`, 6, but number 4 raises: list index"
+    ):
+        follow(same[:4])
 
 
 class Squares:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from physax import runtime
+from physax.io import TrackFile
 from physax.particles import Box, Inlet, Outlet, Reflect, Variable, run, track
 from physax.runtime import Checkpointing
 from tests.particles.flows import gridded_gyre, seeds
@@ -60,6 +61,24 @@ def test_devices_do_not_talk_to_each_other():
     assert "while(" in text
     for name in ("all-reduce", "all-gather", "collective-permute", "all-to-all"):
         assert name not in text
+
+
+@pytest.mark.f32
+@pytest.mark.parametrize(("count", "devices"), [(5, 4), (9, 8), (3, 8)])
+def test_devices_that_have_no_particle_write_none(tmp_path, count, devices):
+    field, at = gridded_gyre(nodes=8), seeds(count).astype("f4")
+    expected = track(field, at, TIMES, steps=8).positions
+    run(
+        field,
+        at,
+        TIMES,
+        steps=8,
+        mesh=runtime.mesh(devices),
+        sink=TrackFile(tmp_path / "rows.npy", TIMES.size, count, 2),
+        progress=False,
+    )
+    rows = np.load(tmp_path / "rows.npy")
+    np.testing.assert_allclose(rows, expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.slow

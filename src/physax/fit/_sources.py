@@ -4,7 +4,7 @@ import mmap
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -254,13 +254,44 @@ def _stream_blocks(
 
 
 def _parts(stream: Stream) -> Iterator[PyTree]:
+    first = None
     try:
-        for part in stream.open():
-            yield jax.tree.map(np.asarray, part)
+        blocks = stream.open()
+        _check_blocks(blocks, stream.points)
+        for part in blocks:
+            part = jax.tree.map(np.asarray, part)
+            shapes = jax.tree.map(_shape_of_a_point, part)
+            first = shapes if first is None else first
+            if shapes != first:
+                raise ArgumentError(
+                    "`open` must give blocks that differ in nothing but their length, "
+                    f"but after blocks of points of the shape {first} it gives one of "
+                    f"{shapes}. Reshape it."
+                )
+            yield part
     except OSError as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"the stream could not be read: {error}") from error
+
+
+def _shape_of_a_point(array: np.ndarray) -> str:
+    return f"({', '.join(map(str, array.shape[1:]))})"
+
+
+def _check_blocks(blocks: Any, points: int) -> None:
+    """Raises if arrays of all points come one by one, each as if it were a block."""
+
+    def is_whole(x):
+        return isinstance(x, np.ndarray | jax.Array) and x.shape[:1] == (points,)
+
+    several = isinstance(blocks, tuple | list) and len(blocks) > 1
+    if several and all(map(is_whole, blocks)):
+        raise ArgumentError(
+            "`open` must return a list or an iterator of blocks, but returns "
+            f"{len(blocks)} arrays of all {points} points, each of which would be a "
+            "block. One block of them is `[(x, y)]`."
+        )
 
 
 def _joined(parts: list) -> PyTree:

@@ -221,7 +221,7 @@ def make_axis(
     refuse_traced(positions, name, _OUTSIDE)
     host = host_numbers(positions, name)
     dtype = as_array(positions, name).dtype
-    _check_positions(host, name)
+    check_positions(host, name)
     size = None if period is None else known_number(period, "period", _OUTSIDE)
     if size is not None and not size > host[-1] - host[0]:
         span = float(host[-1] - host[0])
@@ -267,7 +267,16 @@ def make_axis(
         )
 
 
-def _check_positions(host: np.ndarray, name: str) -> None:
+def check_positions(host: np.ndarray, name: str) -> None:
+    """Raises unless positions are finite and increase.
+
+    Args:
+        host: The positions.
+        name: What the caller calls them.
+
+    Raises:
+        ArgumentError: If they are anything else.
+    """
     if host.ndim != 1 or not host.size:
         raise ArgumentError(
             f"`{name}` must be a one-dimensional array of at least one position, but "

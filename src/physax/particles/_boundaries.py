@@ -156,29 +156,39 @@ class AbstractBoundary(eqx.Module):
 
 
 def end(
-    particle: Particles,
+    before: Particles,
+    after: Particles,
+    passage: Passage,
+    *,
+    part: Float[Array, ""],
     position: Float[Array, " ndim"],
     status: ParticleStatus | Int[Array, ""],
-    time: Float[Array, ""],
-    face: int | Int[Array, ""],
+    face: int | Int[Array, ""] = 0,
 ) -> Particles:
-    """Returns a particle that ends at a place and a time.
+    """Returns a particle that ends on its way, with what it has there.
+
+    Its velocity, if it has one of its own, and its variables are taken to change evenly
+    in a step, so that those at the end have an error of second order.
 
     Args:
-        particle: The particle.
+        before: The particle where its way begins.
+        after: The particle at the end of it, if it meets nothing.
+        passage: The step, or what is left of it.
+        part: The part of the way before it ends, from 0 to 1.
         position: Where it ends.
         status: Its last status.
-        time: When it ends, in seconds.
-        face: The face where it ends.
+        face: The face where it ends, counted from the first of the wall that is asked.
     """
     status = code(status) if isinstance(status, ParticleStatus) else status
+    ndim = position.size
+    carried = (before.y + part * (after.y - before.y))[ndim:]
     return eqx.tree_at(
         lambda p: (p.y, p.status, p.ended, p.face),
-        particle,
+        after,
         (
-            particle.y.at[: position.size].set(position),
+            after.y.at[:ndim].set(position).at[ndim:].set(carried),
             status,
-            time.astype(particle.ended.dtype),
-            jnp.asarray(face, jnp.int32),
+            (passage.t + part * passage.h).astype(after.ended.dtype),
+            jnp.asarray(passage.face + face, jnp.int32),
         ),
     )

@@ -127,7 +127,7 @@ class Box(AbstractBoundary):
     def meet(self, before, after, passage):
         leg = leg_of(before, after, passage, self.low.size)
         bounced = self._bounced(leg)
-        ended = self._ended(leg, bounced, after, passage)
+        ended = self._ended(leg, bounced, before, after, passage)
         crossed, part, particle = ended or (jnp.asarray(False), 1, after)
         going_on = after
         if bounced is not None and leg.velocity is not None:
@@ -199,10 +199,16 @@ class Box(AbstractBoundary):
         # Corners that were traced may be out of order.
         place = jnp.where(self.high > self.low, place, jnp.nan)
         particle = moved_to(after, goal, own)
-        time, face = passage.t + part * passage.h, passage.face + met
-        ended = end(after, place, status, time, face)
-        ended = self._anew(moved_to(ended, place, leg.velocity_after(part)), passage)
-        particle = select(ends, ended, particle)
+        ended = end(
+            before,
+            after,
+            passage,
+            part=part,
+            position=place,
+            status=status,
+            face=met,
+        )
+        particle = select(ends, self._anew(ended, passage), particle)
         place = jnp.where(ends, particle.y[:ndim], place)
         return Turn(found, part, place, particle, kick)
 
@@ -250,11 +256,16 @@ class Box(AbstractBoundary):
         return between_mirrors(leg, walls, kept.reshape(walls.shape))
 
     def _ended(
-        self, leg: Leg, bounced: Bounced | None, after: Particles, passage: Passage
+        self,
+        leg: Leg,
+        bounced: Bounced | None,
+        before: Particles,
+        after: Particles,
+        passage: Passage,
     ):
         """Finds the first face on the way at which a particle ends."""
         best = jnp.asarray(jnp.inf, leg.place.dtype)
-        status, face = after.status, after.face
+        status, met = after.status, jnp.asarray(0, jnp.int32)
         found = False
         for axis, pair in enumerate(self.sides):
             for side, rule in enumerate(pair):
@@ -268,18 +279,16 @@ class Box(AbstractBoundary):
                 first = out & (part < best)
                 best = jnp.where(first, part, best)
                 status = jnp.where(first, code(rule.ends), status)
-                number = jnp.asarray(passage.face + 2 * axis + side, jnp.int32)
-                face = jnp.where(first, number, face)
+                met = jnp.where(first, 2 * axis + side, met)
         if not found:
             return None
         crossed = (best <= 1) & (after.status == ParticleStatus.ALIVE)
         part = jnp.where(crossed, best, 1)
-        if bounced is None:
-            at = place_at(leg.place, leg.move, leg.bend, part)
-            velocity = leg.velocity_after(part)
-        else:
-            at, velocity = bounced.at(part)
-        ended = end(after, at, status, passage.t + part * passage.h, face)
+        direct = place_at(leg.place, leg.move, leg.bend, part), None
+        at, velocity = direct if bounced is None else bounced.at(part)
+        ended = end(
+            before, after, passage, part=part, position=at, status=status, face=met
+        )
         return crossed, part, moved_to(ended, at, velocity)
 
     def _behind_mirror(self, bounced: Bounced, axis: int, side: int):

@@ -148,8 +148,8 @@ class Coast(AbstractBoundary):
         last = excess(stop)
         part = _crossing(excess, start, stop, last)
         at = start + part * (stop - start)
-        time = passage.t + part * passage.h
-        stranded = end(after, at, ParticleStatus.STUCK, time, passage.face)
+        stuck = ParticleStatus.STUCK
+        stranded = end(before, after, passage, part=part, position=at, status=stuck)
         return Turn(last > 0, part, at, stranded)
 
 

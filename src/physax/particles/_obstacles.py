@@ -131,7 +131,7 @@ class Obstacle(AbstractBoundary):
         leg = leg_of(before, after, passage, coordinates(passage.motion, after.y.size))
         hit = first_hit(phi, leg.place, leg.move, leg.bend)
         if self.rule.ends is not None:
-            return select(hit.found, self._end(after, hit, leg, passage), after)
+            return select(hit.found, self._end(before, after, hit, passage), after)
         further = self._thrown_back(phi, hit, leg, passage, after)
         return _at_end(after, self._deflected(phi, further, passage, self.bounces - 1))
 
@@ -140,7 +140,7 @@ class Obstacle(AbstractBoundary):
         leg = leg_of(before, after, passage, coordinates(passage.motion, after.y.size))
         hit = first_hit(phi, leg.place, leg.move, leg.bend)
         if self.rule.ends is not None:
-            met = self._end(after, hit, leg, passage)
+            met = self._end(before, after, hit, passage)
             return Turn(hit.found, hit.part, hit.position, met)
         further = self._thrown_back(phi, hit, leg, passage, after)
         # Along a hollow surface a particle hits it all the time.
@@ -160,11 +160,10 @@ class Obstacle(AbstractBoundary):
         place = _lifted(phi, particle.y[:ndim], passage)
         return eqx.tree_at(lambda p: p.y, particle, particle.y.at[:ndim].set(place))
 
-    def _end(self, particle: Particles, hit: Hit, leg: Leg, passage: Passage):
-        time = passage.t + hit.part * passage.h
-        assert self.rule.ends is not None
-        ended = end(particle, hit.position, self.rule.ends, time, passage.face)
-        return moved_to(ended, hit.position, leg.velocity_after(hit.part))
+    def _end(self, before: Particles, after: Particles, hit: Hit, passage: Passage):
+        part, position, status = hit.part, hit.position, self.rule.ends
+        assert status is not None
+        return end(before, after, passage, part=part, position=position, status=status)
 
     def _distance(self) -> Callable[[Array], Array]:
         def phi(x):

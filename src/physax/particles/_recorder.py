@@ -139,5 +139,6 @@ def _parts(rows: Array, count: int) -> Iterator[tuple[int, np.ndarray]]:
     """Yields the particles of this process: the number of the first, and the rows."""
     for shard in rows.addressable_shards:
         begin = shard.index[1].start or 0
-        if shard.replica_id == 0:
-            yield begin, np.asarray(shard.data)[:, : max(count - begin, 0)]
+        # A device may have nothing but particles that pad.
+        if shard.replica_id == 0 and begin < count:
+            yield begin, np.asarray(shard.data)[:, : count - begin]

@@ -30,6 +30,7 @@ class _Way(NamedTuple):
         open: Whether walls must be asked.
         kick: What the forces add to the velocity in what is left of the step, `None`
             for particles that have none of their own.
+        gain: What the rest of the step adds to the variables.
     """
 
     place: Float[Array, "*particles ndim"]
@@ -38,6 +39,7 @@ class _Way(NamedTuple):
     h: Float[Array, "*particles"]
     open: Bool[Array, "*particles"]
     kick: Float[Array, "*particles ndim"] | None
+    gain: Float[Array, "*particles variables"]
 
 
 def meet_several(
@@ -59,6 +61,7 @@ def meet_several(
     """
     (count, width), motion = after.y.shape, passage.motion
     ndim = coordinates(motion, width)
+    carried = ndim * (1 + motion.second_order)
     firsts = [sum(wall.faces() for wall in walls[:n]) for n in range(len(walls))]
     t, h = (
         jnp.broadcast_to(x, (count,)).astype(after.y.dtype)
@@ -69,6 +72,7 @@ def meet_several(
         y = _moved(way.particle, way.place)
         if way.kick is not None:
             y = y.at[ndim : 2 * ndim].add(-way.kick)
+        y = y.at[carried:].add(-way.gain)
         at = eqx.tree_at(lambda p: p.y, way.particle, y)
         best, found = jnp.asarray(jnp.inf, way.h.dtype), jnp.asarray(False)
         place, particle, kick = way.particle.y[:ndim], way.particle, way.kick
@@ -83,11 +87,13 @@ def meet_several(
                 left = (1 - turn.part) * way.kick if turn.kick is None else turn.kick
                 kick = jnp.where(first, left, kick)
         part = jnp.where(found, best, 1)
-        going = found & (particle.status == code(ParticleStatus.ALIVE))
+        # Who came in again waits on the face for the end of the step.
+        same = particle.entries == way.particle.entries
+        going = found & same & (particle.status == code(ParticleStatus.ALIVE))
         later, rest = way.t + part * way.h, (1 - part) * way.h
         # Who met nothing has come to the end of the way.
         place = jnp.where(way.open, place, way.place)
-        return _Way(place, particle, later, rest, going, kick)
+        return _Way(place, particle, later, rest, going, kick, (1 - part) * way.gain)
 
     def on(way, _):
         # Few particles meet a wall, and hardly any a second one, in the same step.
@@ -98,7 +104,8 @@ def meet_several(
     kick = None
     if motion.second_order:
         kick = (after.y - before.y)[:, ndim : 2 * ndim]
-    begin = _Way(before.y[:, :ndim], after, t, h, alive, kick)
+    gain = (after.y - before.y)[:, carried:]
+    begin = _Way(before.y[:, :ndim], after, t, h, alive, kick, gain)
     way = lax.scan(on, begin, length=_TURNS)[0]
 
     def settled(way: _Way, t, h) -> Particles:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, forgotten, kind_of, whole
-from ._axis import Axis
+from ._axis import Axis, check_positions
 from ._fields import AbstractField
 from ._instants import Instants
 from ._numbers import unmasked
@@ -106,6 +106,7 @@ class Windows:
         size, margin = whole(size, "size"), whole(margin, "margin", 0)
         self.series, self.make, self.size, self.margin = series, make, size, margin
         self.times = np.asarray(series.times, float)
+        check_positions(self.times, "series.times")
         if size < 2 + 2 * margin:
             raise ArgumentError(
                 f"`size` must be at least {2 + 2 * margin} with `margin={margin}`, but "
@@ -116,16 +117,11 @@ class Windows:
                 f"`size` must be at most the number of snapshots, {self.times.size}, "
                 f"but is {size}."
             )
-        if np.any(np.diff(self.times) <= 0):
-            at = int(np.argmax(np.diff(self.times) <= 0))
-            raise ArgumentError(
-                "`series.times` must increase, but entries "
-                f"{at} and {at + 1} are {self.times[at]:g} and {self.times[at + 1]:g}."
-            )
         self._reader = ThreadPoolExecutor(1, "snapshots")
         self._ahead: dict[int, Future] = {}
         self._here: tuple[int, AbstractField] | None = None
         self._latest: dict[int, np.ndarray] = {}
+        self._shape: tuple[int, ...] | None = None
         self.reads = 0
 
     def identity(self) -> dict[str, Any]:
@@ -210,15 +206,30 @@ class Windows:
             if number in known:
                 return known.pop(number)
             self.reads += 1
-            return unmasked(self.series(number))
+            try:
+                values = np.asarray(unmasked(self.series(number)))
+            except IndexError as error:
+                raise ArgumentError(
+                    "`series` must have a snapshot for each of its `times`, "
+                    f"{self.times.size}, but number {number} raises: {error}. Give it "
+                    "the times of the snapshots that there are."
+                ) from error
+            shape = self._shape = self._shape or values.shape
+            if values.shape != shape:
+                raise ArgumentError(
+                    "`series` must return snapshots of one shape, but number "
+                    f"{number} has the shape {values.shape}, and those before it "
+                    f"{shape}. Read them onto the same nodes."
+                )
+            return values
 
         first = snapshot(start)
         values = _aligned((self.size, *first.shape), first.dtype)
         values[0] = first
         del first
         for place, number in enumerate(numbers[1:], start=1):
-            # Unlike an assignment it refuses another shape.
-            np.stack([snapshot(number)], out=values[place : place + 1])
+            # Unlike an assignment it refuses floats where the first one has integers.
+            np.copyto(values[place : place + 1], snapshot(number))
         self._latest = dict(zip(numbers, values, strict=True))
         return values
 
