@@ -181,6 +181,19 @@ def test_known_crystals_lie_in_their_box_under_jit():
     assert max(stop for _, stop in box()) < 8
 
 
+@pytest.mark.f32
+def test_normals_do_not_depend_on_what_lies_elsewhere():
+    # The face is in the middle of a cell fifty times as wide as the narrowest.
+    edges = np.cumsum([0, *[2e-9] * 4, *np.geomspace(2e-9, 100e-9, 12), *[100e-9] * 6])
+    grid = Grid.graded((np.arange(5) * 100e-9, edges))
+    face = edges[-4] + 50e-9
+    above = em.Structure(em.Box.from_corners((-1, face), (1, 1)), em.Material(2.0))
+    dense = em.Structure(em.Box((2e-7, 4e-9), (1e-7, 3e-9)), em.Material(1e4))
+    medium = em.rasterise([above, dense], grid, None, HZ, averaging="polarised")
+    across = medium.permittivity["Ey"][0, -3]
+    assert float(across) == pytest.approx(4 / 3, rel=1e-4)
+
+
 # Of a circle whose middle, in cells, is where these are from a node.
 TOUCHING = [(0, 0, 5.5), (0.5, 0, 5), (0.3, 0.1, 5.2), (0.1, 0.2, 4.9), (0.3, 0, 5.2)]
 

@@ -125,6 +125,27 @@ def test_parameters_that_follow_from_themselves_are_refused(message):
         chained(REFUSED[message])
 
 
+UNLIKE = {
+    "where` must pick whole parameters": Tie(lambda p: p["x"][0], lambda p: p["a"]),
+    r"but picks none\. Make": Tie(lambda p: None, lambda p: p["a"]),
+    "are floating point numbers among": Tie(lambda p: p["n"], lambda p: p["a"]),
+    r"what `where` picks, .*\*, \*": Tie(
+        lambda p: (p["x"], p["b"]), lambda p: [p["a"], p["a"]]
+    ),
+    "but returns PyTreeDef.None": Tie(lambda p: p["b"], lambda p: None),
+    r"one number or the shape \(\)": Tie(lambda p: p["b"], lambda p: p["x"]),
+    r"`value\(...\)` must be real": Tie(lambda p: p["b"], lambda p: 1j * p["a"]),
+    r"`value\(...\)` must be a number": Tie(lambda p: p["b"], lambda p: "2"),
+}
+
+
+@pytest.mark.parametrize("message", UNLIKE)
+def test_values_unlike_what_is_tied_are_refused(message):
+    start = {"a": 1.0, "b": 2.0, "x": jnp.ones(3), "n": jnp.arange(3)}
+    with pytest.raises(ArgumentError, match=message):
+        LeastSquares(lambda p, d: p["a"] * d, start, Y, ties=UNLIKE[message])
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

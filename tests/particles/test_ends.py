@@ -164,13 +164,14 @@ class AgeLimit(AbstractBoundary):
         return False
 
     def turn(self, before, after, passage):
-        left = before.since + self.seconds - passage.t
-        part = jnp.maximum(left / passage.h, 0)
+        left = jnp.maximum(before.since + self.seconds - passage.t, 0)
+        found = (left <= passage.h) & (passage.h > 0)
+        part = left / jnp.where(found, passage.h, jnp.inf)
         start, stop = before.y[:2], after.y[:2]
         place = start + part * (stop - start)
         how = {"part": part, "position": place, "status": ParticleStatus.ABSORBED}
         ended = end(before, after, passage, **how)
-        return Turn(part <= 1, part, place, ended)
+        return Turn(found, part, place, ended)
 
     def meet(self, before, after, passage):
         turn = self.turn(before, after, passage)
@@ -199,3 +200,21 @@ def test_a_wall_of_the_user_ends_particles_at_an_age(others):
     assert np.all(tracks.face == 4 * len(others))
     ends = [0.65, 0.9 if others else 1.15]
     assert np.allclose(tracks.positions[-1, :, 0], ends, atol=1e-6)
+
+
+def test_derivatives_of_who_waits_for_a_release_are_finite():
+    def square(seeds):
+        walls = AgeLimit(0.9)
+        tracks = track(
+            lambda t, x: jnp.stack([-x[1], x[0]]) * (1 + t),
+            seeds,
+            np.linspace(0, 2, 21),
+            release=[0.0, 0.43],
+            boundary=walls,
+        )
+        return jnp.sum(tracks.positions[-1] ** 3)
+
+    seeds = jnp.array([[0.2, 0.5], [0.7, 0.5]])
+    forward = jax.jacfwd(square)(seeds)
+    assert jnp.all(jnp.abs(forward) > 1e-3)
+    assert jnp.allclose(jax.grad(square)(seeds), forward, rtol=1e-4)

@@ -197,6 +197,8 @@ def test_conditions_count_as_zero_and_one():
     assert jnp.allclose(found.variables["time"][-1], jnp.array([0.4, 0.6]), atol=2e-3)
     half = Masked(lambda t, x: jnp.ones(2), lambda t, x: t < 0.5)
     assert jnp.allclose(tracked(half, steps=1000).positions[-1], SEEDS + 0.5, atol=2e-3)
+    moved = tracked(lambda t, x: [x[0] > 0, True]).positions[-1]
+    assert jnp.allclose(moved, SEEDS + 1, atol=1e-5)
 
 
 USES = {

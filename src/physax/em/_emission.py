@@ -51,8 +51,8 @@ class Emission(eqx.Module):
         power: Spectral energy in W fs^2 (3-D), W fs^2/m (2-D), W fs^2/m^2 (1-D): equal
             to the flux through a surface around the dipole, if nothing absorbs in it.
         ldos: $\rho$ in s/m^3 (3-D), s/m^2 (2-D) or s/m (1-D).
-        component: The component that the dipole drives, or `None` if it is not known.
-        ndim: Number of dimensions of the run, or `None`.
+        dipole: What decides how the dipole emits in a homogeneous medium, as `"electric
+            dipole in 3-D"` or `"magnetic dipole along z in 2-D"`; `""` if not known.
     """
 
     frequencies: Float[Array, " freqs"]
@@ -60,8 +60,7 @@ class Emission(eqx.Module):
     homogeneous: Float[Array, " freqs"]
     power: Float[Array, " freqs"]
     ldos: Float[Array, " freqs"]
-    component: str | None = eqx.field(static=True, default=None)
-    ndim: int | None = eqx.field(static=True, default=None)
+    dipole: str = eqx.field(static=True, default="")
 
 
 class EmissionMonitor(AbstractSpectralMonitor):
@@ -126,8 +125,7 @@ class EmissionMonitor(AbstractSpectralMonitor):
             ),
             power=resistance * jnp.abs(moment / FEMTO) ** 2 / 2,
             ldos=2 / np.pi * density * resistance,
-            component=component,
-            ndim=setup.grid.ndim,
+            dipole=_kind(component, setup.grid.ndim),
         )
 
 
@@ -233,13 +231,12 @@ def purcell(
     if reference is None:
         return emission.resistance / emission.homogeneous
     instance(reference, "reference", Emission, remedy)
-    kinds = [_kind(found) for found in (emission, reference)]
-    if None not in kinds and kinds[0] != kinds[1]:
+    kinds = emission.dipole, reference.dipole
+    if "" not in kinds and kinds[0] != kinds[1]:
         raise ArgumentError(
-            "`reference` must be of the same dipole as `emission`, "
-            f"{emission.component} in {emission.ndim}-D, but is of "
-            f"{reference.component} in {reference.ndim}-D, which emits otherwise in "
-            "any medium. Take out the structure and leave the dipole."
+            f"`reference` must be of the same dipole as `emission` ({kinds[0]}), but "
+            f"is of another ({kinds[1]}), which emits otherwise in any medium. Take "
+            "out the structure and leave the dipole."
         )
     one, other = emission.frequencies, reference.frequencies
     if one.shape != other.shape:
@@ -252,12 +249,11 @@ def purcell(
     return check(ratio, same, "`reference` must have the frequencies of `emission`")
 
 
-def _kind(emission: Emission) -> tuple | None:
+def _kind(component: str, ndim: int) -> str:
     """Returns what decides how a dipole emits in a homogeneous isotropic medium."""
-    name, ndim = emission.component, emission.ndim
-    if name is None or ndim is None:
-        return None
-    return ndim, name[0], ndim == 2 and name[1] == "z"
+    kind = "electric dipole" if component[0] == "E" else "magnetic dipole"
+    along = " along z" if component[1] == "z" else " in the plane"
+    return f"{kind}{along if ndim == 2 else ''} in {ndim}-D"
 
 
 def check_excitation(

@@ -177,10 +177,18 @@ def _disc_fraction(x: Intervals, y: Intervals, centre_x, centre_y, radius):
     reach_x = jnp.maximum(jnp.abs(x_low), jnp.abs(x_high))
     reach_y = jnp.maximum(jnp.abs(y_low), jnp.abs(y_high))
     inside = reach_x**2 + reach_y**2 <= radius**2
-    # Not by the edges: float32 holds no third power of the area of a cell, by which
-    # derivatives of slopes would divide.
-    fraction = area / (x.below + x.above) / (y.below + y.above)
+    fraction = area / _width(x, x_low, x_high) / _width(y, y_low, y_high)
     return jnp.where(inside, 1, limited(fraction))
+
+
+def _width(cells: Intervals, low, high):
+    """Widths, with the rounding of the edges and without derivatives by their place.
+
+    These cancel, and float32 holds no third power of the area of a cell, by which they
+    would divide.
+    """
+    width = cells.below + cells.above
+    return width + jax.lax.stop_gradient((high - low) - width)
 
 
 @jax.custom_jvp

@@ -383,7 +383,9 @@ class IncidentLine(eqx.Module):
         for a, phase in enumerate(self.stepper.block.phase):
             if phase is None:
                 continue
-            cells = jnp.arange(*box[a])
+            # Of the sample that is read, across a face that it lies behind.
+            place = (term.at, term.at + 1) if a == term.axis else box[a]
+            cells = jnp.arange(*place)
             turn = jnp.exp(1j * jnp.angle(phase) * cells).astype(line.dtype)
             value = value * turn.reshape(
                 [-1 if b == a else 1 for b in range(line.ndim)]

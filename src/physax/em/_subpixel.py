@@ -168,8 +168,9 @@ def _inverses(
         square = jnp.sum(slopes * slopes, axis=0)
         length = safe_sqrt(square)
         # Below is rounding, as where an outline touches a corner of the cell.
-        least = 64 * jnp.finfo(length.dtype).eps * jnp.max(jnp.stack(traces))
-        sharp = length > least
+        size = reduce(jnp.maximum, (c.below + c.above for c in cells if c is not None))
+        rounding = jnp.finfo(length.dtype).eps * mean_of(parts, traces)
+        sharp = length > 64 * rounding * width / size
         normal = [x / jnp.where(sharp, length, 1) for x in slopes]
         normal += [jnp.zeros_like(length)] * (3 - ndim)
         normal[0] = jnp.where(sharp, normal[0], 1)

@@ -3,15 +3,16 @@
 from collections.abc import Callable, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.interpreters import partial_eval
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, real
 from .._written_for_jax import check_function, written_for_jax
 from ._given import entries, listed
 
@@ -27,7 +28,9 @@ class Tie(eqx.Module):
         where: Takes the tree of parameters to those that are tied, as `eqx.tree_at`
             does: `lambda p: p["b"]`, or a tuple of several.
         value: Takes the tree to their values, in the same order. What it reads of the
-            tree is found by tracing it, when the problem is made.
+            tree is found by tracing it, when the problem is made. Functions with a
+            derivative rule of their own read all that they get: give them no more than
+            they need.
     """
 
     where: Callable = eqx.field(static=True)
@@ -42,7 +45,8 @@ def with_tied(tree: PyTree, tie: Tie) -> PyTree:
     """Returns parameters of which those that are tied have their values.
 
     Raises:
-        ArgumentError: If `value` takes another tree.
+        ArgumentError: If `value` takes another tree, or returns other than `where`
+            picks.
     """
     old = tie.where(tree)
     try:
@@ -53,10 +57,33 @@ def with_tied(tree: PyTree, tie: Tie) -> PyTree:
             "`value` must take parameters like `start`, which are "
             f"{listed(entries(tree))}, but fails: {type(error).__name__} {error}."
         ) from error
-    new = jax.tree.map(
-        lambda n, o: jnp.broadcast_to(n, o.shape).astype(o.dtype), new, old
-    )
-    return eqx.tree_at(tie.where, tree, new)
+    known = {
+        id(leaf) for leaf in jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))
+    }
+    picked = jax.tree.leaves(old)
+    if not picked or not all(id(one) in known for one in picked):
+        raise ArgumentError(
+            "`where` must pick whole parameters of `start`, which are floating point "
+            f"numbers among {listed(entries(tree))}, but picks {picked or 'none'}. "
+            "Make entries of an array parameters of their own."
+        )
+    wanted, given = jax.tree.structure(old), jax.tree.structure(new)
+    if given != wanted:
+        raise ArgumentError(
+            f"`value` must return what `where` picks, {wanted}, but returns {given}."
+        )
+    return eqx.tree_at(tie.where, tree, jax.tree.map(_as_parameter, new, old))
+
+
+def _as_parameter(value: Any, parameter: Array) -> Array:
+    value = real(value, "value(...)")
+    try:
+        return jnp.broadcast_to(value, parameter.shape).astype(parameter.dtype)
+    except ValueError as error:
+        raise ArgumentError(
+            f"`value` must return one number or the shape {parameter.shape} of the "
+            f"parameter, but returns shape {value.shape}."
+        ) from error
 
 
 def in_order(

@@ -174,7 +174,8 @@ def end(
         before: The particle where its way begins.
         after: The particle at the end of it, if it meets nothing.
         passage: The step, or what is left of it.
-        part: The part of the way before it ends, from 0 to 1.
+        part: The part of the way before it ends, from 0 to 1, where it meets nothing,
+            too: derivatives are NaN if it is not finite there.
         position: Where it ends.
         status: Its last status.
         face: The face where it ends, counted from the first of the wall that is asked.

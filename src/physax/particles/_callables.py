@@ -39,11 +39,16 @@ def called_as(name: str, form: str, x: Float[Array, " ndim"]) -> Iterator[None]:
             ) from error
 
 
+def _number(value: Any) -> Any:
+    condition = isinstance(value, bool) or getattr(value, "dtype", "") == "bool"
+    return 1 * value if condition else value
+
+
 def returned(value: Any, name: str, dtype: Any) -> Inexact[Array, "..."]:
     """Returns what a function of the user gave, as an array.
 
     Args:
-        value: What it returned; conditions such as `x[0] > 0` count as 0 and 1.
+        value: What it returned, where conditions such as `x[0] > 0` count as 0 and 1.
         name: What the user calls the function.
         dtype: Of real numbers; complex ones keep theirs.
 
@@ -54,7 +59,5 @@ def returned(value: Any, name: str, dtype: Any) -> Inexact[Array, "..."]:
         raise ArgumentError(
             f"`{name}` must return an array, but returns None: end it with `return`."
         )
-    if isinstance(value, bool) or getattr(value, "dtype", "") == "bool":
-        value = 1 * value
-    found = as_array(value, f"{name}(...)")
+    found = as_array(jax.tree.map(_number, value), f"{name}(...)")
     return found if jnp.iscomplexobj(found) else found.astype(dtype)
