@@ -125,15 +125,33 @@ def test_parameters_that_follow_from_themselves_are_refused(message):
         chained(REFUSED[message])
 
 
+def test_constants_beside_tied_parameters_stay():
+    tie = Tie(lambda p: p["one"], lambda p: p["other"])
+    start = {
+        "one": {"a": 1.0, "n": np.arange(2)},
+        "other": {"a": 4.0, "n": np.ones(2, int)},
+    }
+    made = LeastSquares(lambda p, d: p["one"]["a"] * d, start, Y, ties=tie)
+    one = made.parameters.tree(jnp.array([3.0]))["one"]
+    assert float(one["a"]) == 3
+    assert one["n"].tolist() == [0, 1]
+
+
 UNLIKE = {
-    "where` must pick whole parameters": Tie(lambda p: p["x"][0], lambda p: p["a"]),
-    r"but picks none\. Make": Tie(lambda p: None, lambda p: p["a"]),
-    "are floating point numbers among": Tie(lambda p: p["n"], lambda p: p["a"]),
+    r"whole arrays .* but picks float\d\d\[\]\. Make": Tie(
+        lambda p: p["x"][0], lambda p: p["a"]
+    ),
+    r"but picks nothing\. Make": Tie(lambda p: None, lambda p: p["a"]),
+    r"but picks int\d\d\[3\]\. Make constants such": Tie(
+        lambda p: p["n"], lambda p: p["a"]
+    ),
     r"what `where` picks, .*\*, \*": Tie(
         lambda p: (p["x"], p["b"]), lambda p: [p["a"], p["a"]]
     ),
     "but returns PyTreeDef.None": Tie(lambda p: p["b"], lambda p: None),
-    r"one number or the shape \(\)": Tie(lambda p: p["b"], lambda p: p["x"]),
+    r"one number or what broadcasts to the shape \(\)": Tie(
+        lambda p: p["b"], lambda p: p["x"]
+    ),
     r"`value\(...\)` must be real": Tie(lambda p: p["b"], lambda p: 1j * p["a"]),
     r"`value\(...\)` must be a number": Tie(lambda p: p["b"], lambda p: "2"),
 }

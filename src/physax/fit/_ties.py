@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.interpreters import partial_eval
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 
 from .._checks import ArgumentError, real
 from .._written_for_jax import check_function, written_for_jax
@@ -57,15 +57,13 @@ def with_tied(tree: PyTree, tie: Tie) -> PyTree:
             "`value` must take parameters like `start`, which are "
             f"{listed(entries(tree))}, but fails: {type(error).__name__} {error}."
         ) from error
-    known = {
-        id(leaf) for leaf in jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))
-    }
-    picked = jax.tree.leaves(old)
+    known = set(map(id, jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))))
+    picked = jax.tree.leaves(eqx.filter(old, eqx.is_inexact_array))
     if not picked or not all(id(one) in known for one in picked):
         raise ArgumentError(
-            "`where` must pick whole parameters of `start`, which are floating point "
-            f"numbers among {listed(entries(tree))}, but picks {picked or 'none'}. "
-            "Make entries of an array parameters of their own."
+            "`where` must pick parameters of `start`, whole arrays of floating point "
+            f"numbers, but picks {_shown(old)}. Make constants such numbers, and "
+            "entries of an array parameters of their own."
         )
     wanted, given = jax.tree.structure(old), jax.tree.structure(new)
     if given != wanted:
@@ -75,14 +73,26 @@ def with_tied(tree: PyTree, tie: Tie) -> PyTree:
     return eqx.tree_at(tie.where, tree, jax.tree.map(_as_parameter, new, old))
 
 
-def _as_parameter(value: Any, parameter: Array) -> Array:
+def _shown(picked: PyTree) -> str:
+    """Returns the types and shapes of what was picked."""
+    kinds = [
+        f"{x.dtype}{list(x.shape)}" if eqx.is_array(x) else type(x).__name__
+        for x in jax.tree.leaves(picked)
+    ]
+    return listed(kinds) or "nothing"
+
+
+def _as_parameter(value: Any, parameter: Any) -> Any:
+    """Returns a value as the parameter that it is for; a constant stays."""
+    if not eqx.is_inexact_array(parameter):
+        return parameter
     value = real(value, "value(...)")
     try:
         return jnp.broadcast_to(value, parameter.shape).astype(parameter.dtype)
     except ValueError as error:
         raise ArgumentError(
-            f"`value` must return one number or the shape {parameter.shape} of the "
-            f"parameter, but returns shape {value.shape}."
+            "`value` must return one number or what broadcasts to the shape "
+            f"{parameter.shape} of the parameter, but returns shape {value.shape}."
         ) from error
 
 
