@@ -34,9 +34,18 @@ def transverse(field, cell, axis=0, index=1.0):
     return np.sum(flow * k[axis]) / np.sum(flow) / total
 
 
+def glass(index, shape):
+    """A medium with a resonance at 2.4 times the frequency, of an index at this."""
+    whole, known = tuple((0, n) for n in shape), 1.2
+    pole = em.Lorentz((index**2 - known) * (1 - 1 / 2.4**2), 2.4 * FREQUENCY)
+    return em.Medium(known, dispersions=(em.Dispersion(whole, (pole,)),))
+
+
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Dispersion 0 should end")
+@pytest.mark.parametrize("dispersive", [False, True], ids=["plain", "dispersive"])
 @pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
-def test_tilted_beam_goes_where_it_is_sent(polarisation):
+def test_tilted_beam_goes_where_it_is_sent(polarisation, dispersive):
     cell, index, tilt = MICRO / 20, 1.3, np.radians(20)
     waist, ahead = 1.6 * MICRO, 1.5 * MICRO
     # Its axis crosses y = 0 at the waist.
@@ -44,7 +53,7 @@ def test_tilted_beam_goes_where_it_is_sent(polarisation):
     line = em.FieldMonitor((polarisation,), (0.9 * MICRO, 0), (0, FREE), FREQUENCY)
     sim = em.Simulation(
         Grid.centred((72, 190), cell),
-        em.Medium(index**2),
+        glass(index, (72, 190)) if dispersive else em.Medium(index**2),
         em.Boundaries.all(em.CPML(10)),
         sources={"beam": em.GaussianBeam(port, PULSE, waist, ahead, tilt, power=2.0)},
         monitors={
@@ -369,12 +378,20 @@ def test_what_a_port_cuts_off_is_told(half, waist):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`grid` should have at least 10 cells")
+@pytest.mark.filterwarnings("ignore:Dispersion 0 should end")
 def test_a_port_in_several_or_lossy_media_is_refused():
     level = jnp.ones((26, 46))
+
+    def poles(box, damping=0.0):
+        pole = em.Lorentz(0.5, 2.4 * FREQUENCY, damping)
+        return em.Medium(dispersions=(em.Dispersion(box, (pole,)),))
+
     for medium, message in (
         (em.Medium(level.at[:, 30:].set(1.4)), "must lie in one isotropic medium"),
         (em.Medium(1.0, {"Hx": 1.0, "Hy": 1.3}), "must lie in one isotropic medium"),
         (em.Medium(1.0, conductivity=1e5), "must lie in a medium without cond"),
+        (poles(((0, 26), (20, 46))), "must lie in one isotropic medium"),
+        (poles(((0, 26), (0, 46)), FREQUENCY / 9), ".* and poles that absorb: move it"),
     ):
         with pytest.raises(ArgumentError, match=f"of source 'beam' {message}"):
             small(medium)

@@ -262,17 +262,12 @@ def powers(box, value=1e-12):
     return em.Medium(nonlinearities=em.Nonlinearity(box, chi2=value))
 
 
-def poles(box, value=1.0):
-    return em.Medium(dispersions=em.Dispersion(box, em.Debye(1.0, 1e-15), value))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
         (tensor, "meet off-diagonal entries"),
         (powers, "meet a nonlinear susceptibility"),
-        (poles, "meet poles"),
     ],
 )
 def test_faces_want_a_plain_medium(kind, told):

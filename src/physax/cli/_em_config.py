@@ -52,9 +52,9 @@ boundaries:
   y: {type: CPML, cells: 12}
 
 # By name: Dipole {component, position, moment}, PlaneWave {direction, component,
-# centre, size, amplitude, permittivity, exit}, ModeSource {port, power, frequency},
-# GaussianBeam {port, waist, distance, tilt, power, azimuth, polarisation}. Ports are
-# {centre, width, direction, mode, offset}.
+# centre, size, amplitude, permittivity, exit, poles}, ModeSource {port, power,
+# frequency}, GaussianBeam {port, waist, distance, tilt, power, azimuth, polarisation}.
+# Ports are {centre, width, direction, mode, offset}.
 # Pulses: GaussianPulse {frequency, bandwidth}, ContinuousWave {frequency, rise: in
 # periods}, Ricker {frequency}; without `pulse` one that covers the wavelengths.
 sources:

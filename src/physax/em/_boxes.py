@@ -43,6 +43,14 @@ def common(one: Box, other: Box) -> Box:
     return tuple((low, max(low, high)) for low, high in ends)
 
 
+def of_cells(box: Box, shape: tuple[int, ...]) -> Box:
+    """Returns a box with the last cells for the points behind them."""
+    return tuple(
+        (min(low, n - 1), min(high, n))
+        for (low, high), n in zip(box, shape, strict=True)
+    )
+
+
 def meet(one: Box, other: Box) -> bool:
     """Whether two boxes have cells in common."""
     return all(low < high for low, high in common(one, other))

@@ -1,5 +1,6 @@
 """Permittivities that make up for the numerical dispersion at one frequency."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,7 @@ from ._limits import check_step, largest_step
 from ._medium import Property, at_component
 from ._off_diagonal import OffDiagonal
 from ._plane_wave import PlaneWave
-from ._poles import susceptibility
+from ._poles import stepped, susceptibility
 from ._resolution import check_section, one_frequency
 from ._row import entries_in
 from ._simulation import Simulation
@@ -128,21 +129,33 @@ class _Exact(eqx.Module):
         found = {}
         for name in self.sim.components.electric:
             known = at_component(value, name)
-            # The trapezoidal rule steps poles at another frequency.
-            dt = self.sim.dt
-            stepped = jnp.tan(jnp.pi * self.frequency * dt) / (jnp.pi * dt)
-            wanted, had = (
-                known + entries_in(self._polarised(name, frequency), box)
-                for frequency in (self.frequency, stepped)
-            )
-            rest = known + self.of(wanted, box) - had
-            found[name] = check(
-                jnp.where(wanted > 0, rest, known),
-                (wanted <= 0) | (rest > 0),
-                "Near the resonances of poles `frequency` needs smaller cells: the "
-                "permittivity without the poles must be positive",
-            )
+
+            def poles(frequency, name=name):
+                return entries_in(self._polarised(name, frequency), box)
+
+            found[name] = self.beside(poles, known, box)
         return found
+
+    def beside(
+        self, poles: Callable[[Array], Array], known: Array, box: Box | None = None
+    ) -> Array:
+        """Returns what replaces a permittivity beside poles.
+
+        Args:
+            poles: What they add to it, at a frequency in Hz.
+            known: The permittivity without them.
+            box: Where; the whole grid if `None`.
+        """
+        # The trapezoidal rule steps poles at another frequency.
+        other = stepped(self.frequency, self.sim.dt)
+        wanted = known + poles(self.frequency)
+        rest = self.of(wanted, box) - poles(other)
+        return check(
+            jnp.where(wanted > 0, rest, known),
+            (wanted <= 0) | (rest > 0),
+            "Near the resonances of poles `frequency` needs smaller cells: the "
+            "permittivity without the poles must be positive",
+        )
 
     def _polarised(self, component: str, frequency: Array) -> Array:
         """Returns what poles add to the permittivity of every cell."""
@@ -218,7 +231,9 @@ def _with_background(
             f"`sim` must have cells of one size around the plane wave {name!r}, but "
             "its grid is graded: the background would vary. Take `Grid.uniform`."
         )
-    background = exact.of(source.permittivity)
+    background = exact.beside(
+        lambda f: jnp.real(susceptibility(source.poles, f)), source.permittivity
+    )
     return eqx.tree_at(lambda s: s.permittivity, source, background)
 
 

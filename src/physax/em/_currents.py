@@ -42,11 +42,14 @@ class Currents(NamedTuple):
     gap: Float[Array, ""]
 
 
-def wavenumber(near: NearField) -> tuple[Float[Array, " freqs"], Float[Array, ""]]:
-    """Returns the wavenumber in rad/m, and the impedance over that of vacuum."""
+def wavenumber(
+    near: NearField,
+) -> tuple[Float[Array, " freqs"], Float[Array, " freqs"]]:
+    """Returns wavenumbers in rad/m, and impedances over that of vacuum."""
     index = jnp.sqrt(near.permittivity * near.permeability)
     k = 2 * jnp.pi * near.frequencies.astype(near.dt.dtype) * index / SPEED_OF_LIGHT
-    return k, jnp.sqrt(near.permeability / near.permittivity)
+    impedance = jnp.sqrt(near.permeability / near.permittivity)
+    return k, jnp.broadcast_to(impedance, k.shape)
 
 
 def surface_currents(near: NearField, k: Float[Array, " freqs"]) -> list[Currents]:
@@ -144,8 +147,8 @@ def in_one_medium(near: NearField) -> NearField:
         near.loss,
         near.loss == 0,
         "The material on the faces of `near` must be lossless and linear: put the box "
-        "in a medium without conductivity, poles and nonlinear susceptibilities, which "
-        "count as infinite. The largest loss there must be 0",
+        "in a medium without conductivity, and without poles that absorb and nonlinear "
+        "susceptibilities, which count as infinite. The largest loss there must be 0",
     )
     sound = near.permittivity + 0 * (spread + loss)
     return eqx.tree_at(lambda n: n.permittivity, near, sound)

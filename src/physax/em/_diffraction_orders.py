@@ -86,7 +86,8 @@ def _split(
     normal, across = _axes(near)
     # What the leapfrog makes of the frequency, over the speed of light.
     seen = 2 * jnp.sin(jnp.pi * near.frequencies * near.dt) / near.dt / SPEED_OF_LIGHT
-    square = seen**2 * near.permittivity * near.permeability
+    epsilon = jnp.broadcast_to(near.permittivity, seen.shape)
+    square = seen**2 * epsilon * near.permeability
     numbers = [jnp.arange(-bound, bound + 1) for bound in bounds]
     shape = (len(near.frequencies), *map(len, numbers))
     lead = (-1, *(1,) * len(across))
@@ -111,7 +112,7 @@ def _split(
     tangent, beside = _frame(vectors, across, normal, outward, near.ndim)
     wave = jnp.exp(-1j * half) if not incoming else jnp.exp(1j * half)
     admittances = {"s": kn / (seen * near.permeability)}
-    admittances["p"] = seen * near.permittivity / kn
+    admittances["p"] = seen * epsilon.reshape(lead) / kn
     area = jnp.prod(jnp.stack([near.periods[axis] for axis in across]))
     values, power = {}, jnp.zeros(shape, near.dt.dtype)
     for name, admittance in admittances.items():
@@ -187,9 +188,9 @@ def _bounds(
                 "`orders` must be given under `jit`: the largest order for each axis "
                 "across the face, such as (3,)."
             )
-        index_squared = float(near.permittivity) * float(near.permeability)
-        largest = 2 * np.pi * float(np.max(np.asarray(near.frequencies)))
-        largest *= np.sqrt(index_squared) / SPEED_OF_LIGHT
+        eps, mu = np.asarray(near.permittivity), float(near.permeability)
+        waves = np.asarray(near.frequencies) * np.sqrt(eps * mu) / SPEED_OF_LIGHT
+        largest = 2 * np.pi * float(np.max(waves))
         bounds = []
         for axis in across:
             unit = 2 * np.pi / float(near.periods[axis])

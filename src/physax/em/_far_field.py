@@ -192,6 +192,7 @@ def _project(near: NearField, units: Float[Array, "..."]) -> FarField:
     shape = (len(near.frequencies), *units.shape[:-1])
     values = {name: value.T.reshape(shape) for name, value in found.items()}
     power = jnp.zeros(shape, near.dt.dtype)
+    eta = eta.reshape(-1, *(1,) * (len(shape) - 1))
     for name, value in values.items():
         # Of a plane wave |E|^2 / 2 eta, or eta |H|^2 / 2.
         over = eta if name[0] == "H" else 1 / eta
@@ -202,7 +203,7 @@ def _project(near: NearField, units: Float[Array, "..."]) -> FarField:
 def _amplitudes(
     near: NearField,
     k: Float[Array, " freqs"],
-    eta: Float[Array, ""],
+    eta: Float[Array, " freqs"],
     currents: list[Currents],
     unit: Float[Array, " axes"],
 ) -> dict[str, Complex[Array, " freqs"]]:

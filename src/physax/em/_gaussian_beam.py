@@ -27,8 +27,8 @@ from ..units import ETA_0, SPEED_OF_LIGHT
 from ._angular_spectrum import phasor, plane_waves, summed
 from ._components import AXES, stagger
 from ._injection import Injection
-from ._medium import Property
 from ._monitors import Read
+from ._port_medium import PortMedium
 from ._port_plane import PlanePlace, launch_plane, place_plane
 from ._ports import Port, as_port, port_line, seen_frequency
 from ._pulses import AbstractPulse
@@ -52,7 +52,8 @@ class GaussianBeam(AbstractSource):
     each of which solves the equations of the grid, at the frequency of the pulse: the
     beam is exact for narrow waists and large angles, too, where paraxial beams are not.
     In 2-D the component out of the plane has this spectrum. At other frequencies the
-    phases become the delays of the paraxial beam, so that focus and direction are kept.
+    phases become the delays of the paraxial beam, so that focus and direction are kept,
+    as far as the index is the same there.
     Waves that would travel back are left out.
 
     Reference: Novotny and Hecht, *Principles of Nano-Optics*, 2nd edition (2012), 3.3.
@@ -106,7 +107,7 @@ class GaussianBeam(AbstractSource):
         solid = isinstance(place, PlanePlace)
         box = place.plane.box if solid else place.box
         waves = _waves(self, box, place.face.outside, setup)
-        sound = _one_medium(place, setup, "a Gaussian beam")
+        sound = _one_medium(place, self.pulse.frequency, setup, "a Gaussian beam")
         quarter = 1 / (4 * self.pulse.frequency)
         parts: tuple[dict[str, Array], ...] = ({}, {})
         delays: tuple[dict[str, Array], ...] = ({}, {})
@@ -159,10 +160,7 @@ def _waves(beam: GaussianBeam, box: Box, cell: int, setup: Setup) -> _Waves:
     port, grid = beam.port, setup.grid
     across = tuple((port.axis + n) % 3 for n in (1, 2))
     across = tuple(axis for axis in across if axis < grid.ndim)
-    medium = setup.medium.near(box, grid.shape)
-    epsilon, mu = (
-        _in_middle(value, box) for value in (medium.permittivity, medium.permeability)
-    )
+    epsilon, mu = _in_middle(beam, box, setup)
     k0 = 2 * jnp.pi * seen_frequency(beam.pulse.frequency, setup) / SPEED_OF_LIGHT
     wavenumber = jnp.sqrt(epsilon * mu) * k0
     direction, polarisation = _directions(beam, setup)
@@ -247,31 +245,34 @@ def _on_plane(
     return field * phasor(-phase), phase
 
 
-def _in_middle(value: Property, box: Box) -> Array:
-    """Returns the value of an isotropic property at the middle of a port."""
-    value = jnp.asarray(
-        next(iter(value.values())) if isinstance(value, dict) else value
-    )
-    if value.ndim == 0:
-        return value
-    where = [
-        min((low + high) // 2, n - 1)
-        for (low, high), n in zip(box, value.shape, strict=True)
-    ]
-    return value[tuple(np.asarray(where))]
+def _in_middle(beam: GaussianBeam, box: Box, setup: Setup) -> tuple[Array, Array]:
+    """Returns permittivity and permeability in the middle of a port."""
+    parts, shape = setup.components, setup.grid.shape
+    cell = tuple(((low + high) // 2, (low + high) // 2 + 1) for low, high in box)
+    medium = setup.medium.near(cell, shape, poles=True)
+    middle = PortMedium(medium, cell, shape, setup.dt)
+    epsilon = middle.permittivity(parts.electric[0], beam.pulse.frequency)
+    mu = middle.permeability(parts.magnetic[0])
+    return jnp.real(epsilon).reshape(()), mu.reshape(())
 
 
 # A few roundings of a permittivity that was computed.
 _SAME = 1e-5
 
 
-def _one_medium(place: LinePlace | PlanePlace, setup: Setup, what: str) -> Array:
+def _one_medium(
+    place: LinePlace | PlanePlace,
+    frequency: Float[Array, ""],
+    setup: Setup,
+    what: str,
+) -> Array:
     """Returns 1 if a port lies in one lossless isotropic medium, else raises or NaN."""
     normal = AXES[place.face.axis]
     terms = (term for both in place.corrections for term in both)
     reads = [Read(f"{t.target} +{normal}", t.target, t.box) for t in terms]
     reads += along_normal(tuple(reads), setup.components, setup.grid.ndim)
-    _, _, spread, loss = surroundings(reads, setup.medium, setup.grid)
+    at = frequency, setup.dt
+    _, _, spread, loss = surroundings(reads, setup.medium, setup.grid, at)
     spread = check(
         spread,
         spread <= _SAME,
@@ -281,8 +282,9 @@ def _one_medium(place: LinePlace | PlanePlace, setup: Setup, what: str) -> Array
     loss = check(
         loss,
         loss == 0,
-        f"The port of {what} must lie in a medium without conductivity, poles and "
-        "nonlinear susceptibilities: move it. The largest loss there must be 0",
+        f"The port of {what} must lie in a medium without conductivity, nonlinear "
+        "susceptibilities and poles that absorb: move it. The largest loss there must "
+        "be 0",
     )
     return 1 + 0 * (spread + loss)
 
@@ -308,7 +310,7 @@ def check_beams(
             continue
         known = (beam, setup)
         with at_once(known):
-            _one_medium(place, setup, f"source {name!r}")
+            _one_medium(place, beam.pulse.frequency, setup, f"source {name!r}")
             if traced(known):
                 continue
             lost = _cut_off(beam, place, setup)
@@ -329,9 +331,9 @@ def _cut_off(beam: GaussianBeam, place: LinePlace | PlanePlace, setup: Setup) ->
     """Returns the share of the power of a paraxial beam beyond the ends of its port."""
     port, grid = beam.port, setup.grid
     box = place.plane.box if isinstance(place, PlanePlace) else place.box
-    medium = setup.medium.near(box, grid.shape)
-    square = _in_middle(medium.permittivity, box) * _in_middle(medium.permeability, box)
-    wavelength = SPEED_OF_LIGHT / float(beam.pulse.frequency) / math.sqrt(float(square))
+    epsilon, mu = _in_middle(beam, box, setup)
+    index = math.sqrt(float(epsilon * mu))
+    wavelength = SPEED_OF_LIGHT / float(beam.pulse.frequency) / index
     waist = float(beam.waist)
     axis = np.asarray(_directions(beam, setup)[0], np.float64)
     lost = 0.0

@@ -25,7 +25,7 @@ from ._near_field import NearField, recorded
 from ._pulses import AbstractPulse
 from ._setup import Setup
 from ._sources import AbstractSource
-from ._surroundings import across, powers, surroundings
+from ._surroundings import across, at_frequencies, powers
 
 
 class HuygensSource(AbstractSource):
@@ -212,7 +212,8 @@ def _fits(near: NearField, place: tuple, setup: Setup, what: str) -> Array:
                 key = f"{name} {face}"
                 reads.append(Read(key, name, boxes[key]))
     reads += across(tuple(reads), setup.components, setup.grid.ndim)
-    found = surroundings(reads, setup.medium, setup.grid)
+    at = near.frequencies, near.dt
+    found = at_frequencies(reads, setup.medium, setup.grid, *at)
     power = powers(reads, setup.medium)
     power = check(
         power,
@@ -242,7 +243,7 @@ def _fits(near: NearField, place: tuple, setup: Setup, what: str) -> Array:
             f"The medium on the faces of {what} must be that of the run that recorded "
             f"`near`: its {name} there must be {then}",
         )
-        fits = fits * jnp.where(jnp.isnan(now), jnp.nan, 1)
+        fits = fits * jnp.where(jnp.isnan(now).any(), jnp.nan, 1)
     for axis in near.repeated:
         low, then = setup.boundaries.axis(axis)[0], near.wavevectors[axis]
         now = low.wavevector if isinstance(low, Bloch) else jnp.zeros_like(then)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float
 
 from .._checks import ArgumentError, as_array, traced, warn
 from ..grid import Box
-from ._boxes import as_box, cells_of, meet, size_of
+from ._boxes import as_box, cells_of, meet, of_cells, size_of
 from ._dispersion import Dispersion
 from ._metal import Metal
 from ._nonlinear import Nonlinearity
@@ -225,7 +225,7 @@ class Medium(eqx.Module):
                 `poles`; where one that is traced does, the medium is NaN.
         """
         absent = [] if poles else self.without_poles(box, shape)
-        inside = _inside(box, shape)
+        inside = of_cells(box, shape)
         regions = tuple(one for one in self.regions if meet(one.box, inside))
         near = eqx.tree_at(
             lambda m: (m.regions, m.off_diagonals, m.metal),
@@ -254,7 +254,7 @@ class Medium(eqx.Module):
         Raises:
             ArgumentError: If one is known not to.
         """
-        inside, absent = _inside(box, shape), []
+        inside, absent = of_cells(box, shape), []
         for one in self.dispersions:
             filled = one.meets(inside)
             if not traced(filled) and filled:
@@ -296,14 +296,6 @@ class Medium(eqx.Module):
             nonlinearities=self.nonlinearities,
             metal=self.metal,
         )
-
-
-def _inside(box: Box, shape: tuple[int, ...]) -> Box:
-    """Returns a box with the last cells for the points behind them."""
-    return tuple(
-        (min(low, n - 1), min(high, n))
-        for (low, high), n in zip(box, shape, strict=True)
-    )
 
 
 def _painted(base, found: list[tuple[Box, Any]], shape) -> Any:

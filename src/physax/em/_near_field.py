@@ -19,7 +19,7 @@ from ._flux import poynting_pairs
 from ._frame import Frame, Point, as_point, check_point, check_size
 from ._monitors import AbstractSpectralMonitor, Read, as_frequencies, sample_coordinates
 from ._setup import Setup
-from ._surroundings import across, surroundings
+from ._surroundings import across, at_frequencies
 
 
 _WALLS = (PEC, PMC)
@@ -53,12 +53,13 @@ class NearField(eqx.Module):
             along the normal.
         flux: By face, the power out of the box: W fs^2 (3-D), W fs^2/m (2-D),
             W fs^2/m^2 (1-D).
-        permittivity: Relative permittivity of the faces, their mean.
+        permittivity: Relative permittivity of the faces, their mean; among poles one
+            for each frequency.
         permeability: Relative permeability of the faces, their mean.
         spread: How far both differ on the faces and between components, those normal to
             the faces included, relative to their mean.
         loss: Largest electric (S/m) or magnetic (ohm/m) conductivity on the faces;
-            infinite in a dispersive or nonlinear medium.
+            infinite in a nonlinear medium, and where poles absorb.
         planes: Where the walls lie, in metres.
         spacing: For each axis the width of the cells, in metres.
         dt: Time step in seconds.
@@ -76,7 +77,7 @@ class NearField(eqx.Module):
     coordinates: dict[str, tuple[Float[Array, "..."], ...]]
     widths: dict[str, tuple[Float[Array, "..."], ...]]
     flux: dict[str, Float[Array, " freqs"]]
-    permittivity: Float[Array, ""]
+    permittivity: Float[Array, "..."]
     permeability: Float[Array, ""]
     spread: Float[Array, ""]
     loss: Float[Array, ""]
@@ -189,7 +190,8 @@ class NearFieldMonitor(AbstractSpectralMonitor):
             flux[key] = _outward(key, total, widths, setup)
         grid, faces = setup.grid, map(setup.boundaries.axis, range(setup.grid.ndim))
         seen = (*reads, *across(reads, setup.components, grid.ndim))
-        eps, mu, spread, loss = surroundings(seen, setup.medium, grid)
+        at = self.frequencies, setup.dt
+        eps, mu, spread, loss = at_frequencies(seen, setup.medium, grid, *at)
         walls, planes, repeated, waves = [], [], [], []
         for axis, pair in enumerate(faces):
             ends = grid.origin[axis], grid.origin[axis] + grid.size(axis)

@@ -2,31 +2,33 @@
 
 from functools import partial
 from math import isinf
-from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float, Num
 
 from .._checks import ArgumentError, finite, positive
 from ..grid import Block, Box, Grid
 from ..units import SPEED_OF_LIGHT
 from ._boundaries import PEC, PMC, Boundaries
-from ._clock import Clock
 from ._components import AXES, stagger
 from ._cpml import CPML
-from ._faces import Correction, Face, corrections, metric_at
+from ._dispersion import Dispersion, build_response
+from ._faces import Face, corrections
 from ._frame import Frame, Point, as_point, check_point, check_size
-from ._injection import Injection, inject, read_row
+from ._incident_line import IncidentLine, WavePlace
+from ._injection import Injection
 from ._layers import Axis, build_axis
 from ._medium import Medium
 from ._plain import plain
+from ._poles import AbstractPole, as_poles, check_poles, stepped, susceptibility
+from ._port_medium import share_in
 from ._pulses import AbstractPulse
 from ._row import Row, build_row
 from ._setup import Setup
 from ._sources import AbstractSource
-from ._step import half_step
-from ._stepper import Arrays, Stepper, zero_psi
+from ._stepper import Stepper
 from ._tilted_wave import travels, turns
 
 
@@ -34,21 +36,9 @@ from ._tilted_wave import travels, turns
 # and room for the source.
 _LAYER, _MARGIN = 40, 44
 
-
-class WavePlace(NamedTuple):
-    """The faces' corrections, electric then magnetic, and the extent of the line.
-
-    Attributes:
-        corrections: For each half step.
-        start: Number, on the grid, of the first node of the line.
-        cells: Cells of the line.
-        source: Node of the line at which the wave is made.
-    """
-
-    corrections: tuple[tuple[Correction, ...], ...]
-    start: int
-    cells: int
-    source: int
+# Of the permittivity or permeability. A face so far off sends back a quarter of that
+# share of the amplitude.
+SLACK = 1e-3
 
 
 class PlaneWave(AbstractSource):
@@ -57,7 +47,7 @@ class PlaneWave(AbstractSource):
     The incident wave is stepped along a line of its own, with the same cells and time
     step, so that it fits the grid to rounding: an empty box leaks nothing. It travels
     along one axis, or, where a transverse axis has a `Bloch` face, obliquely with that
-    transverse wavevector. Its faces must lie in its own medium, without loss.
+    transverse wavevector. Its faces must lie in its own medium.
 
     Attributes:
         direction: `"+x"`, `"-x"`, `"+y"`, ...: the way it travels along the grid.
@@ -73,9 +63,12 @@ class PlaneWave(AbstractSource):
             a delay; of a tilted wave where the coordinates across are 0.
         amplitude: Peak of `component` in V/m, exact at the frequency of the pulse,
             which has the phase.
-        permittivity: Relative permittivity of the uniform background of the box.
+        permittivity: Relative permittivity of the uniform background of the box,
+            without its poles.
         exit: Whether the wave leaves at the far face. `False` lets the total field
             reach the end of the grid: a one-way sheet.
+        poles: Those of the background. Where they absorb, `amplitude` is that at the
+            entry face.
     """
 
     direction: str = eqx.field(static=True)
@@ -91,6 +84,7 @@ class PlaneWave(AbstractSource):
         converter=lambda x: positive(x, "permittivity"), default=1.0
     )
     exit: bool = eqx.field(static=True, default=True)
+    poles: tuple[AbstractPole, ...] = eqx.field(converter=as_poles, default=())
 
     def __check_init__(self):
         allowed = [sign + axis for axis in AXES for sign in "+-"]
@@ -104,10 +98,18 @@ class PlaneWave(AbstractSource):
                 f"{self.direction!r}, but is {self.component!r}."
             )
 
+        check_poles(self.poles)
+
     @property
     def axis(self) -> int:
         """Number of the axis along which the wave travels."""
         return AXES.index(self.direction[1])
+
+    def background(self, frequency: Float[ArrayLike, "*shape"]) -> Num[Array, "*shape"]:
+        """Returns the relative permittivity with the poles, at a frequency in Hz."""
+        if not self.poles:
+            return self.permittivity
+        return self.permittivity + susceptibility(self.poles, frequency)
 
     def locate(self, frame, what):
         axis, ndim = self.axis, frame.ndim
@@ -203,10 +205,62 @@ class PlaneWave(AbstractSource):
             for term in place.corrections[0]
         ]
 
+    def boxes_of(self, place: WavePlace, component: str) -> list[Box]:
+        """Returns samples of an electric component on the faces, or beside them."""
+        # It lies on the faces along it, and beside those across it.
+        return [
+            term.box
+            for term in place.corrections[0]
+            if term.target == component or AXES[term.axis] == component[1]
+        ]
+
+    def carried(self, setup: Setup) -> tuple[str, ...]:
+        """Returns the electric components that the wave may have."""
+        tilted = any(turn is not None for turn in turns(setup, self.axis))
+        return setup.components.electric if tilted else (self.component,)
+
+    def foreign_poles(
+        self, place: WavePlace, medium: Medium, setup: Setup
+    ) -> Float[Array, ""]:
+        """Returns by how much the poles at the faces are not those of the wave.
+
+        Args:
+            place: The faces.
+            medium: The medium.
+            setup: The run; metrics and phases are not asked for.
+
+        Returns:
+            The largest difference of permittivities over that of the wave, at three
+            frequencies around that of the pulse.
+        """
+        if not self.poles and not medium.dispersions:
+            return jnp.zeros(())
+        frequency = self.pulse.frequency * jnp.asarray([0.8, 1.0, 1.25])
+        own = susceptibility(self.poles, frequency)
+        unit = jnp.abs(self.permittivity + own)
+        worst = [jnp.zeros(())]
+        for name in self.carried(setup):
+            for box in self.boxes_of(place, name):
+                rest = -own
+                for one in medium.dispersions:
+                    share = share_in(one, name, box, setup.grid.shape)
+                    if share is not None:
+                        chi = susceptibility(one.poles, frequency)
+                        rest = rest + share[..., None] * chi
+                worst.append(jnp.max(jnp.abs(rest) / unit, initial=0))
+        return jnp.max(jnp.stack(worst))
+
     def lead_time(self, grid: Grid) -> Float[Array, ""]:
         """Returns how long the wave takes from its sheet to the box, in seconds."""
         width = jnp.max(grid.widths[self.axis])
-        return _MARGIN * width * jnp.sqrt(self.permittivity) / SPEED_OF_LIGHT
+        frequency = self.pulse.frequency
+
+        def turns(f):
+            return f * jnp.sqrt(jnp.real(self.background(f)))
+
+        # The derivative of frequency times index: the index of a group.
+        _, index = jax.jvp(turns, (frequency,), (jnp.ones_like(frequency),))
+        return _MARGIN * width * index / SPEED_OF_LIGHT
 
     def companion(self, place: WavePlace, setup: Setup) -> "IncidentLine":
         """Builds the line along which the incident wave is stepped."""
@@ -247,20 +301,38 @@ class PlaneWave(AbstractSource):
             phases,
         )
         sound = plain(setup.medium, self.face_boxes(place))
-        sound *= travels(setup, axis, self.pulse.frequency, self.permittivity)
+        seen = self.background(stepped(self.pulse.frequency, setup.dt))
+        sound *= travels(setup, axis, self.pulse.frequency, jnp.real(seen))
+        apart = self.foreign_poles(place, setup.medium, setup)
+        sound *= jnp.where(apart <= SLACK, 1, jnp.nan)
         medium = Medium(permittivity=self.permittivity * sound)
-        names = setup.components.names
-        length = SPEED_OF_LIGHT * setup.dt
-        rows = {n: build_row(medium, n, length).quotients() for n in names}
-        stepper = Stepper(setup.components, block, tuple(axes), rows)
-        return IncidentLine(stepper, self._sheet(place, setup, axes[axis]), self, place)
+        parts, length, responses = setup.components, SPEED_OF_LIGHT * setup.dt, {}
+        rows = {n: build_row(medium, n, length) for n in parts.names}
+        for name in parts.electric if self.poles else ():
+            whole = Dispersion(tuple((0, n) for n in shape), self.poles)
+            own = build_response(whole, name, setup.dt, shape, shape, block)
+            rows[name] = Row(rows[name].inertia + own.inertia(), None)
+            responses[name] = (own,)
+        rows = {name: row.quotients() for name, row in rows.items()}
+        stepper = Stepper(parts, block, tuple(axes), rows)
+        sheet = self._sheet(place, setup, axes[axis], seen)
+        return IncidentLine(stepper, responses, sheet, axis, place)
 
-    def _sheet(self, place: WavePlace, setup: Setup, axis: Axis) -> Injection:
-        """Returns the current sheet that makes the wave on the line."""
+    def _sheet(
+        self, place: WavePlace, setup: Setup, axis: Axis, permittivity: Num[Array, ""]
+    ) -> Injection:
+        """Returns the current sheet that makes the wave on the line.
+
+        Args:
+            place: Where the line is.
+            setup: The run.
+            axis: Metrics along the line.
+            permittivity: That of the grid at the frequency of the pulse.
+        """
         metric = axis.electric[place.source] if axis.electric.ndim else axis.electric
         # On the grid a sheet makes exp(i b |j|) / sin b per unit of current, not 1 / b.
         omega = 2 * jnp.pi * self.pulse.frequency
-        index = jnp.sqrt(self.permittivity)
+        index = jnp.sqrt(permittivity)
         seen = jnp.sin(omega * setup.dt / 2) * 2 / setup.dt
         width = SPEED_OF_LIGHT * setup.dt / metric
         total = index * seen / SPEED_OF_LIGHT
@@ -277,12 +349,14 @@ class PlaneWave(AbstractSource):
                 across = across + square
                 along = along + square * (AXES[a] == self.component[1])
         # No smaller: near grazing incidence the sheet would need a huge current.
-        floor = 1e-6 * total**2
-        normal = jnp.sqrt(jnp.maximum(total**2 - across, floor))
-        half = jnp.arcsin(jnp.clip(normal * width / 2, -1.0, 1.0))
+        floor = 1e-6 * jnp.abs(total) ** 2
+        normal = jnp.sqrt(_at_least(total**2 - across, floor))
+        half = jnp.arcsin(-_at_least(-normal * width / 2, -1.0))
         # A sheet of current along c makes E_c in proportion to (k^2 - k_c^2) / k k_n.
-        tilt = total * normal / jnp.maximum(total**2 - along, floor)
-        drive = 2 * metric * tilt * index * jnp.cos(half) * self.amplitude
+        tilt = total * normal / _at_least(total**2 - along, floor)
+        drive = jnp.abs(2 * metric * tilt * index * jnp.cos(half)) * self.amplitude
+        # What poles absorb on the two cells between the sheet and the box.
+        drive = drive * jnp.exp(4 * jnp.imag(half))
         box = tuple(
             (place.source, place.source + 1) if a == self.axis else (0, 1)
             for a in range(setup.grid.ndim)
@@ -291,103 +365,6 @@ class PlaneWave(AbstractSource):
         return Injection(self.component, box, drive * phase, zero, self.pulse)
 
 
-class LineState(eqx.Module):
-    """Fields and layer memory of an incident line."""
-
-    fields: Arrays
-    psi: Arrays
-
-
-class IncidentLine(eqx.Module):
-    """The line of an incident wave, stepped beside the simulation."""
-
-    stepper: Stepper
-    sheet: Injection
-    wave: PlaneWave
-    place: WavePlace = eqx.field(static=True)
-
-    def rest(self, dtype) -> LineState:
-        """Returns the line before anything has happened."""
-        shape = self.stepper.block.shape
-        names = self.stepper.components.names
-        fields = {name: jnp.zeros(shape, dtype) for name in names}
-        return LineState(fields, zero_psi(self.stepper, dtype))
-
-    def advance(self, state: LineState, clock: Clock, *, electric: bool) -> LineState:
-        """Advances one half step of the line."""
-        fields, psi = half_step(
-            self.stepper, state.fields, state.psi, electric=electric
-        )
-        if electric:
-            rows, block = self.stepper.rows, self.stepper.block
-            fields = inject([self.sheet], fields, rows, block, clock)
-        return LineState(fields, psi)
-
-    def correct(
-        self,
-        state: LineState,
-        fields: Arrays,
-        axes: tuple[Axis, ...],
-        rows: dict[str, Row],
-        block: Block,
-        *,
-        electric: bool,
-    ) -> Arrays:
-        """Adds to the rows at the faces what they lack of the incident wave.
-
-        Args:
-            state: The line, with the fields that the rows read.
-            fields: Fields of the simulation on this block, just updated.
-            axes: Metrics of the whole simulation.
-            rows: Material rows on this block.
-            block: The block.
-            electric: Which half step.
-
-        Returns:
-            The fields.
-        """
-        fields = dict(fields)
-        for term, value in self.corrections(state, axes, electric=electric):
-            field = fields[term.target]
-            drive = read_row(rows[term.target], block.read, term.box).drive(
-                value.astype(field.dtype)
-            )
-            fields[term.target] = block.add(field, term.box, drive)
-        return fields
-
-    def corrections(
-        self, state: LineState, axes: tuple[Axis, ...], *, electric: bool
-    ) -> list[tuple[Correction, Array]]:
-        """Returns what the curls at the faces lack, shaped like their boxes."""
-        out = []
-        for term in self.place.corrections[0 if electric else 1]:
-            value = term.sign * metric_at(axes, term, electric)
-            value = value * self._incident(state, term)
-            shape = tuple(high - low for low, high in term.box)
-            out.append((term, jnp.broadcast_to(value, shape)))
-        return out
-
-    def _incident(self, state: LineState, term: Correction) -> Array:
-        """Returns the incident samples that a correction reads."""
-        axis, box = self.wave.axis, term.box
-        line = state.fields[term.source]
-        low, high = box[axis]
-        if term.axis == axis:
-            low, high = term.at, term.at + 1
-        start = self.place.start
-        cut = tuple(
-            slice(low - start, high - start) if a == axis else slice(None)
-            for a in range(line.ndim)
-        )
-        value = line[cut]
-        for a, phase in enumerate(self.stepper.block.phase):
-            if phase is None:
-                continue
-            # Of the sample that is read, across a face that it lies behind.
-            place = (term.at, term.at + 1) if a == term.axis else box[a]
-            cells = jnp.arange(*place)
-            turn = jnp.exp(1j * jnp.angle(phase) * cells).astype(line.dtype)
-            value = value * turn.reshape(
-                [-1 if b == a else 1 for b in range(line.ndim)]
-            )
-        return value
+def _at_least(value: Num[Array, ""], floor: Float[ArrayLike, ""]) -> Num[Array, ""]:
+    """Returns a value, or a floor where its real part is lower."""
+    return jnp.where(jnp.real(value) > floor, value, floor)

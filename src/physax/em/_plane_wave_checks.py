@@ -9,13 +9,14 @@ import jax.core
 import numpy as np
 from jaxtyping import Array
 
-from .._checks import ArgumentError
+from .._checks import ArgumentError, at_once
 from ..units import SPEED_OF_LIGHT
 from ._boundaries import PEC, PMC
 from ._boxes import cells_of
 from ._components import AXES
+from ._incident_line import WavePlace
 from ._medium import Medium, at_component
-from ._plane_wave import PlaneWave, WavePlace
+from ._plane_wave import SLACK, PlaneWave
 from ._setup import Setup
 from ._sources import AbstractSource
 from ._tilted_wave import across
@@ -42,7 +43,8 @@ def check_plane_waves(
     for name, place in places:
         wave = sources.get(name)
         if isinstance(wave, PlaneWave):
-            _check_background(name, wave, place, medium)
+            _check_background(name, wave, place, medium, setup)
+            _check_poles(name, wave, place, medium, setup)
             _check_walls(name, wave, setup)
             _check_angle(name, wave, setup)
 
@@ -55,42 +57,33 @@ def _known(*values: Array) -> bool:
     )
 
 
-# Of the permittivity or permeability. A face so far off sends back a quarter of that
-# share of the amplitude.
-_SLACK = 1e-3
-
-
 def _check_background(
-    name: str, wave: PlaneWave, place: WavePlace, medium: Medium
+    name: str, wave: PlaneWave, place: WavePlace, medium: Medium, setup: Setup
 ) -> None:
     """Refuses faces on cells that are not of the medium in which the wave is made."""
-    own = wave.component
-    across = next(a for a in AXES if a not in wave.direction + own)
-    # Samples of the component lie on the faces along it, and beside those across it.
-    boxes = [
-        term.box
-        for term in place.corrections[0]
-        if term.target == own or AXES[term.axis] == own[1]
-    ]
-    for prop, component, wanted, more in (
-        (
-            "permittivity",
-            own,
-            wave.permittivity,
-            " If the medium is the same all around, give it as the `permittivity` of "
-            "the wave; `exit=False` leaves out the far face.",
-        ),
+    across = next(a for a in AXES if a not in wave.direction + wave.component)
+    checks = [
         ("permeability", "H" + across, 1.0, ""),
-        ("conductivity", own, 0.0, ""),
         ("magnetic_conductivity", "H" + across, 0.0, ""),
-    ):
+    ]
+    for own in wave.carried(setup):
+        same = (
+            " If the medium is the same all around, give it as the `permittivity` of "
+            "the wave; `exit=False` leaves out the far face."
+        )
+        checks += [
+            ("permittivity", own, wave.permittivity, same),
+            ("conductivity", own, 0.0, ""),
+        ]
+    for prop, component, wanted, more in checks:
         value = at_component(getattr(medium, prop), component)
         if value is None or not _known(value, *jax.tree.leaves(wave.permittivity)):
             continue
         value, wanted = np.asarray(value), float(wanted)
-        for box in boxes:
+        own = component if component[0] == "E" else wave.component
+        for box in wave.boxes_of(place, own):
             here = value[cells_of(box)] if value.ndim else value
-            bad = np.argwhere(np.abs(here - wanted) > _SLACK * wanted)
+            bad = np.argwhere(np.abs(here - wanted) > SLACK * wanted)
             if not len(bad):
                 continue
             at = tuple(map(int, bad[0]))
@@ -102,6 +95,32 @@ def _check_background(
                 + ": light would leak there. Move the faces, or what they meet."
                 + more
             )
+
+
+def _check_poles(
+    name: str, wave: PlaneWave, place: WavePlace, medium: Medium, setup: Setup
+) -> None:
+    """Refuses faces among other poles than those of the wave, and waves in metals."""
+    frequency = wave.pulse.frequency
+    if not _known(*jax.tree.leaves((wave, medium.dispersions))):
+        return
+    with at_once(frequency):
+        value = complex(wave.background(frequency))
+        apart = float(wave.foreign_poles(place, medium, setup))
+    if value.real <= 0:
+        raise ArgumentError(
+            f"`poles` of the plane wave {name!r} must leave a permittivity above 0 at "
+            f"the frequency of its pulse, but it is {value:.6g}: no such wave "
+            "propagates."
+        )
+    if apart > SLACK:
+        raise ArgumentError(
+            f"`poles` of the plane wave {name!r} must be those of the medium at its "
+            f"faces, but the permittivities differ by {apart:.2g} of that of the wave "
+            "there: light would leak. Give it the poles of the medium all around, "
+            "those of a `Material` as its `poles`, or move the faces, or what they "
+            "meet."
+        )
 
 
 def _check_walls(name: str, wave: PlaneWave, setup: Setup) -> None:
@@ -139,9 +158,10 @@ def _check_angle(name: str, wave: PlaneWave, setup: Setup) -> None:
             return
         square += float(wavevector) ** 2
     frequency = wave.pulse.frequency
-    if not square or not _known(frequency, wave.permittivity):
+    if not square or not _known(*jax.tree.leaves(wave)):
         return
-    index = float(wave.permittivity) ** 0.5
+    with at_once(frequency):
+        index = float(np.real(wave.background(frequency))) ** 0.5
     limit = 2 * np.pi * float(np.max(np.asarray(frequency))) * index / SPEED_OF_LIGHT
     if square**0.5 >= limit:
         raise ArgumentError(

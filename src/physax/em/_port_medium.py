@@ -13,7 +13,7 @@ from ..units import EPSILON_0, MU_0
 from ._boxes import meet
 from ._dispersion import Dispersion
 from ._medium import Medium, Property, at_component
-from ._poles import susceptibility
+from ._poles import stepped, susceptibility
 
 
 def property_in(value: Property, component: str, box: Box) -> Array:
@@ -52,19 +52,18 @@ class PortMedium(NamedTuple):
     def permittivity(
         self, component: str, frequency: Float[Array, ""]
     ) -> Num[Array, "..."]:
-        r"""Returns the permittivity of the samples, complex where there are poles.
+        """Returns the permittivity of the samples, complex where there are poles.
 
-        Conductivity is left out. Poles stepped by the trapezoidal rule answer as they
-        would at the frequency $\tan(\pi f \Delta t) / (\pi \Delta t)$.
+        Conductivity is left out.
 
         Args:
             component: Of the electric field.
             frequency: In Hz.
         """
         value = property_in(self.medium.permittivity, component, self.box)
-        seen = jnp.tan(jnp.pi * frequency * self.dt) / (jnp.pi * self.dt)
+        seen = stepped(frequency, self.dt)
         for one in self.medium.dispersions:
-            share = _share(one, component, self.box, self.shape)
+            share = share_in(one, component, self.box, self.shape)
             if share is not None:
                 value = value + share * susceptibility(one.poles, seen)
         return value
@@ -95,7 +94,7 @@ def port_medium(
     )
 
 
-def _share(
+def share_in(
     one: Dispersion, component: str, box: Box, shape: tuple[int, ...]
 ) -> Float[Array, "..."] | None:
     """Returns the fraction of a dispersion in each sample of a box, if in any."""

@@ -21,12 +21,13 @@ from ._boundaries import Bloch, Periodic, reaches_layer
 from ._boxes import cells_of, to_wall
 from ._dispersion import Response, Responses, build_response
 from ._fading import build_fade
+from ._incident_line import IncidentLine
 from ._injection import Injection
 from ._layers import build_axis, stored_cells
 from ._medium import PROPERTIES, REGIONAL, DesignRegion, Medium
 from ._metal import Metal
 from ._monitors import AbstractMonitor, AbstractSpectralMonitor, Read, Sampling
-from ._plane_wave import IncidentLine, PlaneWave
+from ._plane_wave import PlaneWave
 from ._pole_blocks import blocks_are_faster
 from ._powers import Powers, build_powers
 from ._row import Row, build_row, entries_in, faded

@@ -120,7 +120,7 @@ def _project(
 def _fields(
     near: NearField,
     k: Float[Array, " freqs"],
-    eta: Float[Array, ""],
+    eta: Float[Array, " freqs"],
     currents: list[Currents],
     point: Float[Array, " axes"],
     phase: Float[Array, " freqs"],
@@ -134,8 +134,8 @@ def _fields(
             straight[one.kind] = straight[one.kind] + along
             crossed[one.kind] = crossed[one.kind] + across
     # The weights have a factor k for each axis across the normal: see `_radiated`.
-    e = eta * straight["J"] - crossed["M"]
-    h = straight["M"] / eta + crossed["J"]
+    e = eta[:, None] * straight["J"] - crossed["M"]
+    h = straight["M"] / eta[:, None] + crossed["J"]
     names = [key.split()[0] for key in near.values]
     polarisation = None
     if near.ndim == 2:

@@ -18,9 +18,9 @@ from ._boxes import cells_of
 from ._clock import Clock
 from ._cylindrical import ring_widths
 from ._dispersion import Memory, Response, at_rest, each_response, respond
+from ._incident_line import LineState
 from ._injection import inject
 from ._monitors import AbstractSpectralMonitor
-from ._plane_wave import LineState
 from ._pole_blocks import (
     STEPS,
     BlockMemory,
@@ -31,17 +31,14 @@ from ._pole_blocks import (
 )
 from ._powers import fields_before, solve_nonlinear
 from ._program import Program
-from ._step import half_step
-from ._stepper import Arrays, Stepper, zero_psi
+from ._step import Drives, add_polarisation, half_step
+from ._stepper import Arrays, zero_psi
 from ._sweep import suits_sweep, sweep
 from ._tilt import coupled_half_step, curl_only, zero_changes
 
 
 Poles = dict[str, tuple[Memory | BlockMemory, ...]]
 """What each response remembers."""
-
-Drives = dict[str, tuple[Array, ...]]
-"""What each response adds to the curl of a component, over the fraction."""
 
 
 class State(eqx.Module):
@@ -190,7 +187,7 @@ def _move(
             # Both halves: what sources do to H, which only adds, has come before.
             fields, psi = sweep(own, fields, psi)
         if electric:
-            fields = _polarised(program, own, fields, drives)
+            fields = add_polarisation(own, program.responses, fields, drives)
         fields = inject(currents, fields, own.rows, block, clock)
         for name, line in program.lines.items():
             fields = line.correct(
@@ -245,21 +242,6 @@ def may_sweep(program: Program) -> bool:
     if lossy and (program.magnetic or program.lines):
         return False
     return suits_sweep(stepper, program.layout, jnp.dtype(program.dtype).itemsize)
-
-
-def _polarised(
-    program: Program, stepper: Stepper, fields: Arrays, drives: Drives
-) -> Arrays:
-    """Adds what poles drive to the electric fields of a step."""
-    fields = dict(fields)
-    for name, many in program.responses.items():
-        for one, drive in zip(many, drives[name], strict=True):
-            box = one.here(stepper.block)
-            # A row is linear; XLA takes this part out of the loop of the steps.
-            share = stepper.rows[name].drive(one.fraction, box)
-            more = share * drive
-            fields[name] = stepper.block.add_here(fields[name], box, more)
-    return fields
 
 
 def look(program: Program, state: State) -> State:

@@ -10,6 +10,7 @@ from jaxtyping import Array
 from ..grid import Block, Box
 from ..runtime import default_platform
 from ._components import CurlTerm
+from ._dispersion import Responses
 from ._layers import Slab
 from ._row import entries_in
 from ._stepper import (
@@ -27,6 +28,9 @@ from ._stepper import (
 
 Sources = dict[CurlTerm, tuple[Array, Array | None]]
 """A field for each term of a curl, and its plane next to the block."""
+
+Drives = dict[str, tuple[Array, ...]]
+"""What each response adds to the curl of a component, over the fraction."""
 
 
 # Bytes of all fields of a block, up to which pads in a kernel do not slow it down.
@@ -281,3 +285,18 @@ def advanced(
     new = {name: rows[name].update(fields[name], curl) for name, curl in curls.items()}
     more = [(name, at, rows[name].drive(extra, at)) for name, at, extra in later]
     return new, bent, more
+
+
+def add_polarisation(
+    stepper: Stepper, responses: Responses, fields: Arrays, drives: Drives
+) -> Arrays:
+    """Adds what poles drive to the electric fields of a step."""
+    fields = dict(fields)
+    for name, many in responses.items():
+        for one, drive in zip(many, drives[name], strict=True):
+            box = one.here(stepper.block)
+            # A row is linear; XLA takes this part out of the loop of the steps.
+            share = stepper.rows[name].drive(one.fraction, box)
+            more = share * drive
+            fields[name] = stepper.block.add_here(fields[name], box, more)
+    return fields

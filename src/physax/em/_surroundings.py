@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..grid import Grid
-from ._boxes import cells_of, common
+from ._boxes import cells_of, common, meet, of_cells
 from ._components import Components, stagger
 from ._medium import Medium, at_component
 from ._monitors import Read
+from ._port_medium import PortMedium
 
 
 def across(reads: tuple[Read, ...], parts: Components, ndim: int) -> list[Read]:
@@ -44,24 +46,39 @@ def powers(reads: Sequence[Read], medium: Medium) -> Float[Array, ""]:
     return jnp.max(jnp.stack(found))
 
 
+# Imaginary over real part of a permittivity, up to which poles count as lossless.
+_LOSSLESS = 1e-3
+
+
 def surroundings(
-    reads: Sequence[Read], medium: Medium, grid: Grid
+    reads: Sequence[Read],
+    medium: Medium,
+    grid: Grid,
+    at: tuple[Float[Array, ""], Float[Array, ""]] | None = None,
 ) -> tuple[Array, Array, Array, Array]:
     """Returns mean permittivity, permeability, their spread and the largest loss.
 
     The loss is infinite where the medium has poles or powers of the field, the spread
     where its permittivity has off-diagonal entries.
+
+    Args:
+        reads: The samples.
+        medium: The medium.
+        grid: The grid.
+        at: A frequency in Hz and the time step of the run: poles then belong to the
+            permittivity, and the loss is infinite where they absorb.
     """
     found: dict[str, list[Array]] = {"E": [], "H": []}
     dtype, shape = grid.widths[0].dtype, grid.shape
     losses = [jnp.where(powers(reads, medium) > 0, jnp.inf, jnp.zeros((), dtype))]
-    plain = eqx.tree_at(lambda m: (m.dispersions, m.off_diagonals), medium, ((), ()))
+    poles = () if at is None else medium.dispersions
+    plain = eqx.tree_at(lambda m: (m.dispersions, m.off_diagonals), medium, (poles, ()))
     for read in reads:
-        here = plain.near(read.box, shape)
-        for one in medium.dispersions:
+        here = plain.near(read.box, shape, poles=True)
+        electric = read.component[0] == "E"
+        for one in medium.dispersions if at is None else ():
             filled = one.meets(read.box, read.component)
             losses.append(jnp.where(filled, jnp.inf, jnp.zeros((), dtype)))
-        electric = read.component[0] == "E"
         inertia = here.permittivity if electric else here.permeability
         loss = here.conductivity if electric else here.magnetic_conductivity
         where = tuple(
@@ -72,6 +89,12 @@ def surroundings(
             entry = at_component(value, read.component)
             if entry is not None:
                 out.append(jnp.ravel(entry[where] if jnp.ndim(entry) else entry))
+        if electric and at is not None and medium.dispersions:
+            port = PortMedium(here, read.box, shape, at[1])
+            value = port.permittivity(read.component, at[0])
+            absorbs = jnp.abs(jnp.imag(value)) > _LOSSLESS * jnp.abs(value)
+            losses.append(jnp.where(jnp.any(absorbs), jnp.inf, jnp.zeros((), dtype)))
+            found["E"][-1] = jnp.ravel(jnp.real(value))
     means, spreads = [], []
     for values in found.values():
         mean = jnp.mean(jnp.stack([jnp.mean(v) for v in values]))
@@ -84,3 +107,23 @@ def surroundings(
         spreads.append(jnp.where(jnp.all(sound), jnp.zeros((), dtype), jnp.inf))
     largest = jnp.max(jnp.stack([jnp.max(jnp.abs(v)) for v in losses]))
     return means[0], means[1], jnp.max(jnp.stack(spreads)), largest
+
+
+def at_frequencies(
+    reads: Sequence[Read],
+    medium: Medium,
+    grid: Grid,
+    frequencies: Float[Array, " freqs"],
+    dt: Float[Array, ""],
+) -> tuple[Array, Array, Array, Array]:
+    """Returns `surroundings` at some frequencies, as a run of a time step has them.
+
+    Where the box of poles meets the samples the permittivity is one for each frequency,
+    else one number. Of spread and loss it is the largest.
+    """
+    boxes = [of_cells(read.box, grid.shape) for read in reads]
+    if not any(meet(one.box, box) for one in medium.dispersions for box in boxes):
+        return surroundings(reads, medium, grid)
+    found = jax.vmap(lambda f: surroundings(reads, medium, grid, (f, dt)))(frequencies)
+    epsilons, permeabilities, spreads, losses = found
+    return epsilons, permeabilities[0], jnp.max(spreads), jnp.max(losses)
