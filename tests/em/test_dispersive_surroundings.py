@@ -124,7 +124,7 @@ def test_orders_are_those_of_the_permittivity_at_each_frequency(polarisation):
                 "flux": em.FluxMonitor("y", (0.0, 20 * CELL), (FREE, 0.0), FREQUENCIES),
             },
             polarisation=polarisation,
-            steps=7000,
+            steps=9000,
             dt=DT,
         )
         seen = em.simulate(sim).monitors
@@ -136,7 +136,7 @@ def test_orders_are_those_of_the_permittivity_at_each_frequency(polarisation):
 
     power, directions = orders()
     for number in range(2):
-        # The sheet makes as much of the wave as its index at the pulse's frequency asks.
+        # How much of the wave the sheet makes depends on its index at the pulse.
         shares, units = orders(number=number)
         np.testing.assert_allclose(directions[number], units[number], atol=1e-4)
         np.testing.assert_allclose(power[number], shares[number], atol=1e-3)
