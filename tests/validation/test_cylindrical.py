@@ -12,6 +12,7 @@ from physax import em
 from physax.em._clock import Clock
 from physax.grid import Grid
 from physax.units import ETA_0, MICRO, NANO, SPEED_OF_LIGHT
+from tests.validation.spheres import SCATTERED
 from tests.validation.stepping import started, stored_shape, yee_energies
 
 
@@ -224,3 +225,41 @@ def test_layers_around_the_axis_never_give_energy_back(m):
     # would grow by some 1e7 every 10,000 steps.
     assert np.all(peaks[1:] <= np.maximum(1.5 * peaks[:-1], 1e-25))
     assert peaks[-1] <= 1e-12
+
+
+def scattered(medium, cells):
+    """Returns what leaves a wave, and its flux through half of its radius, 2 sizes."""
+    cell, wide, out = RADIUS / cells, 1.4 * RADIUS, 1.7 * RADIUS
+    f = np.array([1.0, 3.0]) * SPEED_OF_LIGHT / (2 * np.pi * RADIUS)
+    grid = Grid.uniform((2 * cells + 12, 4 * cells + 24), cell, (0.0, -2.6 * RADIUS))
+    pulse = em.GaussianPulse(2.5 * f[0], 1.3 * f[0])
+    wave = em.PlaneWave("+z", "Er", (0.0, 0.0), (2 * wide, 2 * wide), pulse)
+    sim = em.Simulation(
+        grid,
+        medium(grid),
+        em.Boundaries(r=em.CPML(12), z=em.CPML(12)),
+        cylindrical=em.Cylindrical(1),
+        sources={"wave": wave},
+        monitors={
+            "side": em.FluxMonitor("r", (out, 0.0), (0.0, 2 * out), f),
+            "up": em.FluxMonitor("z", (out / 2, out), (out, 0.0), f),
+            "down": em.FluxMonitor("z", (out / 2, -out), (out, 0.0), f),
+            "sent": em.FluxMonitor("z", (wide / 4, -wide / 2), (wide / 2, 0.0), f),
+        },
+        steps=140 * cells,
+    )
+    flux = {name: np.asarray(m.flux) for name, m in em.simulate(sim).monitors.items()}
+    return flux["side"] + flux["up"] - flux["down"], 4 * flux["sent"] / 1.4**2
+
+
+@pytest.mark.slow
+def test_sphere_scatters_a_plane_wave_as_the_series():
+    # A circle about the origin. Cells on its surface are averaged by volume.
+    def ball(grid):
+        sphere = em.Structure(em.Circle((0.0, 0.0), RADIUS), em.Material(2.25))
+        return em.rasterise([sphere], grid, components=em.Cylindrical.components)
+
+    _, sent = scattered(lambda grid: em.Medium(), 20)
+    efficiency = scattered(ball, 20)[0] / sent
+    series = [SCATTERED[1, 1.5], SCATTERED[3, 1.5]]
+    np.testing.assert_allclose(efficiency, series, rtol=0.035)

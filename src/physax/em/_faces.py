@@ -5,8 +5,10 @@ from typing import NamedTuple
 
 from jaxtyping import Array
 
+from .._checks import ArgumentError
 from ..grid import Box
-from ._components import CurlTerm, stagger
+from ._boundaries import PEC, PMC
+from ._components import CurlTerm
 from ._frame import Frame
 from ._layers import Axis
 
@@ -29,6 +31,7 @@ class Correction(NamedTuple):
     at: int
     axis: int
     sign: int
+    ring: bool = False
 
 
 class Face(NamedTuple):
@@ -50,8 +53,11 @@ def _transverse(frame: Frame, term: CurlTerm, region: Box) -> list[tuple[int, in
     Nodes behind the last that is stored, where E is zero, are none.
     """
     spans = []
-    for axis, half in enumerate(stagger(term.target, frame.ndim)):
+    for axis, half in enumerate(frame.components.stagger(term.target)):
         low, high = region[axis]
+        if frame.on_axis and axis == 0 and not half:
+            # What there is on the axis of a plane wave is held at zero.
+            low = max(low, 1)
         spans.append((low, high if half else min(high + 1, frame.stored[axis])))
     return spans
 
@@ -92,11 +98,57 @@ def corrections(
                 face.outside if electric else face.node,
                 face.axis,
                 term.sign if face.high else -term.sign,
+                term.ring,
             )
+
+
+def faces_along(
+    frame: Frame,
+    axis: int,
+    nodes: tuple[int, int],
+    mirror: type[PEC | PMC] | None,
+    open_end: int | None,
+    what: str,
+) -> list[Face]:
+    """Returns the faces of a box along an axis.
+
+    Args:
+        frame: The frame of the simulation.
+        axis: The axis, along which the box is finite.
+        nodes: The first and last node of the box.
+        mirror: The kind of wall at which the box may end without a face.
+        open_end: Number of an end that has none in any case.
+        what: How messages name what the box belongs to.
+    """
+    (low, high), name = nodes, frame.components.axes[axis]
+    if low >= high:
+        raise ArgumentError(
+            f"`size` of {what} must span at least one cell along {name}, but spans the "
+            f"nodes {low} to {high}."
+        )
+    border, out = (0, len(frame.nodes[axis]) - 1), []
+    for end, node in enumerate(nodes):
+        if end == open_end:
+            continue
+        if node != border[end]:
+            out.append(Face(axis, bool(end), node))
+        elif mirror is None or frame.faces[axis][end] is not mirror:
+            fits = (
+                ""
+                if mirror is None
+                else f", at a `{mirror.__name__}` face, or be `inf`"
+            )
+            raise ArgumentError(
+                f"`size` of {what} must end inside the grid along {name}{fits}, but "
+                f"spans the nodes {low} to {high} of {border[1]}."
+            )
+    return out
 
 
 def metric_at(axes: tuple[Axis, ...], correction: Correction, electric: bool) -> Array:
     """Returns the metric factor of the corrected row."""
-    axis = axes[correction.axis]
-    metric = axis.electric if electric else axis.magnetic
-    return metric[correction.box[correction.axis][0]] if metric.ndim else metric
+    axis, term = axes[correction.axis], correction
+    curl = CurlTerm(term.target, term.axis, term.source, term.sign, term.ring)
+    metric, radius = axis.metric(curl, electric=electric), axis.radius(curl)
+    metric = metric[term.box[term.axis][0]] if metric.ndim else metric
+    return metric if radius is None else metric * radius[term.at]

@@ -9,6 +9,7 @@ from jaxtyping import Array
 
 from ..grid import Block
 from ._clock import Clock
+from ._components import CYLINDRICAL_AXES, Components, CurlTerm
 from ._dispersion import Memory, Responses, at_rest, each_response, respond
 from ._faces import Correction, metric_at
 from ._injection import Injection, inject, read_row
@@ -32,6 +33,20 @@ class WavePlace(NamedTuple):
     start: int
     cells: int
     source: int
+
+
+ALONG_AXIS = Components(
+    2,
+    ("Er",),
+    ("Hp",),
+    (CurlTerm("Er", 1, "Hp", -1),),
+    (CurlTerm("Hp", 1, "Er", -1),),
+    CYLINDRICAL_AXES,
+)
+"""What a plane wave along z has where phi = 0."""
+
+# E along phi = 0 has the factor -sin phi of Ep, H across it that of sin phi of Hr.
+_ALIKE = {"Ep": ("Er", -1), "Hr": ("Hp", 1)}
 
 
 class LineState(eqx.Module):
@@ -121,7 +136,8 @@ class IncidentLine(eqx.Module):
     def _incident(self, state: LineState, term: Correction) -> Array:
         """Returns the incident samples that a correction reads."""
         axis, box = self.axis, term.box
-        line = state.fields[term.source]
+        name, sign = _ALIKE.get(term.source, (term.source, 1))
+        line = sign * state.fields[name]
         low, high = box[axis]
         if term.axis == axis:
             low, high = term.at, term.at + 1

@@ -12,12 +12,12 @@ from .._checks import ArgumentError, finite, positive
 from ..grid import Block, Box, Grid
 from ..units import SPEED_OF_LIGHT
 from ._boundaries import PEC, PMC, Boundaries
-from ._components import AXES, stagger
+from ._components import AXES, CYLINDRICAL_AXES, stagger
 from ._cpml import CPML
 from ._dispersion import Dispersion, build_response
-from ._faces import Face, corrections
+from ._faces import corrections, faces_along
 from ._frame import Frame, Point, as_point, check_point, check_size
-from ._incident_line import IncidentLine, WavePlace
+from ._incident_line import ALONG_AXIS, IncidentLine, WavePlace
 from ._injection import Injection
 from ._layers import Axis, build_axis
 from ._medium import Medium
@@ -53,7 +53,8 @@ class PlaneWave(AbstractSource):
         direction: `"+x"`, `"-x"`, `"+y"`, ...: the way it travels along the grid.
         component: The electric component it carries, for example `"Ez"`. H along it is
             zero; under Bloch faces E gains the others that this takes. For s or p at
-            an azimuth see the docs.
+            an azimuth see the docs. In cylindrical coordinates of m = 1 it is `"Er"`,
+            along z: E lies along the direction of phi = 0.
         centre: Middle of the box in metres.
         size: Lengths of the box in metres, finite along `direction`; `inf` has no
             faces: along a periodic axis, or between `PEC` faces normal to E or `PMC`
@@ -87,12 +88,14 @@ class PlaneWave(AbstractSource):
     poles: tuple[AbstractPole, ...] = eqx.field(converter=as_poles, default=())
 
     def __check_init__(self):
-        allowed = [sign + axis for axis in AXES for sign in "+-"]
+        axes = "z" if self.component == "Er" else AXES
+        allowed = [sign + axis for axis in axes for sign in "+-"]
         if self.direction not in allowed:
             raise ArgumentError(
                 f"`direction` must be one of {allowed}, but is {self.direction!r}."
             )
-        if self.component[0] != "E" or self.component[1:] == self.direction[1:]:
+        known = [f"E{axis}" for axis in (*AXES, "r") if axis != self.direction[1]]
+        if self.component not in known:
             raise ArgumentError(
                 "`component` must be an electric component across the direction "
                 f"{self.direction!r}, but is {self.component!r}."
@@ -101,9 +104,14 @@ class PlaneWave(AbstractSource):
         check_poles(self.poles)
 
     @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the axes of its grid."""
+        return CYLINDRICAL_AXES if self.component == "Er" else AXES
+
+    @property
     def axis(self) -> int:
         """Number of the axis along which the wave travels."""
-        return AXES.index(self.direction[1])
+        return self.axes.index(self.direction[1])
 
     def background(self, frequency: Float[ArrayLike, "*shape"]) -> Num[Array, "*shape"]:
         """Returns the relative permittivity with the poles, at a frequency in Hz."""
@@ -112,33 +120,32 @@ class PlaneWave(AbstractSource):
         return self.permittivity + susceptibility(self.poles, frequency)
 
     def locate(self, frame, what):
-        axis, ndim = self.axis, frame.ndim
-        names = frame.components.names
-        if axis >= ndim or self.component not in names:
-            raise ArgumentError(
-                f"`direction` and `component` of {what} must be among the axes "
-                f"{AXES[:ndim]} and the components {names}, but are "
-                f"{self.direction!r} and {self.component!r}."
-            )
+        axis, ndim = self._axis_in(frame, what), frame.ndim
         centre = check_point(self.centre, ndim, "centre", what)
         size = check_size(self.size, frame, what)
         if isinf(size[axis]):
             raise ArgumentError(
-                f"`size` of {what} must be finite along {AXES[axis]}, along which the "
-                "wave travels, but is inf m. Give the length between its ends, even "
-                "with `exit=False`, where light continues to the end of the grid."
+                f"`size` of {what} must be finite along {self.axes[axis]}, along which "
+                "the wave travels, but is inf m. Give the length between its ends, "
+                "even with `exit=False`, where light continues to the end of the grid."
             )
-        region, faces = [], []
+        region, faces, far = [], [], int(self.direction[0] == "+")
         for a in range(ndim):
             if isinf(size[a]):
                 region.append((0, frame.stored[a]))
                 continue
-            ends = (centre[a] - size[a] / 2, centre[a] + size[a] / 2)
+            ends = centre[a] - size[a] / 2, centre[a] + size[a] / 2
+            # About a mirror E is even, along its normal odd.
+            mirror = PEC if self.component[1] == self.axes[a] else PMC
+            open_end = None
+            if a == axis:
+                mirror, open_end = None, None if self.exit else far
+            elif frame.on_axis:
+                ends, mirror, open_end = (0.0, ends[1]), None, 0
             low, high = (frame.node(a, x, what, mirrored=a != axis) for x in ends)
             region.append((low, high))
-            faces += self._ends(frame, a, (low, high), what)
+            faces += faces_along(frame, a, (low, high), mirror, open_end, what)
         if not self.exit:
-            far = self.direction[0] == "+"
             low, high = region[axis]
             region[axis] = (low, frame.stored[axis]) if far else (0, high)
         for face in faces:
@@ -147,50 +154,46 @@ class PlaneWave(AbstractSource):
             span = tuple((low, low + 1) for _ in range(ndim))
             frame.warn_in_layer(span, f"A face of {what}", axes=(face.axis,))
         both = tuple(
-            tuple(corrections(frame, tuple(region), faces, electric=electric))
+            tuple(
+                one
+                for one in corrections(frame, tuple(region), faces, electric=electric)
+                if frame.components.m is None or one.source[1] != "z"
+            )
             for electric in (True, False)
         )
         low, high = region[axis]
         start, cells = low - _MARGIN, high - low + 2 * _MARGIN
-        source = _MARGIN - 2 if self.direction[0] == "+" else cells - _MARGIN + 2
+        source = _MARGIN - 2 if far else cells - _MARGIN + 2
         return WavePlace(both, start, cells, source)
 
-    def _ends(
-        self, frame: Frame, axis: int, nodes: tuple[int, int], what: str
-    ) -> list[Face]:
-        """Returns the faces along an axis; a mirror that the wave fits takes one away.
-
-        Args:
-            frame: The frame of the simulation.
-            axis: The axis, along which the box is finite.
-            nodes: The first and last node of the box.
-            what: How messages name the wave.
-        """
-        low, high = nodes
-        if low >= high:
+    def _axis_in(self, frame: Frame, what: str) -> int:
+        """Returns the number of the axis of the wave, if the grid has such waves."""
+        parts = frame.components
+        if self.axis >= frame.ndim or self.component not in parts.names:
             raise ArgumentError(
-                f"`size` of {what} must span at least one cell along {AXES[axis]}, but "
-                f"spans the nodes {low} to {high}."
+                f"`direction` and `component` of {what} must be among the axes "
+                f"{parts.axes} and the components {parts.names}, but are "
+                f"{self.direction!r} and {self.component!r}."
             )
-        # About a mirror E is even, along its normal odd.
-        mirror = PEC if self.component[1] == AXES[axis] else PMC
-        border = 0, len(frame.nodes[axis]) - 1
-        far = self.direction[0] == "+"
-        out = []
-        for end, node in enumerate(nodes):
-            if axis == self.axis and end == far and not self.exit:
-                # There the total field goes on to the end of the grid.
-                continue
-            if node != border[end]:
-                out.append(Face(axis, bool(end), node))
-            elif axis == self.axis or frame.faces[axis][end] is not mirror:
-                fits = f", at a `{mirror.__name__}` face, or be `inf`"
-                fits = "" if axis == self.axis else fits
-                raise ArgumentError(
-                    f"`size` of {what} must end inside the grid along {AXES[axis]}"
-                    f"{fits}, but spans the nodes {low} to {high} of {border[1]}."
-                )
-        return out
+        if parts.m is None:
+            return self.axis
+        if parts.m != 1 or not frame.on_axis:
+            raise ArgumentError(
+                f"`cylindrical` must be `Cylindrical(1)` on a grid that begins at r = "
+                f"0 for {what}: a plane wave along z has the angular number 1."
+            )
+        if float(self.centre[0]) != 0 or isinf(self.size[0]):
+            raise ArgumentError(
+                f"`centre` and `size` of {what} must be 0 and finite along r: twice "
+                f"the radius of its box, but are {self.centre[0]:g} and "
+                f"{self.size[0]:g} m."
+            )
+        if not self.exit:
+            raise ArgumentError(
+                f"`exit` of {what} must be True in cylindrical coordinates, where its "
+                "side would reach into the layer. Make the box longer."
+            )
+        return self.axis
 
     def injections(self, place, setup):
         return []
@@ -211,13 +214,18 @@ class PlaneWave(AbstractSource):
         return [
             term.box
             for term in place.corrections[0]
-            if term.target == component or AXES[term.axis] == component[1]
+            if term.target == component or self.axes[term.axis] == component[1]
         ]
 
     def carried(self, setup: Setup) -> tuple[str, ...]:
-        """Returns the electric components that the wave may have."""
-        tilted = any(turn is not None for turn in turns(setup, self.axis))
-        return setup.components.electric if tilted else (self.component,)
+        """Returns the components that the wave may have."""
+        parts = setup.components
+        if any(turn is not None for turn in turns(setup, self.axis)):
+            return parts.names
+        if parts.m is not None:
+            return tuple(name for name in parts.names if name[1] != "z")
+        across = next(a for a in AXES if a not in self.direction + self.component)
+        return self.component, "H" + across
 
     def foreign_poles(
         self, place: WavePlace, medium: Medium, setup: Setup
@@ -240,7 +248,7 @@ class PlaneWave(AbstractSource):
         unit = jnp.abs(self.permittivity + own)
         worst = [jnp.zeros(())]
         for name in self.carried(setup):
-            for box in self.boxes_of(place, name):
+            for box in self.boxes_of(place, name) if name[0] == "E" else ():
                 rest = -own
                 for one in medium.dispersions:
                     share = share_in(one, name, box, setup.grid.shape)
@@ -307,6 +315,8 @@ class PlaneWave(AbstractSource):
         sound *= jnp.where(apart <= SLACK, 1, jnp.nan)
         medium = Medium(permittivity=self.permittivity * sound)
         parts, length, responses = setup.components, SPEED_OF_LIGHT * setup.dt, {}
+        if parts.m is not None:
+            parts = ALONG_AXIS
         rows = {n: build_row(medium, n, length) for n in parts.names}
         for name in parts.electric if self.poles else ():
             whole = Dispersion(tuple((0, n) for n in shape), self.poles)

@@ -61,20 +61,18 @@ def _check_background(
     name: str, wave: PlaneWave, place: WavePlace, medium: Medium, setup: Setup
 ) -> None:
     """Refuses faces on cells that are not of the medium in which the wave is made."""
-    across = next(a for a in AXES if a not in wave.direction + wave.component)
-    checks = [
-        ("permeability", "H" + across, 1.0, ""),
-        ("magnetic_conductivity", "H" + across, 0.0, ""),
-    ]
+    same = (
+        " If the medium is the same all around, give it as the `permittivity` of the "
+        "wave; `exit=False` leaves out the far face."
+    )
+    checks = []
     for own in wave.carried(setup):
-        same = (
-            " If the medium is the same all around, give it as the `permittivity` of "
-            "the wave; `exit=False` leaves out the far face."
-        )
-        checks += [
-            ("permittivity", own, wave.permittivity, same),
-            ("conductivity", own, 0.0, ""),
-        ]
+        if own[0] == "E":
+            checks.append(("permittivity", own, wave.permittivity, same))
+            checks.append(("conductivity", own, 0.0, ""))
+        else:
+            checks.append(("permeability", own, 1.0, ""))
+            checks.append(("magnetic_conductivity", own, 0.0, ""))
     for prop, component, wanted, more in checks:
         value = at_component(getattr(medium, prop), component)
         if value is None or not _known(value, *jax.tree.leaves(wave.permittivity)):

@@ -47,6 +47,7 @@ from ._medium_checks import (
     warn_of_metal_in_layers,
 )
 from ._monitors import AbstractMonitor, FieldMonitor
+from ._plane_wave import PlaneWave
 from ._plane_wave_checks import check_plane_waves
 from ._setup import Setup
 from ._sources import AbstractSource, Dipole
@@ -232,7 +233,7 @@ def _check_coordinates(sim: Simulation) -> None:
             "`medium` must not hold perfect metal in cylindrical coordinates, but "
             "does. End the grid with `PEC` faces, or take a `Drude` metal."
         )
-    known = {"source": (Dipole,), "monitor": _CYLINDRICAL_MONITORS}
+    known = {"source": (Dipole, PlaneWave), "monitor": _CYLINDRICAL_MONITORS}
     for kind, group in (("source", sim.sources), ("monitor", sim.monitors)):
         for name, one in group.items():
             if not isinstance(one, known[kind]):
