@@ -97,7 +97,6 @@ FREQUENCY = jnp.array([2e14])
 @pytest.mark.parametrize(
     "source",
     [
-        em.PlaneWave("+x", "Ey", at(10, 12), at(4, 4), PULSE, 1.0),
         em.ModeSource(PORT, PULSE),
         em.GaussianBeam(PORT, PULSE, 5 * CELL),
     ],

@@ -46,3 +46,13 @@ class Clock(eqx.Module):
         phase = fraction.astype(unsigned) * self.half_steps.astype(unsigned)
         exact = phase.astype(signed).astype(per.dtype) / scale
         return exact + self.half_steps * (per - lax.stop_gradient(per))
+
+
+def stepped(
+    frequency: Float[Array, "*shape"], dt: Float[Array, ""]
+) -> Float[Array, "*shape"]:
+    r"""Returns where poles answer as they do at a frequency in a run, in Hz.
+
+    Stepped by the trapezoidal rule it is $\tan(\pi f \Delta t) / (\pi \Delta t)$.
+    """
+    return jnp.tan(jnp.pi * frequency * dt) / (jnp.pi * dt)

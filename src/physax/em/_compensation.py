@@ -15,11 +15,12 @@ from .._checks import ArgumentError, check
 from ..grid import Box, Grid
 from ..units import SPEED_OF_LIGHT
 from ._boxes import cells_of
+from ._clock import stepped
 from ._limits import check_step, largest_step
 from ._medium import Property, at_component
 from ._off_diagonal import OffDiagonal
 from ._plane_wave import PlaneWave
-from ._poles import stepped, susceptibility
+from ._poles import susceptibility
 from ._resolution import check_section, one_frequency
 from ._row import entries_in
 from ._simulation import Simulation

@@ -12,6 +12,7 @@ from .._checks import ArgumentError, finite, positive
 from ..grid import Block, Box, Grid
 from ..units import SPEED_OF_LIGHT
 from ._boundaries import PEC, PMC, Boundaries
+from ._clock import stepped
 from ._components import AXES, CYLINDRICAL_AXES, stagger
 from ._cpml import CPML
 from ._dispersion import Dispersion, build_response
@@ -22,7 +23,7 @@ from ._injection import Injection
 from ._layers import Axis, build_axis
 from ._medium import Medium
 from ._plain import plain
-from ._poles import AbstractPole, as_poles, check_poles, stepped, susceptibility
+from ._poles import AbstractPole, as_poles, check_poles, susceptibility
 from ._port_medium import share_in
 from ._pulses import AbstractPulse
 from ._row import Row, build_row

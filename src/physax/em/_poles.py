@@ -338,16 +338,6 @@ def susceptibility(
     return total
 
 
-def stepped(
-    frequency: Float[Array, "*shape"], dt: Float[Array, ""]
-) -> Float[Array, "*shape"]:
-    r"""Returns where poles answer as they do at a frequency in a run, in Hz.
-
-    Stepped by the trapezoidal rule it is $\tan(\pi f \Delta t) / (\pi \Delta t)$.
-    """
-    return jnp.tan(jnp.pi * frequency * dt) / (jnp.pi * dt)
-
-
 def as_poles(value: Any) -> tuple[AbstractPole, ...]:
     """Returns one pole or several as a tuple."""
     poles = (value,) if isinstance(value, AbstractPole) else value

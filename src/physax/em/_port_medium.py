@@ -11,9 +11,10 @@ from .._checks import check
 from ..grid import Box
 from ..units import EPSILON_0, MU_0
 from ._boxes import meet
+from ._clock import stepped
 from ._dispersion import Dispersion
 from ._medium import Medium, Property, at_component
-from ._poles import stepped, susceptibility
+from ._poles import susceptibility
 
 
 def property_in(value: Property, component: str, box: Box) -> Array:
