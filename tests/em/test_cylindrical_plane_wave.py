@@ -92,7 +92,7 @@ def test_an_empty_box_holds_the_wave_and_leaks_nothing(case):
         ({"m": 0}, r"`cylindrical` must be `Cylindrical\(1\)` .* angular number 1"),
         ({"centre": (CELL, 0.0)}, "must be 0 and finite along r"),
         ({"size": (EVERYWHERE, LENGTH)}, "must be 0 and finite along r"),
-        ({"exit": False}, "`exit` of source 'wave' must be True in cylindrical"),
+        ({"exit": False}, "`exit` of source 'wave' must be True where .* has sides"),
         ({"component": "Ex"}, r"among the axes \('r', 'z'\) and the components"),
         ({"size": (60 * CELL, LENGTH)}, "must end inside the grid along r, but"),
         ({"permittivity": 2.0}, "`permittivity` .* must be 2, .* but is 1"),

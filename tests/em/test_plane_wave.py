@@ -343,6 +343,25 @@ def test_films_and_half_spaces_may_cross_a_wave_without_side_faces():
         film(size=(8 * CELL, 8 * CELL))
 
 
+def test_sides_do_not_reach_into_a_layer():
+    # In it the wave decays, what the sides add does not: a tenth of the wave got out.
+    def beam(face):
+        size = (20 * CELL, 20 * CELL)
+        wave = em.PlaneWave("+x", "Ez", (0.0, 0.0), size, PULSE, exit=False)
+        return em.Simulation(
+            Grid.centred((60, 60), CELL),
+            boundaries=em.Boundaries(x=(em.CPML(8), face), y=em.CPML(8)),
+            sources={"wave": wave},
+            polarisation="Ez",
+            steps=3,
+        )
+
+    beam(em.PEC())
+    for layer in (em.CPML(8), em.Absorber(8)):
+        with pytest.raises(ArgumentError, match="`exit` .* True where .* has sides"):
+            beam(layer)
+
+
 def test_faces_in_a_traced_medium_are_not_compared():
     jax.jit(lambda value: beside(em.Medium(value)).dt)(2.0)
 

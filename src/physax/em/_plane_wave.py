@@ -147,6 +147,12 @@ class PlaneWave(AbstractSource):
             region.append((low, high))
             faces += faces_along(frame, a, (low, high), mirror, open_end, what)
         if not self.exit:
+            if frame.layers[axis][far] and any(face.axis != axis for face in faces):
+                raise ArgumentError(
+                    f"`exit` of {what} must be True where its box has sides: in the "
+                    f"absorbing layer along {self.axes[axis]} they would leak, as the "
+                    "wave decays there. Make the box longer, or of size `inf` across."
+                )
             low, high = region[axis]
             region[axis] = (low, frame.stored[axis]) if far else (0, high)
         for face in faces:
@@ -188,11 +194,6 @@ class PlaneWave(AbstractSource):
                 f"`centre` and `size` of {what} must be 0 and finite along r: twice "
                 f"the radius of its box, but are {self.centre[0]:g} and "
                 f"{self.size[0]:g} m."
-            )
-        if not self.exit:
-            raise ArgumentError(
-                f"`exit` of {what} must be True in cylindrical coordinates, where its "
-                "side would reach into the layer. Make the box longer."
             )
         return self.axis
 
