@@ -357,7 +357,7 @@ def test_sides_do_not_reach_into_a_layer():
         )
 
     beam(em.PEC())
-    for layer in (em.CPML(8), em.Absorber(8)):
+    for layer in (em.CPML(8), em.Absorber(20)):
         with pytest.raises(ArgumentError, match="`exit` .* True where .* has sides"):
             beam(layer)
 
