@@ -138,6 +138,9 @@ ONE_PRECISION = {
         "em/test_eigenpair.py",
         "em/test_gradients.py",
         "em/test_linear_tape.py",
+        "em/test_cylindrical_plane_wave.py",
+        "em/test_dispersive_plane_wave.py",
+        "em/test_dispersive_surroundings.py",
     ],
 }
 
