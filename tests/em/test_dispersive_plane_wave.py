@@ -22,6 +22,10 @@ LOSSY = em.Material(
 )
 
 
+NARROW = em.Material(1.4, poles=em.Lorentz(1e-4, 1.1 * CARRIER, 1e-3 * CARRIER))
+RESONANT = em.Material(1.4, poles=em.Lorentz(3.0, CARRIER, 0.02 * CARRIER))
+
+
 def permittivity(material):
     """The whole permittivity at the carrier."""
     return complex(em.complex_permittivity(material, CARRIER))
@@ -216,6 +220,7 @@ def bad(material, own, message, fraction=1.0):
 
 
 @pytest.mark.filterwarnings("ignore:Dispersion 0 should end")
+@pytest.mark.filterwarnings("ignore:`grid` should have cells below the skin depth")
 @pytest.mark.parametrize(
     ("material", "own", "fraction", "message"),
     [
@@ -224,10 +229,14 @@ def bad(material, own, message, fraction=1.0):
         ),
         bad(GLASS, LOSSY, "must be those of the medium at its faces"),
         bad(GLASS, GLASS, r"differ by 0\.0\d+ .* light would leak", 0.9),
+        # Of a narrow line, which is seen on it alone, and above a resonance as the
+        # time steps shift it: there 1.4 + 150i of the poles is -4.8 + 150i.
+        bad(NARROW, em.Material(1.4), "must be those of the medium at its faces"),
+        bad(RESONANT, RESONANT, "above 0 at the frequency .* as the time steps see it"),
         bad(
             em.Material(1.4, poles=em.Drude(2 * CARRIER)),
             em.Material(1.4, poles=em.Drude(2 * CARRIER)),
-            "must leave a permittivity above 0 .* but it is -2.6",
+            "must leave a permittivity above 0 .* but it is -2.5678",
         ),
     ],
 )
@@ -260,6 +269,25 @@ def test_other_poles_that_are_not_known_end_as_nan():
 
     assert np.all(np.isfinite(field(0.9)))
     assert np.any(np.isnan(field(1.0)))
+
+
+@pytest.mark.filterwarnings("ignore:Dispersion 0 should end")
+def test_a_wave_in_a_metal_that_is_not_known_ends_as_nan():
+    @jax.jit
+    def field(frequency):
+        own = em.Material(1.4, poles=em.Drude(frequency))
+        source = {"w": wave("+x", "Ez", (8 * CELL,), own)}
+        return em.simulate(filled(own, (30,), sources=source, steps=30)).fields["Ez"]
+
+    assert np.all(np.isfinite(field(0.3 * CARRIER)))
+    assert np.any(np.isnan(field(2 * CARRIER)))
+
+
+@pytest.mark.parametrize("material", [GLASS, LOSSY, RESONANT])
+def test_the_lead_is_never_less_than_that_of_the_front(material):
+    grid = Grid.uniform((40,), CELL)
+    front = wave("+x", "Ez", (8 * CELL,), em.Material(1.4)).lead_time(grid)
+    assert float(wave("+x", "Ez", (8 * CELL,), material).lead_time(grid)) >= front
 
 
 @pytest.mark.x64

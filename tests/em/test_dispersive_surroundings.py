@@ -3,6 +3,8 @@
 At each frequency they are those in a medium without poles of the same permittivity.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -26,13 +28,13 @@ DT = 0.5 * CELL / SPEED_OF_LIGHT
 POLE = em.Lorentz(0.9, 2.4 * FREQUENCY)
 
 
-def medium(shape, number=None, damping=0.0, box=None):
+def medium(shape, number=None, damping=0.0, box=None, pole=None):
     """Glass with a pole, or for one of the frequencies what has its permittivity."""
     if number is not None:
         # The trapezoidal rule steps poles at another frequency.
         seen = np.tan(np.pi * FREQUENCIES[number] * DT) / (np.pi * DT)
         return em.Medium(1.4 + np.real(complex(POLE.susceptibility(seen))))
-    pole = em.Lorentz(POLE.strength, POLE.frequency, damping)
+    pole = em.Lorentz(POLE.strength, POLE.frequency, damping) if pole is None else pole
     box = tuple((0, n) for n in shape) if box is None else box
     return em.Medium(1.4, dispersions=(em.Dispersion(box, (pole,)),))
 
@@ -146,8 +148,10 @@ def test_media_that_differ_or_absorb_are_refused():
     half = ((0, 50), (30, 50))
     with pytest.raises(ArgumentError, match="must be the same and isotropic"):
         em.far_field(near_field("Ez", box=half), em.direction(0.0))
-    with pytest.raises(ArgumentError, match="without poles that absorb"):
+    with pytest.raises(ArgumentError, match="without metals, poles that absorb"):
         em.far_field(near_field("Ez", damping=FREQUENCY / 5), em.direction(0.0))
+    with pytest.raises(ArgumentError, match="without metals, poles that absorb"):
+        em.far_field(near_field("Ez", pole=em.Drude(3 * FREQUENCY)), em.direction(0.0))
 
 
 def test_currents_of_a_record_radiate_as_what_they_replace():
@@ -173,3 +177,19 @@ def test_currents_of_a_record_radiate_as_what_they_replace():
         pulse = em.GaussianPulse(FREQUENCIES[number], FREQUENCY / 8)
         found = field({"box": em.HuygensSource(near, pulse, number)})
         assert found[number] == pytest.approx(expected[number], rel=1e-2)
+
+
+def test_currents_want_the_permittivity_of_the_record_at_each_frequency():
+    near = near_field("Ez")
+    pulse = em.GaussianPulse(FREQUENCY, FREQUENCY / 8)
+    replayed = partial(
+        em.Simulation,
+        Grid.centred((50, 50), CELL),
+        em.Medium(2.49),
+        em.Boundaries.all(em.CPML(8)),
+        sources={"box": em.HuygensSource(near, pulse, 0)},
+        polarisation="Ez",
+        steps=10,
+    )
+    with pytest.raises(ArgumentError, match="its permittivity there must be"):
+        replayed()

@@ -386,12 +386,15 @@ def test_a_port_in_several_or_lossy_media_is_refused():
         pole = em.Lorentz(0.5, 2.4 * FREQUENCY, damping)
         return em.Medium(dispersions=(em.Dispersion(box, (pole,)),))
 
+    drude = em.Dispersion(((0, 26), (0, 46)), (em.Drude(3 * FREQUENCY),))
+    metal = em.Medium(dispersions=(drude,))
     for medium, message in (
         (em.Medium(level.at[:, 30:].set(1.4)), "must lie in one isotropic medium"),
         (em.Medium(1.0, {"Hx": 1.0, "Hy": 1.3}), "must lie in one isotropic medium"),
         (em.Medium(1.0, conductivity=1e5), "must lie in a medium without cond"),
         (poles(((0, 26), (20, 46))), "must lie in one isotropic medium"),
-        (poles(((0, 26), (0, 46)), FREQUENCY / 9), ".* and poles that absorb: move it"),
+        (poles(((0, 26), (0, 46)), FREQUENCY / 9), ".* poles that absorb and metals"),
+        (metal, ".* poles that absorb and metals"),
     ):
         with pytest.raises(ArgumentError, match=f"of source 'beam' {message}"):
             small(medium)

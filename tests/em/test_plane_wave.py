@@ -343,6 +343,26 @@ def test_films_and_half_spaces_may_cross_a_wave_without_side_faces():
         film(size=(8 * CELL, 8 * CELL))
 
 
+def test_a_tilted_wave_asks_for_the_medium_of_what_it_carries():
+    # Across one Bloch vector E stays as it is; along it E and the wave turn.
+    shape, size = (4, 6, 40), (EVERYWHERE, EVERYWHERE, 16 * CELL)
+
+    def tilted(component, medium):
+        wave = em.PlaneWave("+z", component, (0.0,) * 3, size, PULSE, permittivity=2.0)
+        faces = em.Boundaries(x=em.Periodic(), y=em.Bloch(2e6), z=em.CPML(8))
+        grid = Grid.centred(shape, CELL)
+        return em.Simulation(grid, medium, faces, sources={"wave": wave}, steps=3)
+
+    crystal = em.Medium({"Ex": 2.0, "Ey": 2.0, "Ez": 2.5})
+    tilted("Ex", crystal)
+    with pytest.raises(ArgumentError, match="`permittivity` .* is 2.5: light"):
+        tilted("Ey", crystal)
+    magnetic = em.Medium(2.0, {"Hx": 1.0, "Hy": 1.0, "Hz": 1.2})
+    tilted("Ey", magnetic)
+    with pytest.raises(ArgumentError, match="`permeability` .* is 1.2: light"):
+        tilted("Ex", magnetic)
+
+
 def test_sides_do_not_reach_into_a_layer():
     # In it the wave decays, what the sides add does not: a tenth of the wave got out.
     def beam(face):

@@ -147,8 +147,9 @@ def in_one_medium(near: NearField) -> NearField:
         near.loss,
         near.loss == 0,
         "The material on the faces of `near` must be lossless and linear: put the box "
-        "in a medium without conductivity, and without poles that absorb and nonlinear "
-        "susceptibilities, which count as infinite. The largest loss there must be 0",
+        "in a medium without conductivity, and without metals, poles that absorb and "
+        "nonlinear susceptibilities, which count as infinite. The largest loss there "
+        "must be 0",
     )
     sound = near.permittivity + 0 * (spread + loss)
     return eqx.tree_at(lambda n: n.permittivity, near, sound)

@@ -283,8 +283,8 @@ def _one_medium(
         loss,
         loss == 0,
         f"The port of {what} must lie in a medium without conductivity, nonlinear "
-        "susceptibilities and poles that absorb: move it. The largest loss there must "
-        "be 0",
+        "susceptibilities, poles that absorb and metals: move it. The largest loss "
+        "there must be 0",
     )
     return 1 + 0 * (spread + loss)
 

@@ -236,6 +236,7 @@ def _fits(near: NearField, place: tuple, setup: Setup, what: str) -> Array:
         (near.permittivity, near.permeability, near.spread, near.loss),
         strict=True,
     ):
+        now, then = jnp.broadcast_arrays(now, then)
         scale = 1.0 if name == "spread" else jnp.abs(then)
         now = check(
             now,

@@ -59,7 +59,7 @@ class NearField(eqx.Module):
         spread: How far both differ on the faces and between components, those normal to
             the faces included, relative to their mean.
         loss: Largest electric (S/m) or magnetic (ohm/m) conductivity on the faces;
-            infinite in a nonlinear medium, and where poles absorb.
+            infinite in a nonlinear medium or a metal, and where poles absorb.
         planes: Where the walls lie, in metres.
         spacing: For each axis the width of the cells, in metres.
         dt: Time step in seconds.

@@ -221,13 +221,19 @@ class PlaneWave(AbstractSource):
 
     def carried(self, setup: Setup) -> tuple[str, ...]:
         """Returns the components that the wave may have."""
-        parts = setup.components
-        if any(turn is not None for turn in turns(setup, self.axis)):
-            return parts.names
-        if parts.m is not None:
-            return tuple(name for name in parts.names if name[1] != "z")
-        across = next(a for a in AXES if a not in self.direction + self.component)
-        return self.component, "H" + across
+        names = setup.components.names
+        if setup.components.m is not None:
+            return tuple(name for name in names if name[1] != "z")
+        own, k = self.component[1], {self.direction[1]}
+        tilts = zip(AXES, turns(setup, self.axis), strict=False)
+        k |= {axis for axis, turn in tilts if turn is not None}
+        # E stays along the component unless the wavevector turns there, too.
+        electric = k | {own} if own in k else {own}
+        magnetic = {
+            axis for axis in AXES for a in k for b in electric if len({axis, a, b}) == 3
+        }
+        found = {"E": electric, "H": magnetic}
+        return tuple(name for name in names if name[1] in found[name[0]])
 
     def foreign_poles(
         self, place: WavePlace, medium: Medium, setup: Setup
@@ -240,12 +246,16 @@ class PlaneWave(AbstractSource):
             setup: The run; metrics and phases are not asked for.
 
         Returns:
-            The largest difference of permittivities over that of the wave, at three
+            The largest difference of permittivities over that of the wave, at some
             frequencies around that of the pulse.
         """
         if not self.poles and not medium.dispersions:
             return jnp.zeros(())
-        frequency = self.pulse.frequency * jnp.asarray([0.8, 1.0, 1.25])
+        several = (self.poles, *(one.poles for one in medium.dispersions))
+        # Beside narrow lines: on them the poles may be infinite.
+        lines = [1.001 * pole.scale() for poles in several for pole in poles]
+        near = [x * self.pulse.frequency for x in (0.8, 1.0, 1.25)]
+        frequency = jnp.clip(jnp.stack([*near, *lines]), near[0], near[-1])
         own = susceptibility(self.poles, frequency)
         unit = jnp.abs(self.permittivity + own)
         worst = [jnp.zeros(())]
@@ -266,10 +276,13 @@ class PlaneWave(AbstractSource):
         frequency = self.pulse.frequency
 
         def turns(f):
-            return f * jnp.sqrt(jnp.real(self.background(f)))
+            square = jnp.real(self.background(f))
+            return f * jnp.sqrt(_at_least(square, 1e-3 * self.permittivity))
 
-        # The derivative of frequency times index: the index of a group.
+        # The derivative of frequency times index: the index of a group. That of the
+        # front of a pulse is the least.
         _, index = jax.jvp(turns, (frequency,), (jnp.ones_like(frequency),))
+        index = jnp.maximum(index, jnp.sqrt(self.permittivity))
         return _MARGIN * width * index / SPEED_OF_LIGHT
 
     def companion(self, place: WavePlace, setup: Setup) -> "IncidentLine":
@@ -314,7 +327,7 @@ class PlaneWave(AbstractSource):
         seen = self.background(stepped(self.pulse.frequency, setup.dt))
         sound *= travels(setup, axis, self.pulse.frequency, jnp.real(seen))
         apart = self.foreign_poles(place, setup.medium, setup)
-        sound *= jnp.where(apart <= SLACK, 1, jnp.nan)
+        sound *= jnp.where((apart <= SLACK) & (jnp.real(seen) > 0), 1, jnp.nan)
         medium = Medium(permittivity=self.permittivity * sound)
         parts, length, responses = setup.components, SPEED_OF_LIGHT * setup.dt, {}
         if parts.m is not None:

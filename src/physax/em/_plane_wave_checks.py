@@ -13,6 +13,7 @@ from .._checks import ArgumentError, at_once
 from ..units import SPEED_OF_LIGHT
 from ._boundaries import PEC, PMC
 from ._boxes import cells_of
+from ._clock import stepped
 from ._components import AXES
 from ._incident_line import WavePlace
 from ._medium import Medium, at_component
@@ -62,8 +63,8 @@ def _check_background(
 ) -> None:
     """Refuses faces on cells that are not of the medium in which the wave is made."""
     same = (
-        " If the medium is the same all around, give it as the `permittivity` of the "
-        "wave; `exit=False` leaves out the far face."
+        " If the medium is the same all around, give it as the `permittivity` (and "
+        "`poles`) of the wave; `exit=False` leaves out the far face."
     )
     checks = []
     for own in wave.carried(setup):
@@ -100,16 +101,16 @@ def _check_poles(
 ) -> None:
     """Refuses faces among other poles than those of the wave, and waves in metals."""
     frequency = wave.pulse.frequency
-    if not _known(*jax.tree.leaves((wave, medium.dispersions))):
+    if not _known(*jax.tree.leaves((wave, medium.dispersions, setup.dt))):
         return
-    with at_once(frequency):
-        value = complex(wave.background(frequency))
+    with at_once((frequency, setup.dt)):
+        value = complex(wave.background(stepped(frequency, setup.dt)))
         apart = float(wave.foreign_poles(place, medium, setup))
     if value.real <= 0:
         raise ArgumentError(
             f"`poles` of the plane wave {name!r} must leave a permittivity above 0 at "
-            f"the frequency of its pulse, but it is {value:.6g}: no such wave "
-            "propagates."
+            "the frequency of its pulse, as the time steps see it, but it is "
+            f"{value:.6g}: no such wave propagates."
         )
     if apart > SLACK:
         raise ArgumentError(

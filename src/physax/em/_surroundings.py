@@ -66,7 +66,7 @@ def surroundings(
         medium: The medium.
         grid: The grid.
         at: A frequency in Hz and the time step of the run: poles then belong to the
-            permittivity, and the loss is infinite where they absorb.
+            permittivity, and the loss is infinite where they absorb or make a metal.
     """
     found: dict[str, list[Array]] = {"E": [], "H": []}
     dtype, shape = grid.widths[0].dtype, grid.shape
@@ -92,8 +92,8 @@ def surroundings(
         if electric and at is not None and medium.dispersions:
             port = PortMedium(here, read.box, shape, at[1])
             value = port.permittivity(read.component, at[0])
-            absorbs = jnp.abs(jnp.imag(value)) > _LOSSLESS * jnp.abs(value)
-            losses.append(jnp.where(jnp.any(absorbs), jnp.inf, jnp.zeros((), dtype)))
+            lost = jnp.abs(jnp.imag(value)) > _LOSSLESS * jnp.real(value)
+            losses.append(jnp.where(jnp.any(lost), jnp.inf, jnp.zeros((), dtype)))
             found["E"][-1] = jnp.ravel(jnp.real(value))
     means, spreads = [], []
     for values in found.values():
