@@ -158,7 +158,9 @@ def _check_angle(name: str, wave: PlaneWave, setup: Setup) -> None:
         if wavevector is not None and not setup.grid.is_uniform(axis):
             raise ArgumentError(
                 f"`grid` must have cells of one width along {AXES[axis]}, where the "
-                f"`Bloch` faces tilt the plane wave {name!r}, but is graded."
+                f"`Bloch` faces tilt the plane wave {name!r}, but is graded. Give "
+                "`Grid.graded` equally spaced NumPy edges in float64 there, or `Grid` "
+                "one width."
             )
     tilt = _tilt(wave, setup.boundaries, ndim)
     if not tilt:
