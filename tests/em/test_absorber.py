@@ -96,7 +96,7 @@ def test_reflection_is_that_of_cells_of_any_width(ratio, low):
         dt=1e-17,
     )
     # The low one ends with the cell around node 0, the high one with the last cell.
-    name, around = "Hy", np.asarray(sim.grid.widths[0])
+    name, around = "Hy", np.asarray(sim.grid.cell_widths(0))
     if low:
         name, around = "Ez", (np.append(around[0], around[:-1]) + around) / 2
     taken = np.asarray(build_fade(sim, name, sim.grid.shape), float) / 0.5e-17

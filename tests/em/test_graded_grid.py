@@ -17,7 +17,7 @@ GLASS, SILICON = em.Material(2.25), em.Material(12.25)
 
 
 def steps(grid, axis):
-    return np.asarray(grid.widths[axis])
+    return np.asarray(grid.cell_widths(axis))
 
 
 @pytest.mark.slow(after=2)
@@ -79,6 +79,68 @@ def test_layers_have_equal_cells_and_lines_are_kept():
     assert grid.shape == (40, 60)
 
 
+def test_axes_without_borders_have_equal_cells_and_layers_of_their_own():
+    films = [
+        em.Structure(em.Box(at, (thick, math.inf, math.inf)), material)
+        for at, thick, material in ((0.0, 0.3, SILICON), (0.4, 0.11, GLASS))
+    ]
+    grid = em.graded_grid(
+        films, (3.0, 0.7, 0.4), 1.0, layer=(9, 0, 2), cells=17, centre=(0.0, 5.1, 0.0)
+    )
+    assert [grid.is_uniform(axis) for axis in range(3)] == [False, True, True]
+    # 17 cells in 1 / 3.5 of the wavelength, in a whole number of cells.
+    assert grid.shape[1:] == (math.ceil(0.7 * 3.5 * 17), math.ceil(0.4 * 3.5 * 17) + 4)
+    edges = np.asarray(grid.edges(1))
+    assert edges[[0, -1]] == pytest.approx([4.75, 5.45])
+    layer = np.diff(np.asarray(grid.edges(0))[:10])
+    assert layer == pytest.approx(np.full(9, layer[0]))
+    assert np.asarray(grid.edges(0))[9] == pytest.approx(-1.5)
+
+
+@pytest.mark.slow
+def test_a_tilted_wave_crosses_a_film_on_a_graded_grid():
+    # Fresnel and Airy: 35 degrees, E across the plane of incidence.
+    wave, thick, index = 1.0 * MICRO, 0.21 * MICRO, 2.0
+    frequency, sine = 299792458.0 / wave, math.sin(math.radians(35.0))
+    film = em.Structure(em.Box(0.0, (thick, math.inf)), em.Material(index**2))
+    grid = em.graded_grid(
+        [film], (2.0 * MICRO, 0.02 * MICRO), wave, cells=40, layer=(20, 0), ratio=1.1
+    )
+    assert not grid.is_uniform(0)
+    assert grid.shape[1] == 2
+
+    light = em.PlaneWave(
+        "+x",
+        "Ez",
+        (-0.4 * MICRO, 0.0),
+        (1.0 * MICRO, math.inf),
+        em.GaussianPulse(frequency, frequency / 12),
+        exit=False,
+    )
+
+    def plane(at, face):
+        return em.NearFieldMonitor((at * MICRO, 0.0), (0, math.inf), frequency, face)
+
+    sim = em.Simulation(
+        grid,
+        em.rasterise([film], grid, components=("Ez", "Hx", "Hy")),
+        em.Boundaries(x=em.CPML(20), y=em.Bloch(2 * math.pi / wave * sine)),
+        sources={"light": light},
+        monitors={"in": plane(-0.6, "-x"), "on": plane(0.6, "+x")},
+        polarisation="Ez",
+        steps=4500,
+    )
+    found = em.simulate(sim).monitors
+    incident = em.diffraction_orders(found["in"], (0,), incoming=True).power.sum()
+    sent = em.diffraction_orders(found["on"], (0,)).power.sum()
+    cosine, inside = math.sqrt(1 - sine**2), math.sqrt(index**2 - sine**2)
+    r = (cosine - inside) / (cosine + inside)
+    turn = np.exp(2j * np.pi * inside * thick / wave)
+    exact = abs((1 - r**2) * turn / (1 - r**2 * turn**2)) ** 2
+    # (2 pi / 40)^2 / 24 of the phase in the film, 2.5, times the slope of T by it, 1.
+    assert float(sent / incident) == pytest.approx(exact, abs=4e-3)
+
+
 def slab_index(grid):
     """Effective index of the first Ez mode of a slab, as a grid has it."""
     slab = em.Structure(em.Box.from_corners(-0.11 * MICRO, 0.11 * MICRO), SILICON)
@@ -132,6 +194,11 @@ BOX = em.Structure(em.Box(0.0, 1.0), SILICON)
         ({"lines": [[0.0]]}, r"`lines` must have one entry per axis \(2\), but has 1"),
         ({"lines": [[], [3.0]]}, "`lines` along y must lie in the grid, -1 to 1 m"),
         ({"centre": (0.0,)}, "`centre`"),
+        (
+            {"layer": (3,)},
+            r"`layer` must be one number or one per axis \(2\), but has 1",
+        ),
+        ({"layer": (3, -1)}, "`layer` must be an integer of at least 0, but is -1"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):

@@ -137,6 +137,32 @@ def test_unknown_component_is_refused():
         build(monitors=probe(("Ez", "Ex")))
 
 
+SPOT = (0.3e-6, 0.26e-6), (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: em.Dipole("ez", SPOT[0], PULSE), r"`component` .* 'Ez', .* is 'ez'\."),
+        (lambda: em.FluxMonitor("X", *SPOT, 2e14), r"`axis` .* 'r' .*, but is 'X'\."),
+        (
+            lambda: em.FieldMonitor(["Ez", "Bz"], *SPOT, 2e14),
+            r"`components` .* 'Ez', .*, but contain 'Bz'\.",
+        ),
+        (lambda: em.TimeMonitor((3,), *SPOT), r"`components` .*, but contain 3\."),
+    ],
+)
+def test_names_that_no_field_has_are_refused_before_they_are_placed(make, message):
+    with pytest.raises(ArgumentError, match=message):
+        make()
+
+
+@pytest.mark.parametrize("name", ["Ez", "Hp", "Er"])
+def test_names_of_all_coordinates_are_accepted(name):
+    assert em.Dipole(name, SPOT[0], PULSE).component == name
+    assert em.FieldMonitor([name], *SPOT, 2e14).components == (name,)
+
+
 def test_unknown_axis_of_a_flux_monitor_is_refused():
     flux = em.FluxMonitor("z", (0.3e-6, 0.26e-6), (0.0, 0.0), 2e14)
     with pytest.raises(ArgumentError, match=r"`axis` of monitor 'out' must be one of"):

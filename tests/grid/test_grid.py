@@ -88,6 +88,48 @@ def test_edges_in_float64_give_widths_without_their_rounding():
     assert grid.shape == (2000,)
 
 
+START, STOP = -1.3 * MICRO, 0.9 * MICRO
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        np.linspace(START, STOP, 78),
+        START + np.arange(78) * ((STOP - START) / 77),
+        START + np.cumsum(np.full(78, (STOP - START) / 77)),
+        1e-3 + np.arange(2001) * NANO,
+        np.array([0.0, 0.1, 0.2, 0.1 + 0.2]),
+        np.array([0.0, 2.0]),
+    ],
+)
+def test_edges_that_are_equally_spaced_to_rounding_make_a_uniform_axis(edges):
+    grid = Grid.graded([EDGES, edges])
+    assert not grid.is_uniform(0)
+    assert grid.is_uniform(1)
+    assert grid.shape == (3, len(edges) - 1)
+    size = edges[-1] - edges[0]
+    np.testing.assert_allclose(grid.size(1), size, rtol=1e-6)
+    np.testing.assert_allclose(grid.cell_widths(1), size / grid.shape[1], rtol=1e-6)
+    scale = np.max(np.abs(edges))
+    np.testing.assert_allclose(grid.edges(1), edges, rtol=0, atol=3e-7 * scale)
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        # Of which the rounding is known to be smaller than the differences.
+        np.linspace(0, 1, 51) + 1e-9 * (np.arange(51) == 20),
+        np.linspace(START, STOP, 78).astype(np.float32),
+        jnp.linspace(0, 1, 51),
+        jnp.arange(4.0),
+    ],
+)
+def test_other_edges_stay_graded(edges):
+    grid = Grid.graded([edges])
+    assert not grid.is_uniform(0)
+    assert grid.widths[0].shape == (len(edges) - 1,)
+
+
 def test_float32_widths_stay_float32():
     grid = Grid.uniform((4, 4), jnp.float32(1e-6), origin=(0.0, 1e-6))
     assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(grid))

@@ -68,6 +68,12 @@ class Components(NamedTuple):
 CYLINDRICAL_AXES = ("r", "z")
 """Names of the axes of a grid in cylindrical coordinates."""
 
+KNOWN_ELECTRIC = tuple("E" + axis for axis in "xyzrp")
+"""Electric components of all coordinates; p stands for the azimuth phi."""
+
+KNOWN = KNOWN_ELECTRIC + tuple("H" + axis for axis in "xyzrp")
+"""Components of all coordinates."""
+
 CYLINDRICAL_NAMES = ("Er", "Ep", "Ez", "Hr", "Hp", "Hz")
 """The components in cylindrical coordinates; p stands for the azimuth phi."""
 

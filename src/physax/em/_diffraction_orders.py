@@ -161,7 +161,8 @@ def _axes(near: NearField) -> tuple[int, tuple[int, ...]]:
         if near.spacing[axis].ndim:
             raise ArgumentError(
                 "`near` must be from a grid that is uniform across its face, but this "
-                f"one is graded along {AXES[axis]}."
+                f"one is graded along {AXES[axis]}. Give `Grid.graded` equally spaced "
+                "NumPy edges in float64 there, or `Grid` one width."
             )
     return normal, across
 

@@ -17,6 +17,7 @@ from .._checks import ArgumentError, as_array, at_once, traced
 from .._products import matmul
 from ..grid import Block, Box
 from ._boxes import as_box, cells_of, common, in_block, over_cuts, size_of, to_wall
+from ._components import KNOWN_ELECTRIC
 from ._poles import (
     AbstractPole,
     Recursion,
@@ -26,8 +27,6 @@ from ._poles import (
     susceptibility,
 )
 
-
-_COMPONENTS = {"E" + axis for axis in "xyzrp"}
 
 Fraction = Float[Array, "..."] | dict[str, Float[Array, "..."]]
 
@@ -56,7 +55,7 @@ def _fraction(value: Any) -> Fraction:
         return value
 
     if isinstance(value, dict):
-        unknown = [key for key in value if key not in _COMPONENTS]
+        unknown = [key for key in value if key not in KNOWN_ELECTRIC]
         if unknown or not value:
             seen = f"has the keys {unknown}" if unknown else "is empty"
             raise ArgumentError(

@@ -35,12 +35,22 @@ class FluxMonitor(AbstractSpectralMonitor):
             its cell that lies within, so that monitors side by side add up to one; with
             its whole cell along another axis of size 0.
         frequencies: In Hz.
+
+    Raises:
+        ArgumentError: If `axis` is no axis, or a frequency is not positive.
     """
 
     axis: str = eqx.field(static=True)
     centre: Point = eqx.field(static=True, converter=partial(as_point, name="centre"))
     size: Point = eqx.field(static=True, converter=partial(as_point, name="size"))
     frequencies: Float[Array, " freqs"] = eqx.field(converter=as_frequencies)
+
+    def __check_init__(self):
+        if self.axis not in (*AXES, "r"):
+            raise ArgumentError(
+                "`axis` of a flux monitor must be 'x', 'y' or 'z', in cylindrical "
+                f"coordinates 'r' or 'z', but is {self.axis!r}."
+            )
 
     def locate(self, frame, what):
         axes = frame.components.axes

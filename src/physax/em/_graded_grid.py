@@ -33,7 +33,7 @@ def graded_grid(
     cells: float | int = 20,
     ratio: float | int = 1.3,
     lines: Sequence[Sequence[float]] | None = None,
-    layer: int = 0,
+    layer: int | Sequence[int] = 0,
 ) -> Grid:
     """Makes a grid that is finer where the wavelength is shorter.
 
@@ -53,7 +53,8 @@ def graded_grid(
         ratio: Largest ratio of the widths of neighbours, in [1.05, 2].
         lines: For each axis, positions in metres that are to be lines, too: of sources
             and monitors, or around features inside a box.
-        layer: How many equal cells to add at each end for absorbing layers.
+        layer: How many equal cells to add at each end for absorbing layers, one number
+            or one for each axis: 0 along a periodic one.
 
     Returns:
         The grid.
@@ -64,7 +65,7 @@ def graded_grid(
     """
     size, waves = check_size(size, wavelengths)
     check_scale(size, waves)
-    _check_numbers(cells, ratio, layer)
+    _check_numbers(cells, ratio)
     middle = check_point(
         (0.0,) * len(size) if centre is None else tuple(centre),
         len(size),
@@ -74,6 +75,13 @@ def graded_grid(
     if lines is not None and len(lines) != len(size):
         raise ArgumentError(
             f"`lines` must have one entry per axis ({len(size)}), but has {len(lines)}."
+        )
+    given = layer if isinstance(layer, Sequence) else [layer] * len(size)
+    layers = [whole(one, "layer", 0) for one in given]
+    if len(layers) != len(size):
+        raise ArgumentError(
+            f"`layer` must be one number or one per axis ({len(size)}), but has "
+            f"{len(layers)} entries."
         )
     structures, ground = painted(structures, background)
     bounds = [_bounds(one) for one in structures]
@@ -104,7 +112,7 @@ def graded_grid(
         borders, widths = _intervals(ends, here, extra, widest)
         nodes = _nodes(borders, widths, ratio)
         first, last = nodes[1] - nodes[0], nodes[-1] - nodes[-2]
-        steps = np.arange(1, layer + 1)
+        steps = np.arange(1, layers[axis] + 1)
         edges.append(
             np.concatenate(
                 [nodes[0] - steps[::-1] * first, nodes, nodes[-1] + steps * last]
@@ -113,12 +121,11 @@ def graded_grid(
     return Grid.graded(edges)
 
 
-def _check_numbers(cells: float | int, ratio: float | int, layer: int):
+def _check_numbers(cells: float | int, ratio: float | int):
     if not (cells >= 2 and math.isfinite(cells)):
         raise ArgumentError(f"`cells` must be at least 2 and finite, but is {cells:g}.")
     if not 1.05 <= ratio <= 2:
         raise ArgumentError(f"`ratio` must lie in [1.05, 2], but is {ratio:g}.")
-    whole(layer, "layer", 0)
 
 
 def _bounds(structure: Structure) -> tuple[np.ndarray, np.ndarray]:
@@ -204,6 +211,10 @@ def _filled(borders, widths, caps, k: int, rate: float) -> np.ndarray:
     widest = np.min(widths + rate * away, axis=1)
     near = np.min(caps + rate * np.abs(x[:, None] - borders), axis=1)
     density = 1 / np.minimum(widest, near)
+    if np.all(density == density[0]):
+        # Equal to rounding, so that the axis may be uniform.
+        cells = max(1, math.ceil((stop - start) * density[0] * (1 - 1e-6)))
+        return np.linspace(start, stop, cells + 1)
     count = np.concatenate(
         [[0.0], np.cumsum((density[1:] + density[:-1]) / 2 * np.diff(x))]
     )

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float
 from .._checks import ArgumentError, as_array, traced, warn
 from ..grid import Box
 from ._boxes import as_box, cells_of, meet, of_cells, size_of
+from ._components import KNOWN
 from ._dispersion import Dispersion
 from ._metal import Metal
 from ._nonlinear import Nonlinearity
@@ -59,8 +60,7 @@ def _checked(name: str, *, positive: bool):
         if value is None:
             return None
         if isinstance(value, Mapping):
-            known = {letter + axis for letter in "EH" for axis in "xyzrp"}
-            if unknown := sorted(set(value) - known):
+            if unknown := sorted(set(value) - set(KNOWN)):
                 raise ArgumentError(
                     f"`{name}` must be keyed by components such as 'Ez', but has the "
                     f"keys {unknown}."

@@ -13,6 +13,7 @@ from jaxtyping import Array, Complex, Float, Int
 from .._checks import ArgumentError, positive
 from ..grid import AXES, Box
 from ._clock import Clock
+from ._components import KNOWN
 from ._frame import Frame, Point, as_point, check_point, check_size
 from ._setup import Setup
 
@@ -153,6 +154,19 @@ def sample_coordinates(read: Read, setup: Setup) -> tuple[Array, ...]:
     return tuple(out)
 
 
+def as_names(components: Any) -> Any:
+    """Returns names of components; what is no list of them is refused where placed."""
+    if not isinstance(components, list | tuple):
+        return components
+    for name in components:
+        if name not in KNOWN:
+            raise ArgumentError(
+                f"`components` of a monitor must be among {KNOWN}, but contain "
+                f"{name!r}."
+            )
+    return tuple(components)
+
+
 class FieldMonitor(AbstractSpectralMonitor):
     """Fourier transforms of components in a region, at the Yee points of each.
 
@@ -163,7 +177,7 @@ class FieldMonitor(AbstractSpectralMonitor):
         frequencies: In Hz.
     """
 
-    components: tuple[str, ...] = eqx.field(static=True)
+    components: tuple[str, ...] = eqx.field(static=True, converter=as_names)
     centre: Point = eqx.field(static=True, converter=partial(as_point, name="centre"))
     size: Point = eqx.field(static=True, converter=partial(as_point, name="size"))
     frequencies: Float[Array, " freqs"] = eqx.field(converter=as_frequencies)

@@ -13,6 +13,7 @@ from .._checks import ArgumentError, as_array, optional, positive
 from ..grid import Box
 from ..units import EPSILON_0, SPEED_OF_LIGHT
 from ._boxes import as_box, size_of
+from ._components import KNOWN_ELECTRIC
 
 
 Coefficient = Float[Array, "..."] | dict[str, Float[Array, "..."]]
@@ -49,7 +50,7 @@ def _coefficient(name: str, *, passive: bool = False) -> Callable[[Any], Coeffic
     def convert(value):
         if not isinstance(value, dict):
             return one(value)
-        if unknown := sorted(set(value) - {"E" + axis for axis in "xyzrp"}):
+        if unknown := sorted(set(value) - set(KNOWN_ELECTRIC)):
             raise ArgumentError(
                 f"`{name}` must be keyed by components such as 'Ez', but has the keys "
                 f"{unknown}."

@@ -20,6 +20,7 @@ from ._march import Decay, watch_every
 from ._memory import state_bytes
 from ._mode_monitor import ModeAmplitudes
 from ._monitors import AbstractSpectralMonitor
+from ._plane_wave_checks import slow_waves
 from ._program import Program, outline, ready
 from ._pulses import GaussianPulse, rechecked
 from ._simulation import Simulation
@@ -210,6 +211,7 @@ def warn_of(sim: Simulation, result: Result) -> None:
             f"spectra of {spectral} are truncated. Let it run longer: take more "
             "`steps`."
         )
+        told += slow_waves(sim.sources, sim.boundaries, sim.grid.ndim)
     if alive or np.all(residual <= _ALIVE):
         told += late_pulse(sim)
     if told:

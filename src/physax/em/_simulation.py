@@ -180,7 +180,7 @@ class Simulation(eqx.Module):
         setup = Setup(
             grid, parts, self.medium, (), self.dt, (), self.steps, self.boundaries
         )
-        check_plane_waves(self.sources, self.places, setup, merged)
+        check_plane_waves(self.sources, self.monitors, self.places, setup, merged)
         check_beams(self.sources, self.places, setup)
         check_records(self.sources, self.places, setup)
         check_frequencies(self.monitors, self.dt, self.steps)

@@ -14,7 +14,7 @@ from .._checks import ArgumentError, at_least, finite, positive
 from ..grid import Box
 from ..units import ETA_0, SPEED_OF_LIGHT
 from ._boundaries import PEC, PMC, Bloch, Periodic
-from ._components import stagger
+from ._components import KNOWN, stagger
 from ._faces import Face, corrections, metric_at
 from ._frame import Frame, Point, as_point, check_point
 from ._injection import Injection
@@ -83,8 +83,8 @@ class Dipole(AbstractSource):
             the pulse has the phase.
 
     Raises:
-        ArgumentError: If the moment is complex, not finite or not one number, or if
-            `pulse` is not a pulse.
+        ArgumentError: If `component` is no component, the moment is complex, not finite
+            or not one number, or if `pulse` is not a pulse.
     """
 
     component: str = eqx.field(static=True)
@@ -96,6 +96,13 @@ class Dipole(AbstractSource):
         converter=finite("moment", "Give its phase as `phase` of the pulse."),
         default=1.0,
     )
+
+    def __check_init__(self):
+        if self.component not in KNOWN:
+            raise ArgumentError(
+                f"`component` of a dipole must be one of {KNOWN}, but is "
+                f"{self.component!r}."
+            )
 
     def locate(self, frame, what):
         if self.component not in frame.components.names:

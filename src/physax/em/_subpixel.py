@@ -154,8 +154,8 @@ def _inverses(
             return mean_of(parts, traces), parts
 
         # Gradients of the order of 1 keep float32 from overflow.
-        present = [jnp.min(c.below + c.above) for c in cells if c is not None]
-        width = jnp.min(jnp.stack(present))
+        sizes = [c.below + c.above for c in cells if c is not None]
+        width = jnp.min(jnp.stack([jnp.min(size) for size in sizes]))
         axes = jnp.eye(3, dtype=width.dtype)[:ndim] * width
         at = jnp.zeros(3, width.dtype)
 
@@ -168,7 +168,7 @@ def _inverses(
         square = jnp.sum(slopes * slopes, axis=0)
         length = safe_sqrt(square)
         # Below is rounding, as where an outline touches a corner of the cell.
-        size = reduce(jnp.maximum, (c.below + c.above for c in cells if c is not None))
+        size = reduce(jnp.maximum, sizes)
         rounding = jnp.finfo(length.dtype).eps * mean_of(parts, traces)
         sharp = length > 64 * rounding * width / size
         normal = [x / jnp.where(sharp, length, 1) for x in slopes]

@@ -4,18 +4,21 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..units import SPEED_OF_LIGHT
-from ._boundaries import Bloch
+from ._boundaries import Bloch, Boundaries
 from ._setup import Setup
 
 
-def across(setup: Setup, along: int) -> list[Float[Array, ""] | None]:
+def across(
+    boundaries: Boundaries, ndim: int, along: int
+) -> list[Float[Array, ""] | None]:
     """Returns for each axis the Bloch wavevector of the wave in rad/m, if it has one.
 
     Args:
-        setup: The run.
+        boundaries: The faces of the grid.
+        ndim: Its dimension.
         along: Axis along which the wave travels; its faces do not tilt it.
     """
-    faces = [setup.boundaries.axis(axis)[0] for axis in range(setup.grid.ndim)]
+    faces = [boundaries.axis(axis)[0] for axis in range(ndim)]
     return [
         face.wavevector if isinstance(face, Bloch) and axis != along else None
         for axis, face in enumerate(faces)
@@ -29,7 +32,7 @@ def turns(setup: Setup, along: int) -> list[Float[Array, ""] | None]:
     """
     return [
         None if k is None else k * setup.grid.cell_widths(axis)[0]
-        for axis, k in enumerate(across(setup, along))
+        for axis, k in enumerate(across(setup.boundaries, setup.grid.ndim, along))
     ]
 
 
@@ -51,7 +54,8 @@ def travels(
         frequency: In Hz.
         permittivity: Relative permittivity of its medium.
     """
-    tilts = [k for k in across(setup, along) if k is not None]
+    both = across(setup.boundaries, setup.grid.ndim, along)
+    tilts = [k for k in both if k is not None]
     if not tilts:
         return jnp.ones(())
     limit = 2 * jnp.pi * frequency * jnp.sqrt(permittivity) / SPEED_OF_LIGHT

@@ -15,7 +15,13 @@ from jaxtyping import Array, Float
 from .._checks import ArgumentError, instance, refuse_traced
 from ..grid import AXES
 from ._frame import Point, as_point
-from ._monitors import AbstractMonitor, Read, region_reads, sample_coordinates
+from ._monitors import (
+    AbstractMonitor,
+    Read,
+    as_names,
+    region_reads,
+    sample_coordinates,
+)
 
 
 class TimeSeries(eqx.Module):
@@ -81,7 +87,7 @@ class TimeMonitor(AbstractMonitor):
         every: Steps between records; the first is taken after the first step.
     """
 
-    components: tuple[str, ...] = eqx.field(static=True)
+    components: tuple[str, ...] = eqx.field(static=True, converter=as_names)
     centre: Point = eqx.field(static=True, converter=partial(as_point, name="centre"))
     size: Point = eqx.field(static=True, converter=partial(as_point, name="size"))
     every: int = eqx.field(static=True, converter=_every, default=1)

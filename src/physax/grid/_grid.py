@@ -202,7 +202,8 @@ class Grid(eqx.Module):
                 widths are then taken before they are rounded.
 
         Returns:
-            The grid, graded along every axis.
+            The grid. An axis of NumPy edges whose widths agree to the rounding of
+            float64 is uniform; JAX's arrays are not looked at, as they may be traced.
 
         Raises:
             ArgumentError: If edges do not increase, are not finite, or are fewer than
@@ -212,7 +213,7 @@ class Grid(eqx.Module):
             raise ArgumentError(
                 f"`edges` must have 1 to {len(AXES)} entries, but has {len(edges)}."
             )
-        widths, origin = [], []
+        widths, origin, shape = [], [], []
         for axis, given in zip(AXES, edges, strict=False):
             refuse_text(given, "edges")
             points = given if isinstance(given, jax.Array) else np.asarray(given, float)
@@ -221,11 +222,11 @@ class Grid(eqx.Module):
                     f"`edges` along {axis} must be a one-dimensional array of at least "
                     f"2 positions, but has shape {points.shape}."
                 )
-            diff = jnp.diff if isinstance(points, jax.Array) else np.diff
-            widths.append(_as_float(diff(points)))
+            known = not isinstance(points, jax.Array)
+            widths.append(_as_float(_between(points) if known else jnp.diff(points)))
             origin.append(points[0])
-        shape = tuple(width.size for width in widths)
-        return cls(tuple(widths), _like(widths, origin), shape)
+            shape.append(points.size - 1)
+        return cls(tuple(widths), _like(widths, origin), tuple(shape))
 
     @property
     def ndim(self) -> int:
@@ -311,6 +312,16 @@ def _centres(
     if not width.ndim:
         return origin + (jnp.arange(cells, dtype=width.dtype) + 0.5) * width
     return origin + (jnp.cumsum(width) - width / 2)
+
+
+def _between(edges: Float[np.ndarray, " edges"]) -> Float[np.ndarray, "..."]:
+    """Returns the widths between edges, one number where they agree to rounding."""
+    widths = np.diff(edges)
+    # A few roundings of the edge that is furthest from 0.
+    slack = 8 * np.finfo(float).eps * np.max(np.abs(edges))
+    if np.max(widths) <= np.min(widths) + slack < np.inf:
+        return np.asarray((edges[-1] - edges[0]) / widths.size)
+    return widths
 
 
 def _like(
