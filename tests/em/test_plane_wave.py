@@ -220,6 +220,7 @@ def test_amplitude_batches_and_differentiates():
         ({"direction": "x"}, "`direction` must be one of .*, but is 'x'"),
         ({"component": "Ex"}, "`component` must be an electric component across"),
         ({"component": "Hz"}, "`component` must be an electric component across"),
+        ({"component": "Eq"}, "`component` must be an electric component across"),
         ({"permittivity": 0.0}, "`permittivity` must be positive, but is 0"),
         ({"amplitude": float("inf")}, "`amplitude` must be finite, but is inf"),
         ({"amplitude": 1j}, "`amplitude` must be real, .* as `phase` of the pulse"),

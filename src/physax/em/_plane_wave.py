@@ -117,7 +117,7 @@ class PlaneWave(AbstractSource):
     def background(self, frequency: Float[ArrayLike, "*shape"]) -> Num[Array, "*shape"]:
         """Returns the relative permittivity with the poles, at a frequency in Hz."""
         if not self.poles:
-            return self.permittivity
+            return jnp.broadcast_to(self.permittivity, jnp.shape(frequency))
         return self.permittivity + susceptibility(self.poles, frequency)
 
     def locate(self, frame, what):

@@ -189,7 +189,7 @@ def _index(
 ) -> Float[np.ndarray, " freqs"]:
     """Returns the refractive index of the background at frequencies in Hz."""
     with at_once(frequencies):
-        epsilon = np.real(np.asarray(jax.vmap(wave.background)(frequencies)))
+        epsilon = np.real(np.asarray(wave.background(frequencies)))
     return np.sqrt(np.maximum(epsilon, 0.0))
 
 
