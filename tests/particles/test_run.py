@@ -217,6 +217,12 @@ def test_snapshots_that_do_not_fit_together_are_named():
         ArgumentError, match="each of its `times`, 6, but number 4 raises: list index"
     ):
         follow(same[:4])
+    whole = [x.astype("i4") for x in same[:2]]
+    with pytest.raises(
+        ArgumentError,
+        match="but number 2 has float64, and number 1 int32. Return floats",
+    ):
+        follow([*whole, *same[2:]])
 
 
 class Squares:
