@@ -113,6 +113,18 @@ def test_components_without_dates_need_the_same_times(tmp_path):
         read_velocity(paths)
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_component_without_dates_is_not_paired_with_one_that_has_some(
+    tmp_path, first
+):
+    days = np.arange(9.0)
+    kinds = [(days, "days since 2001-01-01"), (days, "days")]
+    paths = apart(tmp_path, kinds[first], kinds[1 - first])
+    same = r"'vo' must be at the same times .* since 2001-01-01.*with the same dates\.$"
+    with pytest.raises(PhysaxFileError, match=same):
+        read_velocity(paths)
+
+
 @pytest.mark.filterwarnings("ignore:Unable to decode time axis")
 @pytest.mark.parametrize("calendar", ["standard", "noleap"])
 def test_components_of_different_ages_are_refused(tmp_path, calendar):

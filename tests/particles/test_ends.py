@@ -1,7 +1,5 @@
 """At the ends of the data, of a box, and of time, where seeds often lie."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +7,6 @@ import pytest
 
 from physax import ArgumentError
 from physax.particles import (
-    AbstractBoundary,
     Box,
     GriddedField,
     Inlet,
@@ -20,15 +17,14 @@ from physax.particles import (
     Pattern,
     Periodic,
     Reflect,
-    Turn,
     Variable,
     ages,
-    end,
     run,
     track,
 )
 from tests.particles import particle_run
 from tests.particles.flows import gridded_gyre, seeds
+from tests.particles.walls import EndingWall
 
 
 NODES = np.linspace(0, 1, 11)
@@ -152,36 +148,15 @@ def test_whole_numbers_of_any_kind_and_no_walls_are_understood():
     np.testing.assert_allclose(slow.variables["age"][-1], [1], rtol=1e-6)
 
 
-class AgeLimit(AbstractBoundary):
-    """The wall of the guide, that ends particles at an age."""
+def at_age(seconds):
+    """Makes the wall of the guide, that ends particles at an age."""
 
-    seconds: float
-
-    def faces(self):
-        return 1
-
-    def is_random(self):
-        return False
-
-    def turn(self, before, after, passage):
-        left = jnp.maximum(before.since + self.seconds - passage.t, 0)
+    def reached(before, after, passage):
+        left = jnp.maximum(before.since + seconds - passage.t, 0)
         found = (left <= passage.h) & (passage.h > 0)
-        part = left / jnp.where(found, passage.h, jnp.inf)
-        start, stop = before.y[:2], after.y[:2]
-        place = start + part * (stop - start)
-        how = {"part": part, "position": place, "status": ParticleStatus.ABSORBED}
-        ended = end(before, after, passage, **how)
-        return Turn(found, part, place, ended)
+        return found, left / jnp.where(found, passage.h, jnp.inf)
 
-    def meet(self, before, after, passage):
-        turn = self.turn(before, after, passage)
-        return jax.tree.map(partial(jnp.where, turn.found), turn.particle, after)
-
-    def settle(self, particle, passage):
-        return particle
-
-    def check(self, positions):
-        return positions
+    return EndingWall(reached, 2)
 
 
 @pytest.mark.parametrize("others", [[], [Box([0, 0], [1, 1], Reflect())]])
@@ -193,7 +168,7 @@ def test_a_wall_of_the_user_ends_particles_at_an_age(others):
         [[0.2, 0.5], [0.7, 0.5]],
         np.linspace(0, 2, 9),
         release=[0.0, 0.4],
-        boundary=[*others, AgeLimit(0.9)],
+        boundary=[*others, at_age(0.9)],
     )
     assert np.all(tracks.status == ParticleStatus.ABSORBED)
     assert np.allclose(tracks.ended, [0.9, 1.3], atol=1e-6)
@@ -204,7 +179,7 @@ def test_a_wall_of_the_user_ends_particles_at_an_age(others):
 
 def test_derivatives_of_who_waits_for_a_release_are_finite():
     def square(seeds):
-        walls = AgeLimit(0.9)
+        walls = at_age(0.9)
         tracks = track(
             lambda t, x: jnp.stack([-x[1], x[0]]) * (1 + t),
             seeds,

@@ -330,3 +330,18 @@ def test_scalars_along_tracks():
         found, np.where(missing, np.nan, expected), equal_nan=True, rtol=1e-5
     )
     assert eqx.filter_eval_shape(sample_along, eastward, tracks).shape == (5, 3, 2)
+
+
+def test_who_cuts_a_corner_of_land_ends_at_a_coast_along_the_nodes():
+    dry = (X[:, None] >= 4) & (X[:, None] <= 6) & (Y >= 2) & (Y <= 4)
+    faces_x, faces_y = np.ones((11, 6)), np.full((10, 7), 0.5)
+    faces_x[4:7, 2:4] = faces_y[4:6, 2:5] = 0
+    velocity = np.where(dry[..., None], np.nan, [1.0, 0.5])
+    coast = Coast(Land(dry, (X, Y), threshold=0.9999))
+    for flow in (SlipField(velocity, (X, Y)), CGridField((faces_x, faces_y), (X, Y))):
+        # Before the corner at (4, 2).
+        how = {"seeds": [[3.6, 1.8]], "times": [0.0, 4.0], "steps": 10}
+        free, ended = track(flow, **how), track(flow, **how, boundary=coast)
+        assert free.status == ParticleStatus.ALIVE
+        assert coast.land.covers(free.positions[-1])
+        assert ended.status == ParticleStatus.STUCK

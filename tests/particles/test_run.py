@@ -11,6 +11,7 @@ from threading import Barrier
 
 import diffrax
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -44,6 +45,21 @@ def test_a_run_may_show_no_progress(progress, capfd):
     found = run(gridded_gyre(), AT, [0.0, 1.0], steps=4, progress=progress)
     assert found.tracks.positions.shape == (2, 20, 2)
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("transform", [jax.jit, jax.vmap, jax.grad])
+def test_what_is_traced_is_refused_and_the_seeds_stay(transform):
+    def total(seeds, rate):
+        found = run(lambda t, x: rate * x, seeds, [0.0, 1.0], steps=2, progress=False)
+        return jnp.sum(found.tracks.positions)
+
+    at = jnp.ones((3, 2))
+    several = at[None] if transform is jax.vmap else at
+    with pytest.raises(ArgumentError, match="`seeds` must be known .* `track`"):
+        transform(lambda seeds: total(seeds, 1.0))(several)
+    with pytest.raises(ArgumentError, match="`tracks` must be known .* `track`"):
+        transform(lambda x: total(at, jnp.sum(x)))(several)
+    assert not at.is_deleted()
 
 
 def test_random_steps_do_not_depend_on_the_chunks():
@@ -201,6 +217,12 @@ def test_snapshots_that_do_not_fit_together_are_named():
         ArgumentError, match="each of its `times`, 6, but number 4 raises: list index"
     ):
         follow(same[:4])
+    whole = [x.astype("i4") for x in same[:2]]
+    with pytest.raises(
+        ArgumentError,
+        match="but number 2 has float64, and number 1 int32. Return floats",
+    ):
+        follow([*whole, *same[2:]])
 
 
 class Squares:

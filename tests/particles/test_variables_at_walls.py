@@ -7,7 +7,6 @@ import pytest
 
 from physax.particles import (
     Absorb,
-    AbstractBoundary,
     Box,
     Coast,
     Inlet,
@@ -19,11 +18,10 @@ from physax.particles import (
     Periodic,
     Reflect,
     Stick,
-    Turn,
     Variable,
-    end,
     track,
 )
+from tests.particles.walls import EndingWall
 
 
 pytestmark = pytest.mark.x64
@@ -134,35 +132,15 @@ def test_a_particle_on_land_keeps_its_velocity_at_the_hit():
     assert np.isclose(last(tracks), tracks.ended[0])
 
 
-class Limit(AbstractBoundary):
-    """A wall that ends particles whose variable reaches a limit."""
+def at_value(most):
+    """Makes a wall that ends particles whose variable reaches a value."""
 
-    most: float
-
-    def faces(self):
-        return 1
-
-    def is_random(self):
-        return False
-
-    def turn(self, before, after, passage):
+    def reached(before, after, passage):
         more = after.y[-1] - before.y[-1]
-        part = (self.most - before.y[-1]) / jnp.where(more > 0, more, 1)
-        place = before.y[:1] + part * (after.y[:1] - before.y[:1])
-        done = ParticleStatus.ABSORBED
-        particle = end(before, after, passage, part=part, position=place, status=done)
-        return Turn((more > 0) & (part <= 1), part, place, particle)
+        part = (most - before.y[-1]) / jnp.where(more > 0, more, 1)
+        return (more > 0) & (part <= 1), part
 
-    def meet(self, before, after, passage):
-        turn = self.turn(before, after, passage)
-        pick = lambda a, b: jnp.where(turn.found, a, b)  # noqa: E731
-        return jax.tree.map(pick, turn.particle, after)
-
-    def settle(self, particle, passage):
-        return particle
-
-    def check(self, positions):
-        return positions
+    return EndingWall(reached, 1)
 
 
 @pytest.mark.parametrize("others", [[], [Box([0], [1], Reflect())]])
@@ -173,7 +151,7 @@ def test_walls_see_variables_where_a_way_begins_also_behind_a_bounce(others):
         east,
         [[0.3]],
         [0, 2.0],
-        boundary=[*others, Limit(0.9)],
+        boundary=[*others, at_value(0.9)],
         variables={"c": Variable(clock)},
     )
     assert np.isclose(tracks.ended[0], 0.9)

@@ -439,6 +439,18 @@ def test_arguments_of_another_kind_are_refused(changed, message):
         inspect.unwrap(drive)(**given, stop=2)
 
 
+@pytest.mark.parametrize("transform", [jax.jit, jax.vmap, jax.grad])
+def test_what_is_traced_is_refused(transform):
+    def total(x, factor=None):
+        scale = lambda x, *_: x if factor is None else factor * x  # noqa: E731
+        return jnp.sum(drive(scale, x, stop=2, progress=False).state)
+
+    at = jnp.ones(8) if transform is jax.vmap else jnp.ones(())
+    for call in (total, lambda factor: total(jnp.ones(8), factor)):
+        with pytest.raises(ArgumentError, match="`state` must be known .* on the host"):
+            transform(call)(at)
+
+
 @pytest.mark.x64
 @pytest.mark.parametrize(("before", "after"), [("f8", "f4"), ("f4", "f8")])
 def test_a_state_of_other_precision_is_refused(before, after):

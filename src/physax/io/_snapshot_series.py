@@ -302,11 +302,12 @@ def velocity_parts(
                 f"{', '.join(names) or 'no axis'} only.",
             )
         if not _same_times(part.variable, first):
+            undated = part.variable.epoch is None and first.epoch is None
             raise PhysaxFileError(
                 part.variable.path,
                 f"{part.variable.name!r} must be at the same times as {first.name!r}, "
                 f"{_instants(first)}, but is {_instants(part.variable)}. Write "
-                f"both with the same {'times' if first.epoch is None else 'dates'}.",
+                f"both with the same {'times' if undated else 'dates'}.",
             )
     return parts
 
@@ -335,7 +336,7 @@ def _instants(variable: StoredVariable) -> str:
 def _same_times(a: StoredVariable, b: StoredVariable) -> bool:
     if a.seconds is None or b.seconds is None:
         return a.seconds is b.seconds
-    if a.count != b.count:
+    if a.count != b.count or (a.epoch is None) != (b.epoch is None):
         return False
     later = 0.0 if a.epoch is None else seconds_between(a.epoch, b.epoch)
     # Times of other units are rounded otherwise: to milliseconds, or to microseconds

@@ -289,7 +289,9 @@ class Box(AbstractBoundary):
         ended = end(
             before, after, passage, part=part, position=at, status=status, face=met
         )
-        return crossed, part, moved_to(ended, at, velocity)
+        if velocity is not None:
+            ended = moved_to(ended, at, velocity)
+        return crossed, part, ended
 
     def _behind_mirror(self, bounced: Bounced, axis: int, side: int):
         """Answers as `_reaches`, for a face opposite a mirror."""

@@ -32,10 +32,12 @@ class CGridField(AbstractField):
     In a cell each component goes linearly from face to face along its own axis and is
     constant along the others. So the divergence in a cell is constant, and is the
     difference of what flows in and out: where a model conserves volume cell by cell,
-    tracks do, too. Through a closed face, of velocity 0, no particle goes; faces whose
-    sample is at no time finite, or is masked, are closed. One that is missing at some
-    times is a gap, which ends particles with the status `NOT_FINITE`. Components along
-    a face jump from cell to cell.
+    tracks do, too. Through a closed face, of velocity 0, no particle goes in the limit
+    of short steps; a step of finite length may cut a corner of land that juts out, as
+    often as `SlipField` says, and a `Coast` ends who does. Faces whose sample is at no
+    time finite, or is masked, are closed. One that is missing at some times is a gap,
+    which ends particles with the status `NOT_FINITE`. Components along a face jump from
+    cell to cell.
 
     Models that store as many samples as cells leave out one outer face of each axis: in
     NEMO $u$ lies on the east and $v$ on the north face of a cell, so the first row of

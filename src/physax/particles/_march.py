@@ -6,7 +6,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from ._boundaries import AbstractBoundary, Passage
 from ._diffusivity import status_of
@@ -15,7 +15,7 @@ from ._motions import AbstractMotion
 from ._schedule import Schedule
 from ._several_walls import meet_several
 from ._solvers import AbstractRungeKutta, Trial, runge_kutta_step
-from ._state import Particles, bounded, code, select
+from ._state import Particles, code, select
 from ._status import ParticleStatus
 from ._variables import begin
 
@@ -70,9 +70,11 @@ def enter(
     status = jnp.where(known, status, code(ParticleStatus.NOT_FINITE))
     ended = jnp.where(status == code(ParticleStatus.ALIVE), jnp.nan, since)
     if problem.waits:
-        ahead = (since - t0) * jnp.sign(problem.schedule.widths[0]) > 0
+        ahead = (since - t0) * jnp.sign(problem.schedule.widths[0])
         # There may be data when its time has come.
-        waiting = ahead & known & (status != code(ParticleStatus.LEFT_DATA))
+        waiting = (ahead > 0) & known & (status != code(ParticleStatus.LEFT_DATA))
+        # Also who begins at once: its first step depends on the time of release.
+        waiting = waiting | ((ahead == 0) & (status == code(ParticleStatus.ALIVE)))
         status = jnp.where(waiting, code(ParticleStatus.WAITING), status)
         ended = jnp.where(waiting, jnp.nan, ended)
     return Particles(
@@ -129,9 +131,8 @@ def advance(
     t, h = t.astype(particles.y.dtype), h.astype(particles.y.dtype)
     until = problem.schedule.end(n).astype(particles.y.dtype)
     going = particles.status == code(ParticleStatus.ALIVE)
-    due = (particles.since - until) * jnp.sign(h) <= 0
     if problem.waits:
-        t, h, going = _released(particles, t, h, going)
+        t, h, going = _released(problem, particles, t, h, n, going)
     trial = _trial(problem, particles, t, h, n, nudges)
     sound = jnp.all(jnp.isfinite(trial.y), axis=-1)
     after = eqx.tree_at(
@@ -147,20 +148,29 @@ def advance(
     if problem.walls:
         after = _meet(problem, particles, after, t, h, until)
     after = _failed(problem, particles, after, t, h, sound)
-    after = select(going, after, particles)
-    # Released when the step ends, a particle moves from then on.
-    begins = due & (after.status == code(ParticleStatus.WAITING))
-    status = jnp.where(begins, code(ParticleStatus.ALIVE), after.status)
-    return eqx.tree_at(lambda p: p.status, after, status), trial.stages
+    return select(going, after, particles), trial.stages
 
 
-def _released(particles: Particles, t, h, going: Bool[Array, " particles"]):
+def _released(problem: Problem, particles: Particles, t, h, n, going):
     """Returns when each particle's step begins, how long it is, and if it makes one."""
-    # The first step of a particle is what is left of the step of all.
-    late = bounded((particles.since - t) / h, 0, 1)
-    late = jnp.where(particles.status == code(ParticleStatus.WAITING), late, 0)
+    until = problem.schedule.end(n).astype(t.dtype)
     waiting = particles.status == code(ParticleStatus.WAITING)
-    return t + late * h, (1 - late) * h, going | (waiting & (late < 1))
+    # The first step of a particle is what is left of the step of all. Released when
+    # that ends, it begins with the next, or stays where it is if there is none.
+    late = (particles.since - t) / h
+    least = jnp.zeros_like(h)
+    if problem.diffusivity is not None:
+        # Of a remainder that is rounding the root would have a derivative without end.
+        far = jnp.maximum(jnp.abs(t), jnp.abs(until))
+        least = 4 * jnp.finfo(t.dtype).eps * far / jnp.abs(h)
+    begins = late < 1 - least
+    due = (particles.since - until) * jnp.sign(h) <= 0
+    going = going | (waiting & (begins | (due & (n + 1 == problem.schedule.steps))))
+    # Rounding must not take the derivative by the release from who begins on a step.
+    known = jax.lax.stop_gradient(late)
+    late = jnp.where(begins, jnp.maximum(known, 0), 1) + (late - known)
+    late = jnp.where(waiting, late, 0)
+    return t + late * h, (1 - late) * h, going
 
 
 def _trial(problem: Problem, particles: Particles, t, h, n, nudges) -> Trial:

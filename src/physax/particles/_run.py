@@ -13,7 +13,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, ArrayLike, Float, Int
 
 from .._auto_mesh import auto_mesh
-from .._checks import ArgumentError, optional, true_or_false, whole
+from .._checks import ArgumentError, optional, refuse_traced, true_or_false, whole
 from .._loop import iterate
 from .._status import Status, raise_for
 from ..runtime import (
@@ -42,6 +42,7 @@ from ._windows import Span, Windows
 
 # Rows that wait in memory to be written: bytes of one buffer, about.
 _BUFFER = 64 * 2**20
+_HOST = "`run` works from the host: transform and differentiate `track`."
 
 
 class RunResult(eqx.Module):
@@ -109,14 +110,18 @@ def run(
         The tracks and how the run went.
 
     Raises:
-        ArgumentError: As for `track`; or if there is a checkpoint without a sink, or
-            the sink is a file that does not fit the run or the checkpoint.
+        ArgumentError: As for `track`; or if there is a checkpoint without a sink, the
+            sink is a file that does not fit the run or the checkpoint, or an argument,
+            or a number that a function encloses, is traced.
         MemoryLimitError: If recorded rows are to be kept and do not fit into memory.
         RunError: With `throw`, if a signal ended the run. Its `result` is the
             `RunResult` up to there.
         CheckpointError: If a checkpoint cannot be written, or is of another problem.
     """
     given = _given(options)
+    known = {"velocity": velocity, "seeds": seeds, "times": times, **given}
+    for name, x in (known | {"variables": variables}).items():
+        refuse_traced(x, name, _HOST)
     mesh = optional(auto_mesh)(mesh)
     throw = true_or_false(throw, "throw")
     windows = velocity if isinstance(velocity, Windows) else None
@@ -134,16 +139,19 @@ def run(
     width, count = width_of(problem, seeds, variables), seeds.shape[0]
     rows, sink = _sink(sink, (problem.schedule.times.size, count, width), seeds.dtype)
     depth = _depth(problem, count, width, chunk)
-    state = _begin(problem, seeds, release, mesh, depth)
+    state = _known(_begin(problem, seeds, release, mesh, depth))
     if not mesh or jax.process_count() == 1:
         refuse_outside(problem, state.particles, seeds, release)
-    first = jnp.copy(state.particles.y)
+    # Steps reuse the memory of the state, which may be that of the user's arrays.
+    first, since = state.particles.y, state.particles.since
+    own = jnp.copy(first), jnp.copy(since)
+    state = eqx.tree_at(lambda s: (s.particles.y, s.particles.since), state, own)
     folder = None if checkpoint is None else checkpoint.folder
     recorder = Recorder(problem.schedule.every, sink, depth, count, first, folder)
     if checkpoint is not None:
         series = None if windows is None else windows.identity()
-        own = None if mesh is None else _packing(state, count)
-        checkpoint = _complete(checkpoint, (problem, seeds, release), series, own)
+        packed = None if mesh is None else _packing(state, count)
+        checkpoint = _complete(checkpoint, (problem, seeds, release), series, packed)
     if progress is True:
         progress = Progress("tracks", "Mparticle-steps", count / 1e6)
     outcome = drive(
@@ -179,6 +187,12 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     if unknown:
         raise ArgumentError(f"`run` takes {sorted(given)}, but was given {unknown}.")
     return given | dict(options)
+
+
+def _known(state: RunState) -> RunState:
+    """Returns a state, refusing one traced by what a function of the user encloses."""
+    refuse_traced(state, "tracks", _HOST)
+    return state
 
 
 def _sink(
@@ -293,7 +307,7 @@ def _advance_and_record(
     def advance_and_record(state, start, stop):
         # After a restart, the rows that may not have been written come first.
         recorder.begin(int(start), state)
-        return further(state, start, stop)
+        return _known(further(state, start, stop))
 
     return advance_and_record
 

@@ -27,11 +27,17 @@ class SlipField(AbstractField):
     r"""A velocity on a grid of which some nodes are land, linear between nodes.
 
     On land the velocity is 0. Across a coast, the component normal to it decreases
-    linearly to 0 on the land node, so that no particle crosses the line between two
-    land nodes. A component along the coast is, on the land node, `slip` times that of
-    the adjacent node at sea: with 1 it does not change toward the coast (free slip),
-    with 0 it decreases to 0 (no slip). This decides whether particles run along a coast
-    or come to rest before it.
+    linearly to 0 on the land node, so that in the limit of short steps no particle
+    crosses the line between two land nodes. A component along the coast is, on the land
+    node, `slip` times that of the adjacent node at sea: with 1 it does not change
+    toward the coast (free slip), with 0 it decreases to 0 (no slip). This decides
+    whether particles run along a coast or come to rest before it.
+
+    A step of finite length may cut a corner of land that juts out; the particle then
+    stays within for good, `ALIVE`. Past an island of 4 by 4 cells with free slip, of
+    3000 particles 13, 4 and 1 do in steps of `RK4()` of 0.4, 0.2 and 0.1 cells, and of
+    `Euler()` 31, 16 and 6. `Coast(Land(dry, axes, threshold=0.9999))` ends them there,
+    and who comes closer to the coast than a ten thousandth of a cell.
 
     Component $k$ is along axis $k$. A land node takes, for a component along axis $k$,
     the value of its neighbour in the same cell along another axis, if that is at sea.

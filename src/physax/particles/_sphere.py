@@ -34,7 +34,8 @@ class OnSphere(AbstractField):
     `Box` are at coordinates as the particle has them. Longitudes are not wrapped while
     particles move. Closer to a pole than `pole`, the cosine is that at this distance:
     nothing is divided by 0. Near a pole a longitude changes much in one step. Particles
-    that pass a pole at some distance need steps much shorter than that distance.
+    that pass a pole at some distance need steps much shorter than that distance: one
+    that passes closer than by a step, or begins on a pole, is off by some steps.
 
     A `diffusivity` given to `track` is in m^2/s then too, eastward, northward, and
     along $z$: noise and drift are those of diffusion on the sphere, so particles that

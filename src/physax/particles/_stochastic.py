@@ -95,7 +95,8 @@ class StochasticHeun(AbstractStochastic):
     """Heun's method on the equation of Stratonovich: order 2 where nothing diffuses.
 
     Strong order 1 as `Milstein`, with a smaller error of the drift. On a sphere of weak
-    order 1.
+    order 1. $K$ is asked at a guess of the end of a step, too, which may lie beyond a
+    wall: where it vanishes at a wall, it must not be negative beyond.
 
     Reference: Ruemelin, SIAM Journal on Numerical Analysis 19, 604 (1982).
     """

@@ -92,7 +92,7 @@ def track(
             `FieldAdjoint()` for those by all samples of a large field.
         mesh: Devices over which to divide the particles.
         batch: Particles that are advanced together; about 16,000 by default. No result
-            depends on it.
+            depends on it beyond rounding.
 
     Returns:
         The tracks, one row of positions for each of `times`.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Num
 
 from .._checks import ArgumentError, forgotten, kind_of, whole
 from ._axis import Axis, check_positions
@@ -196,7 +196,7 @@ class Windows:
                     f"margin={margin})`, with a `size` of at least {2 + 2 * margin}."
                 )
 
-    def _stack(self, start: int) -> Float[np.ndarray, "size ..."]:
+    def _stack(self, start: int) -> Num[np.ndarray, "size ..."]:
         """Reads the snapshots of a window that the last one has not."""
         numbers = range(start, start + self.size)
         known = {n: self._latest[n] for n in numbers if n in self._latest}
@@ -228,8 +228,14 @@ class Windows:
         values[0] = first
         del first
         for place, number in enumerate(numbers[1:], start=1):
-            # Unlike an assignment it refuses floats where the first one has integers.
-            np.copyto(values[place : place + 1], snapshot(number))
+            later = snapshot(number)
+            if not np.can_cast(later.dtype, values.dtype, "same_kind"):
+                raise ArgumentError(
+                    "`series` must return snapshots of one kind of numbers, but number "
+                    f"{number} has {later.dtype}, and number {start} {values.dtype}. "
+                    "Return floats each time."
+                )
+            values[place] = later
         self._latest = dict(zip(numbers, values, strict=True))
         return values
 

@@ -12,7 +12,7 @@ import numpy as np
 from jax.tree_util import keystr, tree_leaves_with_path
 from jaxtyping import PyTree
 
-from .._checks import ArgumentError, optional, whole
+from .._checks import ArgumentError, optional, refuse_traced, whole
 from .._status import Status, raise_for
 from .._written_for_jax import check_function, check_takes
 from ._checkpointing import Checkpointing, check_checkpoint, restore, store
@@ -26,6 +26,10 @@ from ._writer_lock import writer_lock
 
 
 _LARGEST_STEP = 2**31 - 1
+_HOST = (
+    "The loop runs on the host: call it outside. `simulate`, `track` and `advance` can "
+    "be transformed."
+)
 # A checkpoint of such a state would stand in the way of the last good one.
 _UNSOUND = (Status.DIVERGED, Status.INVALID)
 
@@ -203,14 +207,16 @@ def drive(
     Raises:
         ArgumentError: If an argument is of the wrong kind or out of range, a function
             takes other arguments, `converged` has no `check_every`, the memory of
-            `state` was reused, `advance` returns arrays of other shapes or dtypes, or
-            `state` holds what is no array while checkpoints are written.
+            `state` was reused, or it is traced by `jit`, `vmap` or `grad`, `advance`
+            returns arrays of other shapes or dtypes, or `state` holds what is no array
+            while checkpoints are written.
         CheckpointError: If checkpoints cannot be written at all, are all damaged, or
             belong to something else.
         ProcessesError: If another of several processes is lost on the way.
         RunError: With `throw`, if the run diverged, was interrupted, or did not
             converge.
     """
+    refuse_traced(state, "state", _HOST)
     check_function(advance, "advance")
     check_takes(advance, "advance", "advance(state, start, stop)")
     for rule, name, taken in (
@@ -327,7 +333,10 @@ def _loop(
             # executable that was compiled ahead refuses those.
             bounds = jax.device_put((np.int32(begin), np.int32(step)))
             clock = time.perf_counter()
-            after = jax.block_until_ready(advance(state, *bounds))
+            after = advance(state, *bounds)
+            # Of a traced number that `advance` encloses.
+            refuse_traced(after, "state", _HOST)
+            jax.block_until_ready(after)
             seconds = time.perf_counter() - clock
             _check_kept(state, after)
             state = after

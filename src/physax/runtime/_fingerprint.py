@@ -92,11 +92,12 @@ def fingerprint(
 
     It covers structure, types, shapes, dtypes, static values, the code of functions
     with what they enclose (not the global names they use), and the bits of all arrays.
-    Methods and constants of your own classes count as functions do, an object among
-    these constants whose identity cannot be decided by its type alone; those of physax,
-    Python and what physax builds on, as JAX, Equinox and Diffrax, do not. Equal
-    problems have equal fingerprints in every process. Meshes, shardings and devices do
-    not count: a run may be continued on others.
+    Methods and constants of your own modules and dataclasses count as functions do, an
+    object among these constants whose identity cannot be decided by its type alone;
+    those of physax, Python and what physax builds on, as JAX, Equinox and Diffrax, do
+    not. Objects of other classes of yours are refused. Equal problems have equal
+    fingerprints in every process. Meshes, shardings and devices do not count: a run may
+    be continued on others.
 
     Args:
         tree: Modules, containers, arrays, numbers, functions.
