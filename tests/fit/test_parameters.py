@@ -58,11 +58,51 @@ def test_constants_that_are_picked_with_parameters_fix_no_others():
     start = {"a": 1.0, "b": 2.0, "law": law}
     for fixed, free in (
         (lambda p: p["law"], ("a", "b")),
-        (lambda p: p["law"]["odd"], ("a", "b", "law.rate")),
         (lambda p: (p["a"], p["law"]["orders"]), ("b", "law.rate")),
     ):
         made = LeastSquares(residual, start, (X, Y), fixed=fixed)
         assert made.parameters.names == free
+
+
+PICKS = {
+    "nothing": (lambda p: None, ("a", "b", "x[0]", "x[1]", "x[2]")),
+    "none of several": (lambda p: (), ("a", "b", "x[0]", "x[1]", "x[2]")),
+    "an entry": (lambda p: (p["b"], p["x"][1]), ("a", "x[0]", "x[2]")),
+    "entries": (lambda p: p["x"][np.array([True, False, True])], ("a", "b", "x[1]")),
+    "a part": (lambda p: [p["x"][1:], p["x"][1:]], ("a", "b", "x[0]")),
+}
+
+
+@pytest.mark.parametrize("name", PICKS)
+def test_parameters_that_are_picked_are_fixed_and_no_others(name):
+    start = {"a": 1.0, "b": 2.0, "x": np.array([1.0, 2.0, 3.0])}
+    fixed, free = PICKS[name]
+    made = LeastSquares(residual, start, (X, Y), fixed=fixed)
+    assert made.parameters.names == free
+
+
+NO_PICKS = {
+    "which are floating point .* but picks str": lambda p: "c",
+    "numbers and entries of arrays of such, but picks str": lambda p: ["c", p["a"]],
+    "but picks bool": lambda p: p["odd"],
+    r"but picks bool\[\]": lambda p: p["c"] == 0.1,
+    "but picks float, float": lambda p: {"a": 1.0, "b": 2.0},
+    "of `start`, which are a, b, c, odd, but fails: TypeError .* /": lambda p: (
+        p["c"] / 4
+    ),
+    r"but fails: TypeError .* \+": lambda p: p["a"] + p["b"],
+    "but fails: TypeError .* unary -": lambda p: -p["b"],
+    "but fails: TypeError": lambda p: jnp.stack([p["a"], p["b"]]),
+    "but fails: TypeError .* missing 1": lambda p, q: p["b"],
+    "but fails: KeyError 'd'": lambda p: p["d"],
+}
+
+
+@pytest.mark.parametrize("message", NO_PICKS)
+def test_what_picks_no_parameter_is_refused(message):
+    start = {"a": 1.0, "b": 2.0, "c": 0.1, "odd": True}
+    with pytest.raises(ArgumentError, match=f"`fixed` must pick parameters.*{message}"):
+        LeastSquares(residual, start, (X, Y), fixed=NO_PICKS[message])
 
 
 def test_equal_bounds_fix_a_parameter():

@@ -113,6 +113,9 @@ REFUSED = {
         Tie(lambda p: (p["a"], p["c"]), lambda p: (p["c"], 2 * p["b"]))
     ],
     "`ties` must tie a parameter once, but tie c twice.": [C, B, C],
+    "`ties` must tie a parameter once, but tie b twice.": [
+        Tie(lambda p: (p["b"], p["b"]), lambda p: (p["a"], 2 * p["a"]))
+    ],
     "`value` must not need a value as a Python number": [
         Tie(lambda p: p["c"], lambda p: float(p["a"]))
     ],
@@ -123,6 +126,41 @@ REFUSED = {
 def test_parameters_that_follow_from_themselves_are_refused(message):
     with pytest.raises(ArgumentError, match=message):
         chained(REFUSED[message])
+
+
+def test_parameters_may_be_picked_under_other_names():
+    tie = Tie(lambda p: {"x": p["c"], "y": p["b"]}, lambda p: {"x": 2 * p["a"], "y": 3})
+    tree = chained(tie).parameters.tree(jnp.array([3.0]))
+    assert {k: float(v) for k, v in tree.items()} == {"a": 3.0, "b": 3.0, "c": 6.0}
+
+
+def test_groups_of_parameters_and_their_members_are_not_tied_both():
+    start = {"a": 1.0, "more": {"b": 2.0, "c": 3.0}}
+    tie = Tie(
+        lambda p: (p["more"], p["more"]["c"]),
+        lambda p: ({"b": p["a"], "c": p["a"]}, p["a"]),
+    )
+    with pytest.raises(ArgumentError, match="but tie more.c twice"):
+        LeastSquares(lambda p, d: p["a"] * d, start, Y, ties=tie)
+
+
+def test_starts_of_tied_parameters_are_not_used():
+    expected = least_squares(chained([B, C])).values
+    found = least_squares(chained([B, C], START | {"c": np.nan}), throw=True)
+    assert float(found.values[0]) == float(expected[0])
+    assert np.isfinite(found.parameters["c"])
+
+
+@pytest.mark.parametrize(
+    ("message", "functions"),
+    [
+        (r"`where` must be a function `where\(p\)`, .* takes \(\)", (lambda: 1, len)),
+        (r"`value` must be .* takes \(p, q\)", (lambda p: p, lambda p, q: p)),
+    ],
+)
+def test_functions_of_a_tie_take_the_parameters_alone(message, functions):
+    with pytest.raises(ArgumentError, match=message):
+        Tie(*functions)
 
 
 def test_constants_beside_tied_parameters_stay():

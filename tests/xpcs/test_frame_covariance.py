@@ -13,6 +13,7 @@ from physax.xpcs import (
     WhiteNoise,
     frame_covariance,
     simulate_two_time,
+    two_time,
     two_time_problem,
 )
 
@@ -28,10 +29,10 @@ def hold(model):
     return model.diffusion.alpha, model.diffusion.D_offset
 
 
-def fitted(seed, noise):
-    data = simulate_two_time(
+def simulated(seed, noise, frames=50):
+    return simulate_two_time(
         MODEL,
-        TIMES,
+        TIMES[:frames],
         0.0054,
         PHI,
         contrast=0.25,
@@ -39,7 +40,10 @@ def fitted(seed, noise):
         key=jax.random.key(seed),
         noise=noise,
     )
-    problem = two_time_problem(data, MODEL, fixed=hold)
+
+
+def fitted(*arguments):
+    problem = two_time_problem(simulated(*arguments), MODEL, fixed=hold)
     return problem, least_squares(problem)
 
 
@@ -70,3 +74,41 @@ def test_errors_of_white_noise_are_those_of_independent_pairs():
     problem, result = fitted(0, (WhiteNoise(0.01),))
     ratio = frame_covariance(problem, result)[-1, -1] / result.covariance[0, 0]
     assert 0.5 < ratio < 2
+
+
+def summed_over_pairs(data, result):
+    """The sum over pairs of pairs with a common frame, map by map, as it is written."""
+
+    def left(vector):
+        contrast, offset, (rate,) = jnp.split(vector, [2, 4])
+        model = Static(Diffusion(rate, 0.0))
+        scales = {"contrast": contrast, "offset": offset}
+        found = two_time(model, data.times, data.q, data.phi, **scales)
+        return ((found - data.c2) / 0.01)[:, *np.triu_indices(data.frames, 1)]
+
+    vector = jnp.concatenate([result.linear, result.values])
+    scores = np.asarray(jax.jacfwd(left)(vector) * left(vector)[..., None])
+    pairs = np.stack(np.triu_indices(data.frames, 1), axis=1)
+    common = (pairs[:, None, :, None] == pairs[None, :, None, :]).any((2, 3))
+    meat = sum(one.T @ common @ one for one in scores)
+    jacobian = np.asarray(jax.jacfwd(left)(vector)).reshape(-1, vector.size)
+    inverse = np.linalg.inv(jacobian.T @ jacobian)
+    return inverse @ meat @ inverse * data.frames / (data.frames - 1)
+
+
+# With the noise of the second one, V has negative variances.
+@pytest.mark.parametrize(("seed", "positive"), [(0, True), (11, False)])
+def test_variances_are_not_negative(seed, positive):
+    drawn = seed, (WhiteNoise(0.01),), 20
+    covariance = frame_covariance(*fitted(*drawn))
+    plain = summed_over_pairs(simulated(*drawn), fitted(*drawn)[1])
+    assert np.all(np.diagonal(covariance) > 0)
+    assert np.all(np.diagonal(plain) > 0) == positive
+    unit = np.sqrt(np.diagonal(covariance))
+    sizes = np.linalg.eigvalsh(covariance / unit / unit[:, None])
+    # But for rounding.
+    assert sizes[0] > -1e-10
+    more = np.linalg.eigvalsh((covariance - plain) / unit / unit[:, None])
+    assert more[0] > -1e-7
+    if positive:
+        np.testing.assert_allclose(more, 0, atol=1e-7)

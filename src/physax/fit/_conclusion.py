@@ -1,9 +1,14 @@
 """What a search has come to: what the data determine, and how it ended."""
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from .._checks import traced
 from .._status import Status
+from ._passes import points_in
+from ._problems import AbstractProblem, LeastSquares
+from ._sources import in_memory
 from ._sums import column_norms, rank_limit
 from ._trust_region import Search, TrustRegion, finite, noise
 
@@ -60,3 +65,24 @@ def conclude(
     out = jnp.where(rank >= jnp.sum(~held), out, Status.UNDETERMINED)
     out = jnp.where(finite(normal) & (search.evaluations > 0), out, Status.INVALID)
     return out.astype(jnp.int32)
+
+
+def first_bad_point(problem: AbstractProblem) -> str:
+    """Says which point has residuals that are not finite at the start."""
+    unknown = "Residuals or their derivatives are not finite at the start."
+    if not in_memory(problem.data) or not isinstance(problem, LeastSquares):
+        return unknown
+    data, _, mask = problem.data
+    values = problem.residual(problem.parameters.tree(problem.vector()), data)
+    if traced((values, mask)):
+        return unknown
+    bad = ~np.isfinite(np.asarray(values).reshape(points_in(data), -1)).all(axis=1)
+    if mask is not None:
+        bad &= np.asarray(mask)
+    if not bad.any():
+        return "The derivatives of the residuals are not finite at the start."
+    return (
+        f"The residual of point {int(np.argmax(bad))} is not finite at the start "
+        f"({int(bad.sum())} of {bad.size} are not): look for NaN in the data, or mask "
+        "these points."
+    )

@@ -10,6 +10,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool
 
+from .._checks import refuse_traced
 from ..runtime import (
     Checkpointing,
     DriveResult,
@@ -29,6 +30,12 @@ from ._sharded import block_on_devices, on_first_device, total
 from ._sources import Block, CountError, DataError, Skip, Stream, in_memory, read_blocks
 from ._sums import Sums
 from ._trust_region import Search, TrustRegion, advance
+
+
+ONLY_IN_MEMORY = (
+    "Fits block by block do not work under these: pass data in memory, with a `plan` "
+    "for memory or none."
+)
 
 
 class Pass(eqx.Module):
@@ -140,6 +147,7 @@ def fit_blocks(
     if mesh is not None:
         empty = on_first_device(empty, mesh=mesh)
     state = Pass(search, empty, jnp.zeros(blocks, bool))
+    refuse_traced(state, "problem", ONLY_IN_MEMORY)
 
     def one_block(state: Pass, number: int) -> Pass:
         if np.asarray(state.skipped)[number]:
@@ -155,6 +163,8 @@ def fit_blocks(
             why = str(fault or "another process could not read its part").rstrip(".")
             return _leave_out(state, number, plan, on_bad_chunk, why)
         sums = _with_block(problem, state, block, plan.chunk, mesh)
+        # By what functions read from outside.
+        refuse_traced(sums, "problem", ONLY_IN_MEMORY)
         first_pass = checks and int(state.search.evaluations) == 0
         if first_pass and not bool(all_finite(sums.matrix)):
             return _leave_out(
@@ -174,6 +184,7 @@ def fit_blocks(
             state = one_block(state, number)
             if number == blocks - 1:
                 search = end_pass(problem, method, state, mesh)
+                refuse_traced(search, "problem", ONLY_IN_MEMORY)
                 state = Pass(search, empty, state.skipped)
             # Not more than one block is computed with while the next is read.
             jax.block_until_ready(state.sums.cost)

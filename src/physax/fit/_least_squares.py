@@ -11,13 +11,20 @@ import numpy as np
 from jax.sharding import Mesh
 
 from .._auto_mesh import auto_mesh
-from .._checks import ArgumentError, instance, optional, traced, true_or_false
+from .._checks import (
+    ArgumentError,
+    instance,
+    optional,
+    refuse_traced,
+    traced,
+    true_or_false,
+)
 from .._status import RunError, Status
 from ..runtime import Checkpointing, Progress, require_x64
 from ..runtime._checkpointing import check_checkpoint
 from ..runtime._progress import check_progress
-from ._conclusion import conclude, determining
-from ._driven import fit_blocks
+from ._conclusion import conclude, determining, first_bad_point
+from ._driven import ONLY_IN_MEMORY, fit_blocks
 from ._fit_result import FitResult
 from ._given import method_or_default
 from ._implicit import attach_derivative, with_derivative_of
@@ -66,7 +73,7 @@ def least_squares(
     host; the sums over all points, and so the answer, are the same. In memory it works
     under `jit` and `vmap`, and is differentiable with respect to data, weights and
     fixed parameters: the derivative is that of the minimum, by the implicit function
-    theorem with the full Hessian.
+    theorem with the full Hessian. So it is by what functions read from outside.
 
     Args:
         problem: What to fit: `LeastSquares` or `Separable`.
@@ -89,8 +96,8 @@ def least_squares(
     Raises:
         ArgumentError: If the data do not fit together, there are fewer residuals than
             parameters, the model of a point needs other points while they are
-            evaluated in pieces, an option does not suit the plan, or an argument is of
-            another kind.
+            evaluated in pieces, an option does not suit the plan, something is traced
+            in a fit block by block, or an argument is of another kind.
         PrecisionError: If data or start are float64 while JAX has it off.
         DataError: If a block cannot be read or is not finite.
         FitError: With `throw`, if the fit did not converge.
@@ -104,6 +111,8 @@ def least_squares(
     _check_count(problem)
     problem = placed(problem, mesh)
     chosen = plan_for(problem) if plan is None else plan
+    if chosen.driven:
+        refuse_traced(problem, "problem", ONLY_IN_MEMORY)
     if not chosen.driven and (checkpoint is not None or on_bad_chunk is not None):
         name = "checkpoint" if checkpoint is not None else "on_bad_chunk"
         raise ArgumentError(
@@ -223,16 +232,20 @@ def _in_memory(
         data, count = spread(problem.data, mesh)
         problem = eqx.tree_at(lambda p: p.data, problem, data)
     options = {"mesh": mesh, "count": count}
+    begun = None
     if known:
         # First the program that adds up squares, which is nearly always enough.
         search, result = _fit_in_memory(problem, method, chunk, None, False, **options)
         if not isinstance(search.factored, jax.core.Tracer):
             if bool(search.factored) and not bool(search.done):
-                _, result = _fit_in_memory(
+                search, result = _fit_in_memory(
                     problem, method, chunk, search, True, **options
                 )
-            return result
-    return _fit_in_memory(problem, method, chunk, None, None, **options)[1]
+            if not traced(result):
+                return result
+            # Functions read what is traced outside: only derivatives are left to do.
+            begun = jax.lax.stop_gradient(search)
+    return _fit_in_memory(problem, method, chunk, begun, None, **options)[1]
 
 
 @eqx.filter_jit
@@ -373,25 +386,7 @@ def _check_count(problem: AbstractProblem) -> None:
 
 def _finish(problem, result: FitResult, throw: bool) -> FitResult:
     if np.any(np.asarray(result.status) == Status.INVALID):
-        result = dataclasses.replace(result, detail=_first_bad_point(problem))
+        result = dataclasses.replace(result, detail=first_bad_point(problem))
     if throw and not result.success:
         raise FitError(result.message, result)
     return result
-
-
-def _first_bad_point(problem) -> str:
-    """Says which point has residuals that are not finite at the start."""
-    if not in_memory(problem.data) or not isinstance(problem, LeastSquares):
-        return "Residuals or their derivatives are not finite at the start."
-    data, _, mask = problem.data
-    values = problem.residual(problem.parameters.start, data)
-    bad = ~np.isfinite(np.asarray(values).reshape(points_in(data), -1)).all(axis=1)
-    if mask is not None:
-        bad &= np.asarray(mask)
-    if not bad.any():
-        return "The derivatives of the residuals are not finite at the start."
-    return (
-        f"The residual of point {int(np.argmax(bad))} is not finite at the start "
-        f"({int(bad.sum())} of {bad.size} are not): look for NaN in the data, or mask "
-        "these points."
-    )

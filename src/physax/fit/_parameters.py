@@ -18,8 +18,8 @@ from .._checks import (
     instance,
     traced,
 )
-from ._given import check_pair, entries, listed, unlike
-from ._ties import Tie, in_order, with_tied
+from ._given import check_pair, unlike
+from ._ties import Tie, in_order, picked, shown, with_tied
 
 
 class Parameters(eqx.Module):
@@ -35,6 +35,7 @@ class Parameters(eqx.Module):
         high: Upper bounds.
         ties: What follows from the others, in an order in which it can be computed.
         names: Names of those that move.
+        tied: Names of those that are tied.
     """
 
     start: PyTree
@@ -44,6 +45,7 @@ class Parameters(eqx.Module):
     high: Float[Array, " free"]
     ties: tuple[Tie, ...]
     names: tuple[str, ...] = eqx.field(static=True)
+    tied: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(
         self,
@@ -68,7 +70,7 @@ class Parameters(eqx.Module):
         ]
         check_picker(fixed)
         check_pair(bounds, "bounds")
-        held = _places(self.start, fixed, "fixed") if fixed is not None else set()
+        held = set(_places(self.start, fixed, "fixed") if fixed is not None else ())
         each = [_places(self.start, tie.where, "where") for tie in ties]
         names = _names(self.start)
         self.ties = in_order(ties, self.start, each, names)
@@ -80,7 +82,7 @@ class Parameters(eqx.Module):
             )
         )
         _check_tied(tied, held, lows, highs, names)
-        _check_bounds(self.flat, lows, highs, names)
+        _check_bounds(self.flat, lows, highs, names, tied)
         held |= tied
         moving = [i for i in range(len(lows)) if i not in held and lows[i] < highs[i]]
         self.free = tuple(moving)
@@ -88,6 +90,7 @@ class Parameters(eqx.Module):
             self.low = jnp.asarray(lows[moving], float)
             self.high = jnp.asarray(highs[moving], float)
         self.names = tuple(names[i] for i in moving)
+        self.tied = tuple(names[i] for i in sorted(tied))
 
     def with_free(self) -> "Parameters":
         """Returns the same, if there is something to fit.
@@ -176,30 +179,52 @@ def _refuse_texts(start: PyTree) -> None:
             )
 
 
-def _places(tree: PyTree, where: Callable, name: str) -> set[int]:
+class Parameter:
+    """Stands for a parameter while functions pick: nothing can be computed of it."""
+
+    def __init__(self, number: int):
+        self.number = number
+
+
+def _places(tree: PyTree, where: Callable, name: str) -> list[int]:
     """Returns the places in the flat vector of what `where` picks.
 
     Raises:
-        ArgumentError: If there is no such parameter.
+        ArgumentError: If it picks what is no parameter, or constants alone.
     """
     arrays, rest = eqx.partition(tree, eqx.is_inexact_array)
     leaves, structure = jax.tree.flatten(arrays)
     ends = np.cumsum([leaf.size for leaf in leaves])
-    # As floating point numbers, which no constant of the tree is.
-    numbers = [
-        np.arange(end - leaf.size, end, dtype=float).reshape(leaf.shape)
+    marks = np.array([Parameter(i) for i in range(ends[-1])], object)
+    marked = [
+        marks[end - leaf.size : end].reshape(leaf.shape)
         for leaf, end in zip(leaves, ends, strict=True)
     ]
-    try:
-        chosen = where(eqx.combine(jax.tree.unflatten(structure, numbers), rest))
-    except (KeyError, AttributeError, IndexError) as error:
+    chosen = picked(
+        where, eqx.combine(jax.tree.unflatten(structure, marked), rest), name
+    )
+    places, others = [], []
+    for leaf in jax.tree.leaves(chosen):
+        found = np.ravel(leaf).tolist() if _are_parameters(leaf) else None
+        if found is None:
+            others.append(leaf)
+        else:
+            places += [mark.number for mark in found]
+    constants = set(map(id, jax.tree.leaves(rest)))
+    if others and (not places or any(id(one) not in constants for one in others)):
         raise ArgumentError(
-            f"`{name}` must pick parameters of `start`, which are "
-            f"{listed(entries(tree))}, but fails: {type(error).__name__} "
-            f"{error}."
-        ) from error
-    picked = [np.ravel(x) for x in jax.tree.leaves(chosen) if eqx.is_inexact_array(x)]
-    return set(np.concatenate(picked).astype(int).tolist()) if picked else set()
+            f"`{name}` must pick parameters of `start`, which are floating point "
+            f"numbers and entries of arrays of such, but picks {shown(others)}. Make "
+            "constants such numbers, or leave them out."
+        )
+    return places
+
+
+def _are_parameters(leaf: Any) -> bool:
+    """Whether what was picked is nothing but parameters."""
+    if isinstance(leaf, np.ndarray) and leaf.dtype == object:
+        return all(isinstance(one, Parameter) for one in leaf.ravel())
+    return isinstance(leaf, Parameter)
 
 
 def _bound_vector(bound, tree: PyTree, name: str, empty: float) -> np.ndarray:
@@ -255,10 +280,13 @@ def _check_tied(tied: set[int], fixed: set[int], lows, highs, names) -> None:
             )
 
 
-def _check_bounds(flat, lows, highs, names) -> None:
+def _check_bounds(flat, lows, highs, names, tied: set[int]) -> None:
     known = not isinstance(flat, jax.core.Tracer)
     values = np.asarray(flat) if known else np.clip(0, lows, highs)
-    for value, low, high, name in zip(values, lows, highs, names, strict=True):
+    every = zip(values, lows, highs, names, strict=True)
+    for i, (value, low, high, name) in enumerate(every):
+        if i in tied:
+            continue  # Has no bounds, and its start is not used.
         if not low <= high:
             raise ArgumentError(
                 f"`bounds` of {name} must be in increasing order, but are {low:g} "

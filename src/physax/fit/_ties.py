@@ -1,8 +1,9 @@
 """Parameters that follow from others, and the order in which they do."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import equinox as eqx
@@ -13,7 +14,7 @@ from jax.interpreters import partial_eval
 from jaxtyping import PyTree
 
 from .._checks import ArgumentError, real
-from .._written_for_jax import check_function, written_for_jax
+from .._written_for_jax import check_function, check_takes, written_for_jax
 from ._given import entries, listed
 
 
@@ -25,8 +26,8 @@ class Tie(eqx.Module):
     neither fixed nor bounded; bound what they follow from.
 
     Attributes:
-        where: Takes the tree of parameters to those that are tied, as `eqx.tree_at`
-            does: `lambda p: p["b"]`, or a tuple of several.
+        where: Takes the tree of parameters to those that are tied, each once:
+            `lambda p: p["b"]`, or a tuple of several.
         value: Takes the tree to their values, in the same order. What it reads of the
             tree is found by tracing it, when the problem is made. Functions with a
             derivative rule of their own read all that they get: give them no more than
@@ -38,7 +39,9 @@ class Tie(eqx.Module):
 
     def __check_init__(self):
         check_function(self.where, "where", "lambda p: p.b")
+        check_takes(self.where, "where", "where(p)")
         check_function(self.value, "value", "lambda p: 2 * p.a")
+        check_takes(self.value, "value", "value(p)")
 
 
 def with_tied(tree: PyTree, tie: Tie) -> PyTree:
@@ -48,7 +51,7 @@ def with_tied(tree: PyTree, tie: Tie) -> PyTree:
         ArgumentError: If `value` takes another tree, or returns other than `where`
             picks.
     """
-    old = tie.where(tree)
+    old = picked(tie.where, tree, "where")
     try:
         with written_for_jax("value"):
             new = tie.value(tree)
@@ -58,11 +61,11 @@ def with_tied(tree: PyTree, tie: Tie) -> PyTree:
             f"{listed(entries(tree))}, but fails: {type(error).__name__} {error}."
         ) from error
     known = set(map(id, jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))))
-    picked = jax.tree.leaves(eqx.filter(old, eqx.is_inexact_array))
-    if not picked or not all(id(one) in known for one in picked):
+    chosen = jax.tree.leaves(eqx.filter(old, eqx.is_inexact_array))
+    if not chosen or not all(id(one) in known for one in chosen):
         raise ArgumentError(
             "`where` must pick parameters of `start`, whole arrays of floating point "
-            f"numbers, but picks {_shown(old)}. Make constants such numbers, and "
+            f"numbers, but picks {shown(old)}. Make constants such numbers, and "
             "entries of an array parameters of their own."
         )
     wanted, given = jax.tree.structure(old), jax.tree.structure(new)
@@ -70,14 +73,36 @@ def with_tied(tree: PyTree, tie: Tie) -> PyTree:
         raise ArgumentError(
             f"`value` must return what `where` picks, {wanted}, but returns {given}."
         )
-    return eqx.tree_at(tie.where, tree, jax.tree.map(_as_parameter, new, old))
+    found = jax.tree.leaves(jax.tree.map(_as_parameter, new, old))
+    return eqx.tree_at(lambda tree: jax.tree.leaves(tie.where(tree)), tree, found)
 
 
-def _shown(picked: PyTree) -> str:
+def picked(where: Callable, tree: PyTree, name: str) -> PyTree:
+    """Returns what a function picks of the parameters.
+
+    Args:
+        where: The function.
+        tree: The parameters.
+        name: What the caller calls it.
+
+    Raises:
+        ArgumentError: If there is no such parameter.
+    """
+    try:
+        return where(tree)
+    except (KeyError, AttributeError, IndexError, TypeError) as error:
+        raise ArgumentError(
+            f"`{name}` must pick parameters of `start`, which are "
+            f"{listed(entries(tree))}, but fails: {type(error).__name__} "
+            f"{str(error).rstrip('.')}."
+        ) from error
+
+
+def shown(found: PyTree) -> str:
     """Returns the types and shapes of what was picked."""
     kinds = [
         f"{x.dtype}{list(x.shape)}" if eqx.is_array(x) else type(x).__name__
-        for x in jax.tree.leaves(picked)
+        for x in jax.tree.leaves(found)
     ]
     return listed(kinds) or "nothing"
 
@@ -99,7 +124,7 @@ def _as_parameter(value: Any, parameter: Any) -> Any:
 def in_order(
     ties: Sequence[Tie],
     start: PyTree,
-    places: Sequence[set[int]],
+    places: Sequence[Sequence[int]],
     names: Sequence[str],
 ) -> tuple[Tie, ...]:
     """Sorts ties such that each comes after those of the parameters that it reads.
@@ -114,27 +139,26 @@ def in_order(
         ArgumentError: If a parameter is tied twice, or follows from itself.
     """
 
-    def named(some: set[int]) -> str:
+    def named(some: Iterable[int]) -> str:
         return listed([names[i] for i in sorted(some)])
 
-    seen = set()
-    for some in places:
-        if seen & some:
-            raise ArgumentError(
-                f"`ties` must tie a parameter once, but tie {named(seen & some)} "
-                "twice. Leave one of these ties out."
-            )
-        seen |= some
+    twice = {i for i, n in Counter(chain(*places)).items() if n > 1}
+    if twice:
+        raise ArgumentError(
+            f"`ties` must tie a parameter once, but tie {named(twice)} twice. Leave "
+            "one of these ties out."
+        )
     reads = [_places_read(tie, start) for tie in ties]
     sources = {
-        i: [j for j, some in enumerate(places) if some & read]
+        i: [j for j, some in enumerate(places) if read.intersection(some)]
         for i, read in enumerate(reads)
     }
     try:
         order = tuple(TopologicalSorter(sources).static_order())
     except CycleError as error:
         circle = ", and ".join(
-            f"the tie of {named(places[i])} reads {named(places[j] & reads[i])}"
+            f"the tie of {named(places[i])} reads "
+            f"{named(reads[i].intersection(places[j]))}"
             for j, i in pairwise(error.args[1])
         )
         raise ArgumentError(

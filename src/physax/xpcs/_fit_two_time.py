@@ -127,10 +127,11 @@ def fit_two_time(
         model: Where to start. Its numbers are the parameters, but for the gap.
         scaling: How maps share contrast and offset; by default `PerAngle()`.
         bounds: Lower and upper bounds, each a model like `model` or None. By default
-            only a `D0` or shear rate that starts at 0 or above, with its offset held at
-            0, is bounded, by 0 from below: maps do not determine its sign; and an
-            exponent that starts above -0.99, by this from below, where the first time
-            is 0 and its integral exact: that diverges at -1.
+            only a free `D0` or shear rate that starts at 0 or above, with its offset
+            fixed at 0, is bounded, by 0 from below: maps do not determine its sign; and
+            a free exponent that starts above -0.99, by this from below, where the first
+            time is 0 and its integral exact: that diverges at -1. What is tied has no
+            bounds.
         fixed: Picks parameters that stay fixed, in addition to the gap:
             `lambda m: m.diffusion.alpha`.
         ties: Parameters that follow from others.
@@ -192,7 +193,8 @@ def two_time_fit(problem: TwoTimeProblem, result: FitResult) -> TwoTimeFit:
     instance(result, "result", FitResult, "Make one by `least_squares`.")
     if known(result.status) and np.any(np.asarray(result.status) == Status.INVALID):
         # Raises if the reason is that an integral diverges, or a time is negative.
-        problem.parameters.start.prepare(problem.times)
+        start = problem.parameters.tree(problem.parameters.vector)
+        start.prepare(problem.times)
     contrast, offset = _scales(result.linear, problem.mixing.rows)
     noise = jnp.sqrt(result.reduced_chi2) * _scale_of_noise(problem)
     return TwoTimeFit(_folded(result, problem), contrast, offset, result, noise)

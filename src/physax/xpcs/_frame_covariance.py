@@ -28,7 +28,13 @@ def frame_covariance(
     frames, and that pairs without a common frame are independent: the noise of speckles
     that live for several frames is not, and needs `speckle_covariance`.
 
-    Reference: Fafchamps and Gubert, *The formation of risk sharing networks*, Journal
+    As an estimate from few frames V may have negative eigenvalues, in units of the
+    stated errors. They are set to 0: combinations in their directions have hardly any
+    error then, which shows that there are too few frames to tell it.
+
+    References: Cameron, Gelbach and Miller, *Robust inference with multiway
+    clustering*, Journal of Business & Economic Statistics 29, 238 (2011), for these
+    eigenvalues; Fafchamps and Gubert, *The formation of risk sharing networks*, Journal
     of Development Economics 83, 326 (2007), for observations of pairs.
 
     Args:
@@ -51,7 +57,21 @@ def frame_covariance(
     # Not the result itself: the memory that was free is a part of it, and each value
     # of that would compile anew.
     meat = _summed_scores(problem, result.values, result.linear, shared)
-    return matmul(matmul(inverse, meat), inverse)
+    return _without_negative(meat, inverse)
+
+
+@jax.jit
+def _without_negative(
+    meat: Float[Array, "all all"], inverse: Float[Array, "all all"]
+) -> Float[Array, "all all"]:
+    """Returns the covariance for what is positive in V, in units of stated errors."""
+    unit = jnp.sqrt(jnp.diagonal(inverse))
+    # Not those of what the data do not determine, or a bound holds.
+    unit = jnp.where(jnp.isfinite(unit) & (unit > 0), unit, 1)
+    sizes, ways = jnp.linalg.eigh(meat * unit[:, None] * unit)
+    root = ways * jnp.sqrt(jnp.maximum(sizes, 0)) / unit[:, None]
+    root = matmul(inverse, root)
+    return matmul(root, root.T)
 
 
 def unscaled_covariance(result: Any) -> Float[Array, "all all"]:

@@ -162,9 +162,10 @@ def two_time_problem(
         model: Where to start. Its numbers are the parameters, but for the gap.
         scaling: How maps share contrast and offset; by default `PerAngle()`.
         bounds: Lower and upper bounds, each a model like `model` or None. By default
-            only a `D0` or shear rate that starts at 0 or above, with its offset held at
-            0, is bounded, by 0 from below, and an exponent that starts above -0.99, by
-            this from below, where the first time is 0 and its integral exact.
+            only a free `D0` or shear rate that starts at 0 or above, with its offset
+            fixed at 0, is bounded, by 0 from below, and a free exponent that starts
+            above -0.99, by this from below, where the first time is 0 and its integral
+            exact. What is tied has no bounds.
         fixed: Picks parameters that stay fixed, in addition to the gap.
         ties: Parameters that follow from others.
         contrast_bounds: Lower and upper bound of the contrasts, with `PerAngle` or
@@ -193,9 +194,9 @@ def two_time_problem(
         absolute_sigma = data.sigma_is_known
     held = _held(model, fixed)
     parameters = Parameters(model, bounds, held, ties).with_free()
-    if bounds[0] is None and not parameters.ties:
-        low = _lower_bounds(model, parameters.names, data.times)
-        parameters = Parameters(model, (low, bounds[1]), held).with_free()
+    if bounds[0] is None:
+        low = _lower_bounds(model, parameters, data.times)
+        parameters = Parameters(model, (low, bounds[1]), held, ties).with_free()
     mixing = scaling.mixing(data.phi)
     tiles = Tiles(data.frames)
     whole = data.sigma.ndim == 3
@@ -235,12 +236,12 @@ def two_time_problem(
 
 
 def _lower_bounds(
-    model: AbstractCorrelation, free: Sequence[str], times: Array
+    model: AbstractCorrelation, parameters: Parameters, times: Array
 ) -> AbstractCorrelation:
     """Returns lower bounds of rates where both signs fit, and of exponents at time 0.
 
     Maps hold the size of the diffusion and the square of the shear. With an offset, the
-    sign of the other part counts.
+    sign of the other part counts. What does not move by itself has no bounds.
     """
     low = jax.tree.map(lambda x: np.full(jnp.shape(x), -np.inf), model)
     (frames,) = on_host(times)
@@ -255,13 +256,15 @@ def _lower_bounds(
         start, other, power = on_host(
             getattr(law, rate), getattr(law, offset), getattr(law, exponent)
         )
-        held = f"{part}.{offset}" not in free
-        if held and known(start, other) and np.all((start >= 0) & (other == 0)):
+        moving = [f"{part}.{name}" in parameters.names for name in (rate, exponent)]
+        held = f"{part}.{offset}" not in parameters.names + parameters.tied
+        alone = moving[0] and held and known(start, other)
+        if alone and np.all((start >= 0) & (other == 0)):
             where = attrgetter(f"{part}.{rate}")
             low = eqx.tree_at(where, low, np.zeros(jnp.shape(start)))
         # At -1 and below an integral from 0 diverges unless its rate is 0: a search
         # that steps there with both could never leave again.
-        exact = from_zero and law.quadrature == "exact"
+        exact = moving[1] and from_zero and law.quadrature == "exact"
         if exact and known(power) and np.all(power > _LEAST_EXPONENT):
             where = attrgetter(f"{part}.{exponent}")
             low = eqx.tree_at(where, low, np.full(jnp.shape(power), _LEAST_EXPONENT))
