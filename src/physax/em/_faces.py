@@ -133,11 +133,7 @@ def faces_along(
         if node != border[end]:
             out.append(Face(axis, bool(end), node))
         elif mirror is None or frame.faces[axis][end] is not mirror:
-            fits = (
-                ""
-                if mirror is None
-                else f", at a `{mirror.__name__}` face, or be `inf`"
-            )
+            fits = f", at a `{mirror.__name__}` face, or be `inf`" if mirror else ""
             raise ArgumentError(
                 f"`size` of {what} must end inside the grid along {name}{fits}, but "
                 f"spans the nodes {low} to {high} of {border[1]}."

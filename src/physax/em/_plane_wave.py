@@ -101,7 +101,6 @@ class PlaneWave(AbstractSource):
                 "`component` must be an electric component across the direction "
                 f"{self.direction!r}, but is {self.component!r}."
             )
-
         check_poles(self.poles)
 
     @property
