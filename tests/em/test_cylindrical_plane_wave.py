@@ -94,6 +94,7 @@ def test_an_empty_box_holds_the_wave_and_leaks_nothing(case):
         ({"size": (EVERYWHERE, LENGTH)}, "must be 0 and finite along r"),
         ({"exit": False}, "`exit` of source 'wave' must be True where .* has sides"),
         ({"component": "Ex"}, r"among the axes \('r', 'z'\) and the components"),
+        ({"direction": "+y", "component": "Ez"}, r"among the axes \('r', 'z'\)"),
         ({"size": (60 * CELL, LENGTH)}, "must end inside the grid along r, but"),
         ({"permittivity": 2.0}, "`permittivity` .* must be 2, .* but is 1"),
     ],

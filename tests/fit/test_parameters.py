@@ -85,7 +85,17 @@ NO_PICKS = {
     "which are floating point .* but picks str": lambda p: "c",
     "numbers and entries of arrays of such, but picks str": lambda p: ["c", p["a"]],
     "but picks bool": lambda p: p["odd"],
-    r"but picks bool\[\]": lambda p: p["c"] == 0.1,
+    "but fails: TypeError parameters are picked by their place": lambda p: (
+        p["c"] == 0.1
+    ),
+    "but fails: TypeError .* not by their value": lambda p: p["a"] and p["b"],
+    "by their place, not by their type or value, but picks 3 of .* and 0 of marks": (
+        lambda p: eqx.filter(p, eqx.is_inexact_array)
+    ),
+    "picks 2 of the numbers and 1 of marks": lambda p: (
+        p["a"],
+        eqx.filter(p["b"], eqx.is_inexact_array),
+    ),
     "but picks float, float": lambda p: {"a": 1.0, "b": 2.0},
     "of `start`, which are a, b, c, odd, but fails: TypeError .* /": lambda p: (
         p["c"] / 4

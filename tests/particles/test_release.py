@@ -104,3 +104,33 @@ def test_who_diffuses_spreads_the_less_the_later_it_is_released_on_a_step(releas
     # first step has the standard deviation 2 K sqrt(n + 1), n being the steps.
     error = 2 * diffusivity * np.sqrt((steps + 1) / count)
     assert abs(jnp.mean(slope) + 2 * diffusivity) < 4 * error
+
+
+@pytest.mark.parametrize("times", [(0.0, 1.0), (1.0, 0.0)])
+def test_who_diffuses_from_the_last_time_on_has_no_derivative(times):
+    def end(release):
+        return track(
+            lambda t, x: 1 + x,
+            np.zeros((3, 1)),
+            times,
+            steps=4,
+            release=jnp.full(3, release),
+            diffusivity=lambda t, x: 0.1 * (1 + x[0]),
+            key=jax.random.key(0),
+        ).positions[-1]
+
+    value, slope = jax.jvp(end, (times[1],), (1.0,))
+    assert np.all(np.asarray(value) == 0)
+    assert np.all(np.asarray(slope) == 0)
+
+
+@pytest.mark.x64
+def test_a_release_rounded_before_the_first_time_has_its_derivative():
+    def end(release):
+        flow = lambda t, x: jnp.ones(1)  # noqa: E731
+        tracks = track(flow, np.zeros((2, 1)), [0.3, 1.3], dt=0.25, release=release)
+        return tracks.positions[-1, :, 0]
+
+    early = jnp.asarray([0.1 + 0.2, np.nextafter(0.3, 0)])
+    slope = jax.jvp(end, (early,), (jnp.ones(2),))[1]
+    np.testing.assert_allclose(slope, -1, rtol=1e-12)

@@ -200,3 +200,24 @@ def test_a_held_time_is_no_relaxation_time():
     found = fit_g2(stretched(), Stretched(0.2, 0.7), fixed=lambda d: d.tau)
     with pytest.raises(ArgumentError, match=r"`fast` that is fitted .*gamma"):
         _ = found.tau
+
+
+@pytest.mark.parametrize(
+    ("fixed", "message"),
+    [
+        (lambda d: d.nope, "`fixed` must pick parameters .* AttributeError"),
+        (lambda d: "c", "`fixed` must pick parameters of `start`, .* but picks str"),
+        (lambda d: 2 * d.tau, "`fixed` must pick parameters .* TypeError"),
+    ],
+)
+def test_what_picks_no_number_of_a_decay_is_refused(fixed, message):
+    with pytest.raises(ArgumentError, match=message):
+        fit_g2(stretched(), Stretched(0.2, 0.7), fixed=fixed)
+
+
+def test_none_fixes_nothing_of_a_decay():
+    free, none = (
+        fit_g2(stretched(), Stretched(0.2, 0.7), fixed=fixed)
+        for fixed in (None, lambda d: None)
+    )
+    np.testing.assert_array_equal(free.tau, none.tau)

@@ -112,3 +112,16 @@ def test_variances_are_not_negative(seed, positive):
     assert more[0] > -1e-7
     if positive:
         np.testing.assert_allclose(more, 0, atol=1e-7)
+
+
+def test_what_is_not_negative_stays_also_where_parameters_are_correlated():
+    # A slow decay, whose rate the data hardly tell from contrast and offset.
+    slow = Static(Diffusion(2000.0, 0.0))
+    known = {"contrast": 0.25, "key": jax.random.key(0), "noise": (WhiteNoise(0.01),)}
+    data = simulate_two_time(slow, 0.1 * np.arange(30), 0.0054, 0.0, **known)
+    problem = two_time_problem(data, Static(Diffusion(1500.0, 0.0)), fixed=hold)
+    result = least_squares(problem)
+    # Of white noise the stated error is right. In units of each parameter's own error
+    # in place of independent combinations it became 1.7 times as large.
+    ratio = frame_covariance(problem, result)[-1, -1] / result.covariance[0, 0]
+    assert 0.8 < float(jnp.sqrt(ratio)) < 1.3

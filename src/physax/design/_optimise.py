@@ -15,6 +15,7 @@ from .._checks import (
     instance,
     kind_of,
     real,
+    refuse_traced,
     true_or_false,
     whole,
 )
@@ -285,6 +286,7 @@ def optimise(
     """
     steps = whole(steps, "steps")
     _check_kinds(objective, constraints, on_step, stop, checkpoint, progress)
+    refuse_traced(parameters, "parameters", "`optimise` works from the host.")
     throw = true_or_false(throw, "throw")
     sign = -1.0 if true_or_false(maximise, "maximise") else 1.0
     has_aux = true_or_false(has_aux, "has_aux")

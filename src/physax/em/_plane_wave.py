@@ -146,11 +146,12 @@ class PlaneWave(AbstractSource):
             region.append((low, high))
             faces += faces_along(frame, a, (low, high), mirror, open_end, what)
         if not self.exit:
-            if frame.layers[axis][far] and any(face.axis != axis for face in faces):
+            if any(face.axis != axis for face in faces):
                 raise ArgumentError(
-                    f"`exit` of {what} must be True where its box has sides: in the "
-                    f"absorbing layer along {self.axes[axis]} they would leak, as the "
-                    "wave decays there. Make the box longer, or of size `inf` across."
+                    f"`exit` of {what} must be True where its box has sides: they "
+                    "would leak in the absorbing layer behind, and a wall there would "
+                    "reflect what is inside alone. End the box before it, or give it "
+                    "the size `inf` across."
                 )
             low, high = region[axis]
             region[axis] = (low, frame.stored[axis]) if far else (0, high)
@@ -175,7 +176,7 @@ class PlaneWave(AbstractSource):
     def _axis_in(self, frame: Frame, what: str) -> int:
         """Returns the number of the axis of the wave, if the grid has such waves."""
         parts = frame.components
-        if self.axis >= frame.ndim or self.component not in parts.names:
+        if self.direction[1] not in parts.axes or self.component not in parts.names:
             raise ArgumentError(
                 f"`direction` and `component` of {what} must be among the axes "
                 f"{parts.axes} and the components {parts.names}, but are "

@@ -345,8 +345,8 @@ def as_poles(value: Any) -> tuple[AbstractPole, ...]:
         isinstance(one, AbstractPole) for one in poles
     ):
         raise ArgumentError(
-            f"`poles` must be a pole or a tuple of them, but is {value!r:.80}. Those "
-            "of a `Material` are its `poles`."
+            f"`poles` must be a pole or a tuple of them, but is a "
+            f"{type(value).__name__}. Those of a `Material` are its `poles`."
         )
     return tuple(poles)
 

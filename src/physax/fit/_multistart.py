@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from .._checks import ArgumentError, instance, one_key, whole
+from .._checks import ArgumentError, instance, one_key, refuse_traced, whole
 from .._known_number import known_number
 from ._batched_search import chunk_for, search_all, starting_at
 from ._fit_result import FitResult
@@ -121,6 +121,11 @@ def multistart(
         jnp.broadcast_to(low, first.shape),
         jnp.broadcast_to(high, first.shape),
         chunk=chunk_for(problem, starts),
+    )
+    refuse_traced(
+        search.vector,
+        "problem",
+        "For derivatives fit from its best with `least_squares`.",
     )
     ends = np.asarray(search.vector)[:, -low.size :]
     costs = np.asarray(search.normal.cost)

@@ -185,6 +185,14 @@ class Parameter:
     def __init__(self, number: int):
         self.number = number
 
+    def __bool__(self):
+        raise TypeError("parameters are picked by their place, not by their value")
+
+    def __eq__(self, other):
+        return bool(self)
+
+    __hash__ = object.__hash__
+
 
 def _places(tree: PyTree, where: Callable, name: str) -> list[int]:
     """Returns the places in the flat vector of what `where` picks.
@@ -210,12 +218,21 @@ def _places(tree: PyTree, where: Callable, name: str) -> list[int]:
             others.append(leaf)
         else:
             places += [mark.number for mark in found]
+    wanted = filter(eqx.is_inexact_array_like, jax.tree.leaves(where(tree)))
+    count = sum(map(np.size, wanted))
     constants = set(map(id, jax.tree.leaves(rest)))
     if others and (not places or any(id(one) not in constants for one in others)):
         raise ArgumentError(
             f"`{name}` must pick parameters of `start`, which are floating point "
             f"numbers and entries of arrays of such, but picks {shown(others)}. Make "
             "constants such numbers, or leave them out."
+        )
+    if count != len(places):
+        raise ArgumentError(
+            f"`{name}` must pick parameters by their place, not by their type or "
+            f"value, but picks {count} of the numbers and {len(places)} of marks for "
+            "them. Pick modules and arrays whole: what is no parameter in them is "
+            "left out."
         )
     return places
 

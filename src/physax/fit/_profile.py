@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import ArrayLike, Float
 from scipy.special import ndtri, stdtrit
 
-from .._checks import ArgumentError, real, whole
+from .._checks import ArgumentError, real, refuse_traced, whole
 from ._batched_search import chunk_for, search_all
 from ._fit_result import FitResult, fit_of
 from ._given import method_or_default, probability
@@ -110,7 +110,9 @@ def profile_likelihood(
             not at a minimum of the cost.
     """
     method = method_or_default(method)
-    if name not in fit_of(problem, result).names:
+    fit_of(problem, result)
+    refuse_traced((problem, result), "result", "A profile has no derivatives.")
+    if name not in result.names:
         raise ArgumentError(
             f"`name` must be one of {', '.join(result.names)}, but is {name}."
         )

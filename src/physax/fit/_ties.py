@@ -94,7 +94,7 @@ def picked(where: Callable, tree: PyTree, name: str) -> PyTree:
         raise ArgumentError(
             f"`{name}` must pick parameters of `start`, which are "
             f"{listed(entries(tree))}, but fails: {type(error).__name__} "
-            f"{str(error).rstrip('.')}."
+            f"{' '.join(str(error).split()).rstrip('. ')}."
         ) from error
 
 

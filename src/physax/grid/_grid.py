@@ -319,7 +319,9 @@ def _between(edges: Float[np.ndarray, " edges"]) -> Float[np.ndarray, "..."]:
     widths = np.diff(edges)
     # A few roundings of the edge that is furthest from 0.
     slack = 8 * np.finfo(float).eps * np.max(np.abs(edges))
-    if np.max(widths) <= np.min(widths) + slack < np.inf:
+    # Where rounding is as large as a width, nothing is known of it.
+    known = slack < 1e-3 * np.min(widths)
+    if known and np.max(widths) <= np.min(widths) + slack < np.inf:
         return np.asarray((edges[-1] - edges[0]) / widths.size)
     return widths
 

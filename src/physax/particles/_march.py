@@ -74,7 +74,7 @@ def enter(
         # There may be data when its time has come.
         waiting = (ahead > 0) & known & (status != code(ParticleStatus.LEFT_DATA))
         # Also who begins at once: its first step depends on the time of release.
-        waiting = waiting | ((ahead == 0) & (status == code(ParticleStatus.ALIVE)))
+        waiting = waiting | ((ahead <= 0) & (status == code(ParticleStatus.ALIVE)))
         status = jnp.where(waiting, code(ParticleStatus.WAITING), status)
         ended = jnp.where(waiting, jnp.nan, ended)
     return Particles(
@@ -163,9 +163,12 @@ def _released(problem: Problem, particles: Particles, t, h, n, going):
         # Of a remainder that is rounding the root would have a derivative without end.
         far = jnp.maximum(jnp.abs(t), jnp.abs(until))
         least = 4 * jnp.finfo(t.dtype).eps * far / jnp.abs(h)
-    begins = late < 1 - least
-    due = (particles.since - until) * jnp.sign(h) <= 0
-    going = going | (waiting & (begins | (due & (n + 1 == problem.schedule.steps))))
+    begins = makes = late < 1 - least
+    if problem.diffusivity is None:
+        # At the last time, for the derivative. That of noise has no limit there.
+        due = (particles.since - until) * jnp.sign(h) <= 0
+        makes = begins | (due & (n + 1 == problem.schedule.steps))
+    going = going | (waiting & makes)
     # Rounding must not take the derivative by the release from who begins on a step.
     known = jax.lax.stop_gradient(late)
     late = jnp.where(begins, jnp.maximum(known, 0), 1) + (late - known)

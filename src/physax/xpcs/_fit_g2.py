@@ -18,7 +18,7 @@ from .._checks import (
     refuse_text,
     refuse_traced,
 )
-from ..fit import FitResult, LeastSquares, Separable, least_squares
+from ..fit import FitResult, LeastSquares, Parameters, Separable, least_squares
 from ..fit._fit_result import listed, with_error
 from ._decays import AbstractDecay, Stretched
 from ._one_time import OneTime
@@ -195,7 +195,8 @@ def _start(
         return jnp.where(x == other, x, jnp.clip(x, low, high))
 
     start = eqx.combine(jax.tree.map(within, start, twice, *limits), scaled)
-    return start if fixed is None else eqx.tree_at(fixed, start, fixed(given))
+    kept, moved = (Parameters(one, fixed=fixed) for one in (given, start))
+    return kept.tree(moved.vector)
 
 
 def _numbers(decay: AbstractDecay) -> AbstractDecay:

@@ -64,13 +64,18 @@ def frame_covariance(
 def _without_negative(
     meat: Float[Array, "all all"], inverse: Float[Array, "all all"]
 ) -> Float[Array, "all all"]:
-    """Returns the covariance for what is positive in V, in units of stated errors."""
+    """Returns the covariance for what is positive in V, in units of stated errors.
+
+    Those are the combinations of parameters that the fit takes for independent, so that
+    the choice of parameters does not count.
+    """
     unit = jnp.sqrt(jnp.diagonal(inverse))
     # Not those of what the data do not determine, or a bound holds.
     unit = jnp.where(jnp.isfinite(unit) & (unit > 0), unit, 1)
-    sizes, ways = jnp.linalg.eigh(meat * unit[:, None] * unit)
-    root = ways * jnp.sqrt(jnp.maximum(sizes, 0)) / unit[:, None]
-    root = matmul(inverse, root)
+    spread, ways = jnp.linalg.eigh(inverse / unit[:, None] / unit)
+    root = unit[:, None] * ways * jnp.sqrt(jnp.maximum(spread, 0))
+    sizes, ways = jnp.linalg.eigh(matmul(matmul(root.T, meat), root))
+    root = matmul(root, ways * jnp.sqrt(jnp.maximum(sizes, 0)))
     return matmul(root, root.T)
 
 
