@@ -218,8 +218,7 @@ def _places(tree: PyTree, where: Callable, name: str) -> list[int]:
             others.append(leaf)
         else:
             places += [mark.number for mark in found]
-    wanted = filter(eqx.is_inexact_array_like, jax.tree.leaves(where(tree)))
-    count = sum(map(np.size, wanted))
+    count = sum(np.size(x) for x in jax.tree.leaves(where(tree)) if _is_number(x))
     constants = set(map(id, jax.tree.leaves(rest)))
     if others and (not places or any(id(one) not in constants for one in others)):
         raise ArgumentError(
@@ -235,6 +234,11 @@ def _places(tree: PyTree, where: Callable, name: str) -> list[int]:
             "left out."
         )
     return places
+
+
+def _is_number(leaf: Any) -> bool:
+    """Whether what was picked is what parameters are."""
+    return eqx.is_inexact_array(leaf) or isinstance(leaf, float | np.inexact)
 
 
 def _are_parameters(leaf: Any) -> bool:
