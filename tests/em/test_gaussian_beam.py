@@ -378,6 +378,7 @@ def test_what_a_port_cuts_off_is_told(half, waist):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`grid` should have at least 10 cells")
+@pytest.mark.filterwarnings("ignore:`grid` should have cells below the skin depth")
 @pytest.mark.filterwarnings("ignore:Dispersion 0 should end")
 def test_a_port_in_several_or_lossy_media_is_refused():
     level = jnp.ones((26, 46))
