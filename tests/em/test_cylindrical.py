@@ -110,7 +110,7 @@ def test_sources_without_a_ring_are_refused(source):
     "monitor",
     [
         em.ModeMonitor(PORT, FREQUENCY),
-        em.NearFieldMonitor(at(8, 12), at(4, 4), FREQUENCY),
+        em.ForceMonitor(at(8, 12), at(4, 4), FREQUENCY),
         em.EmissionMonitor(em.Dipole("Er", at(5, 12), PULSE), FREQUENCY),
     ],
 )

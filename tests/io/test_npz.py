@@ -249,6 +249,16 @@ FORGERIES = {
 }
 
 
+def test_fields_that_came_later_may_be_missing_in_a_file(path):
+    fields = SpectralFields(real(1), {"Ez": cplx(1, 3)}, {"Ez": (real(3),)})
+    save_npz(path, fields)
+    rewrite(path, lambda h: h["content"]["module"][1].pop())
+    assert load_npz(path).axes == fields.axes == ("x", "y", "z")
+    rewrite(path, lambda h: h["content"]["module"][1].pop())
+    with pytest.raises(PhysaxFileError, match=r"do not fit: see \['coordinates'\]"):
+        load_npz(path)
+
+
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forged_header_is_refused(path, name):
     change, message = FORGERIES[name]

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.special import jn_zeros, jnp_zeros
+from scipy.special import jn_zeros, jnp_zeros, spherical_jn, spherical_yn
 
 from physax import em
 from physax.em._clock import Clock
@@ -245,11 +245,48 @@ def scattered(medium, cells):
             "up": em.FluxMonitor("z", (out / 2, out), (out, 0.0), f),
             "down": em.FluxMonitor("z", (out / 2, -out), (out, 0.0), f),
             "sent": em.FluxMonitor("z", (wide / 4, -wide / 2), (wide / 2, 0.0), f),
+            "near": em.NearFieldMonitor((0.0, 0.0), (2 * out, 2 * out), f),
         },
         steps=140 * cells,
     )
-    flux = {name: np.asarray(m.flux) for name, m in em.simulate(sim).monitors.items()}
-    return flux["side"] + flux["up"] - flux["down"], 4 * flux["sent"] / 1.4**2
+    found = em.simulate(sim).monitors
+    near = found.pop("near")
+    flux = {name: np.asarray(m.flux) for name, m in found.items()}
+    return flux["side"] + flux["up"] - flux["down"], 4 * flux["sent"] / 1.4**2, near
+
+
+def mie(x, index, theta):
+    """Returns the amplitudes S1 and S2 of a sphere (Bohren and Huffman, chapter 4)."""
+    n = np.arange(1, 16)
+
+    def riccati(z, derivative):
+        value = z * spherical_jn(n, z)
+        return (
+            value
+            if not derivative
+            else spherical_jn(n, z) + z * spherical_jn(n, z, True)
+        )
+
+    def outgoing(derivative):
+        h, slope = (
+            spherical_jn(n, x, d) + 1j * spherical_yn(n, x, d) for d in (False, True)
+        )
+        return h + x * slope if derivative else x * h
+
+    inside, slope = riccati(index * x, False), riccati(index * x, True)
+    here, there = riccati(x, False), riccati(x, True)
+    xi, turn = outgoing(False), outgoing(True)
+    a = (index * inside * there - here * slope) / (index * inside * turn - xi * slope)
+    b = (inside * there - index * here * slope) / (inside * turn - index * xi * slope)
+    pi, tau, cosine = [np.zeros_like(theta), np.ones_like(theta)], [], np.cos(theta)
+    for one in n:
+        tau.append(one * cosine * pi[one] - (one + 1) * pi[one - 1])
+        pi.append(((2 * one + 1) * cosine * pi[one] - (one + 1) * pi[one - 1]) / one)
+    pi, tau = np.array(pi[1:-1]).T, np.array(tau).T
+    weight = (2 * n + 1) / (n * (n + 1))
+    return (pi @ (weight * a) + tau @ (weight * b)), (
+        tau @ (weight * a) + pi @ (weight * b)
+    )
 
 
 @pytest.mark.slow
@@ -259,7 +296,17 @@ def test_sphere_scatters_a_plane_wave_as_the_series():
         sphere = em.Structure(em.Circle((0.0, 0.0), RADIUS), em.Material(2.25))
         return em.rasterise([sphere], grid, components=em.Cylindrical.components)
 
-    _, sent = scattered(lambda grid: em.Medium(), 20)
-    efficiency = scattered(ball, 20)[0] / sent
+    _, sent, _ = scattered(lambda grid: em.Medium(), 20)
+    power, _, near = scattered(ball, 20)
     series = [SCATTERED[1, 1.5], SCATTERED[3, 1.5]]
-    np.testing.assert_allclose(efficiency, series, rtol=0.035)
+    np.testing.assert_allclose(power / sent, series, rtol=0.035)
+    np.testing.assert_allclose(near.outflow, power, rtol=0.01)
+    # By angle in both planes: |S|^2 / k^2 of the incident flux through pi RADIUS^2.
+    theta = np.linspace(0.0, np.pi, 13)
+    planes = np.array([0.0, np.pi / 2])[:, None]
+    found = np.asarray(em.far_field(near, em.direction(planes, theta)).intensity)
+    for number, size in enumerate((1.0, 3.0)):
+        across, along = (np.abs(s) ** 2 for s in mie(size, 1.5, theta))
+        expected = np.stack([along, across]) / (np.pi * size**2) * sent[number]
+        error = np.abs(found[number] - expected)
+        assert np.max(error) < 0.04 * np.max(expected)

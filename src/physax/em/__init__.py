@@ -93,11 +93,8 @@ from ._monitors import (
     FieldMonitor as FieldMonitor,
     SpectralFields as SpectralFields,
 )
-from ._near_field import (
-    NearField as NearField,
-    NearFieldMonitor as NearFieldMonitor,
-    absorbed_power as absorbed_power,
-)
+from ._near_field import NearField as NearField, absorbed_power as absorbed_power
+from ._near_field_monitor import NearFieldMonitor as NearFieldMonitor
 from ._nonlinear import (
     Nonlinearity as Nonlinearity,
     kerr_susceptibility as kerr_susceptibility,

@@ -10,7 +10,7 @@ from .._checks import ArgumentError, kind_of, numeric, positive, traced, warn
 from ._clock import Clock
 from ._flux import FluxMonitor
 from ._monitors import AbstractMonitor, FieldMonitor
-from ._near_field import NearFieldMonitor
+from ._near_field_monitor import NearFieldMonitor
 
 
 class Apodised(AbstractMonitor):

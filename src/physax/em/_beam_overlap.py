@@ -190,7 +190,7 @@ def _need(
     sine, versine = _largest_angle(k, waist)
     square = jnp.zeros((), k.dtype)
     for axis, x in enumerate(centre):
-        places = [one[axis] for one in near.coordinates.values()]
+        places = near.places(axis)
         for (wall, _), plane in zip(near.walls, near.planes, strict=True):
             if wall == axis:
                 places += [2 * plane - one for one in places]

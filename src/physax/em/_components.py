@@ -74,6 +74,12 @@ KNOWN_ELECTRIC = tuple("E" + axis for axis in "xyzrp")
 KNOWN = KNOWN_ELECTRIC + tuple("H" + axis for axis in "xyzrp")
 """Components of all coordinates."""
 
+
+def in_space(axis: str) -> int:
+    """Returns the number of an axis in space; r, phi and z are those of phi = 0."""
+    return AXES.index({"r": "x", "p": "y"}.get(axis, axis))
+
+
 CYLINDRICAL_NAMES = ("Er", "Ep", "Ez", "Hr", "Hp", "Hz")
 """The components in cylindrical coordinates; p stands for the azimuth phi."""
 

@@ -4,13 +4,15 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Complex, Float
 
 from .._checks import ArgumentError, check
 from ..units import SPEED_OF_LIGHT
 from ._boundaries import PEC, PMC
-from ._components import AXES
+from ._components import AXES, in_space
 from ._flux import poynting_pairs
+from ._mirror import mirror_sign
 from ._near_field import NearField, recorded
 
 
@@ -20,11 +22,13 @@ WALLS = {"PEC": PEC(), "PMC": PMC()}
 class Currents(NamedTuple):
     """One component of a current on a face.
 
+    In cylindrical coordinates it is that at phi = 0, of three axes, and its widths
+    along r are for one radian.
+
     Attributes:
         kind: "J" (as `eta0 J`) or "M".
-        axis: Its axis, by name.
+        axis: Its axis, by name; r and phi are x and y.
         normal: Number of the face's axis.
-        outward: Sign of the outward normal.
         values: In V s/m, shape (frequency, x, y, z).
         coordinates: Along each axis, in metres.
         widths: Widths of the samples times the wavenumber along each axis, shape
@@ -35,7 +39,6 @@ class Currents(NamedTuple):
     kind: str
     axis: str
     normal: int
-    outward: int
     values: Complex[Array, "..."]
     coordinates: tuple[Float[Array, "..."], ...]
     widths: tuple[Float[Array, "..."], ...]
@@ -69,29 +72,71 @@ def surface_currents(near: NearField, k: Float[Array, " freqs"]) -> list[Current
     names = {key.split()[0] for key in near.values}
     out = []
     for face in near.faces:
-        normal, outward = AXES.index(face[1]), 1 if face[0] == "+" else -1
-        for electric, magnetic, sign in poynting_pairs(normal, tuple(names)):
+        normal, outward = near.axes.index(face[1]), 1 if face[0] == "+" else -1
+        for electric, magnetic, sign in poynting_pairs(face[1], names):
             e, h = f"{electric} {face}", f"{magnetic} {face}"
             apart = near.coordinates[h][normal] - near.coordinates[e][normal]
             gap = jnp.abs(apart[0]) / 2
             for kind, place, field in (("J", e, h), ("M", h, e)):
+                values, points = near.values[field], near.coordinates[place]
                 widths = tuple(
-                    jnp.ones((1, 1), k.dtype) if axis == normal else k[:, None] * width
+                    jnp.ones_like(k)[:, None] * width
+                    if axis == normal
+                    else k[:, None] * width
                     for axis, width in enumerate(near.widths[place])
                 )
+                if near.m is not None:
+                    # The half plane phi = 0; one more length is along the azimuth.
+                    widths = k[:, None] * widths[0], jnp.ones((1, 1)), widths[1]
+                    points = points[0], jnp.zeros_like(points[0][:1]), points[1]
+                    values = values[:, :, None]
                 out.append(
                     Currents(
                         kind,
-                        place[1],
-                        normal,
-                        outward,
-                        -outward * sign * near.values[field],
-                        near.coordinates[place],
+                        AXES[in_space(place[1])],
+                        in_space(face[1]),
+                        -outward * sign * values,
+                        points,
                         widths,
                         gap,
                     )
                 )
     return out
+
+
+def phases(
+    near: NearField,
+    k: Float[Array, " freqs"],
+    current: Currents,
+    axis: int,
+    cosine: Float[Array, ""],
+) -> Complex[Array, "freqs samples"]:
+    """Returns the phases along an axis of what a current and its images radiate.
+
+    Args:
+        near: The fields, with their walls.
+        k: Wavenumbers in rad/m.
+        current: The current.
+        axis: Number of the axis.
+        cosine: Component of the direction along it.
+
+    Returns:
+        The phases, times the widths of the samples.
+    """
+    letter = "E" if current.kind == "J" else "H"
+    points = current.coordinates[axis]
+    phase = turned(-cosine * k[:, None] * points)
+    for (wall, kind), plane in zip(near.walls, near.planes, strict=True):
+        if wall == axis:
+            sign = mirror_sign(letter + current.axis, axis, WALLS[kind])
+            image = turned(-cosine * k[:, None] * (2 * plane - points))
+            phase = phase + sign * image
+    return phase * current.widths[axis]
+
+
+def turned(angle: Float[Array, "*shape"]) -> Complex[Array, "*shape"]:
+    """Returns the complex numbers of length 1 with some angles in radians."""
+    return lax.complex(jnp.cos(angle), jnp.sin(angle))
 
 
 # A few roundings of a permittivity that was computed.
@@ -123,6 +168,12 @@ def projectable(near: NearField) -> NearField:
             f"but is periodic along {names}. Take `diffraction_orders`."
         )
     axes = [axis for axis, _ in near.walls]
+    if near.m is not None and 0 in axes:
+        raise ArgumentError(
+            "`near` in cylindrical coordinates must be from a simulation that reaches "
+            "the axis and has no wall along r to be projected, but has one. Begin the "
+            "grid at r = 0, and put a `CPML` at its outer face."
+        )
     for axis in axes:
         if axes.count(axis) > 1:
             raise ArgumentError(

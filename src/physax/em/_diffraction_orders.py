@@ -142,12 +142,13 @@ def _split(
 
 def _axes(near: NearField) -> tuple[int, tuple[int, ...]]:
     """Returns the axis of the face, and those across it."""
-    if not isinstance(near, NearField) or len(near.faces) != 1 or near.ndim == 1:
+    known = isinstance(near, NearField) and near.ndim > 1 and near.m is None
+    if not known or len(near.faces) != 1:
         found = near.faces if isinstance(near, NearField) else type(near).__name__
         raise ArgumentError(
-            "`near` must be what a `NearFieldMonitor` of a 2-D or 3-D simulation "
-            f"recorded on one face, but has {found}. Give the monitor `faces`, such as "
-            "('+y',)."
+            "`near` must be what a `NearFieldMonitor` of a 2-D or 3-D simulation in "
+            f"Cartesian coordinates recorded on one face, but has {found}. Give the "
+            "monitor `faces`, such as ('+y',)."
         )
     normal = AXES.index(near.faces[0][1])
     across = tuple(axis for axis in range(near.ndim) if axis != normal)

@@ -14,9 +14,9 @@ from .._checks import ArgumentError, at_once, check, real
 from .._products import einsum, matmul
 from ..units import ETA_0, FEMTO
 from ._components import AXES
-from ._currents import WALLS, Currents, projectable, surface_currents, wavenumber
-from ._mirror import mirror_sign
+from ._currents import Currents, phases, projectable, surface_currents, wavenumber
 from ._near_field import NearField
+from ._rings import ring_sums
 
 
 _BATCH = 512
@@ -210,8 +210,12 @@ def _amplitudes(
     """Returns the amplitudes in one direction."""
     sums: dict[str, Array] = {}
     for one in currents:
-        more = _radiated(near, k, one, unit)
-        sums[one.kind + one.axis] = sums.get(one.kind + one.axis, 0) + more
+        if near.m is None:
+            parts = {one.axis: _radiated(near, k, one, unit)}
+        else:
+            parts = ring_sums(near, near.m, k, one, unit)
+        for axis, more in parts.items():
+            sums[one.kind + axis] = sums.get(one.kind + axis, 0) + more
     zero = jnp.zeros(k.shape, next(iter(sums.values())).dtype)
     n = [sums.get("J" + axis, zero) for axis in AXES]
     m = [sums.get("M" + axis, zero) for axis in AXES]
@@ -254,26 +258,12 @@ def _radiated(
     near: NearField, k: Float[Array, " freqs"], current: Currents, unit: Array
 ) -> Complex[Array, " freqs"]:
     """Sums a current over its face and its images, with the phases of a direction."""
-    letter = "E" if current.kind == "J" else "H"
-    factors = []
-    for axis in range(near.ndim):
-        points, widths = current.coordinates[axis], current.widths[axis]
-        phase = _turn(-unit[axis] * k[:, None] * points)
-        for (wall, kind), plane in zip(near.walls, near.planes, strict=True):
-            if wall == axis:
-                sign = mirror_sign(letter + current.axis, axis, WALLS[kind])
-                image = _turn(-unit[axis] * k[:, None] * (2 * plane - points))
-                phase = phase + sign * image
-        factors.append(phase * widths)
+    factors = [phases(near, k, current, axis, unit[axis]) for axis in range(near.ndim)]
     lost = jnp.cos(k * unit[current.normal] * current.gap)
     letters = "abc"[: near.ndim]
     places = ",".join("f" + one for one in letters)
     total = einsum(f"f{letters},{places}->f", current.values, *factors)
     return total / lost
-
-
-def _turn(angle: Array) -> Array:
-    return lax.complex(jnp.cos(angle), jnp.sin(angle))
 
 
 def _order(near: NearField) -> int:
@@ -282,7 +272,9 @@ def _order(near: NearField) -> int:
     An intensity has harmonics up to twice the wavenumber times the radius, which at 5
     cells per wavelength is 1.3 for each cell across.
     """
-    return ceil(0.65 * sqrt(sum(count**2 for count in near.cells))) + 16
+    # A box about the axis r = 0 is as wide along y as along x.
+    cells = near.cells if near.m is None else (near.cells[0], *near.cells)
+    return ceil(0.65 * sqrt(sum(count**2 for count in cells))) + 16
 
 
 def radiated_power(near: NearField) -> Float[Array, " freqs"]:
@@ -308,6 +300,9 @@ def radiated_power(near: NearField) -> Float[Array, " freqs"]:
         found = far_field(near, direction(phi))
         total = jnp.mean(found.intensity, axis=-1) * 2 * np.pi
     else:
+        if near.m is not None:
+            # Of cos(m phi) and sin(m phi) one is 1 where the other is 0.
+            phi = np.pi / (2 * near.m) * np.arange(2) if near.m else np.zeros(1)
         nodes, weights = np.polynomial.legendre.leggauss(count)
         theta = np.arccos(nodes)[:, None]
         found = far_field(near, direction(phi, theta))

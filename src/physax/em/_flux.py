@@ -1,5 +1,6 @@
 """Flux monitors: power through a plane."""
 
+from collections.abc import Collection
 from functools import partial
 from math import isinf
 
@@ -12,7 +13,7 @@ from .._checks import ArgumentError
 from ..grid import Box
 from ..units import ETA_0, FEMTO
 from ._boundaries import Bloch, Periodic
-from ._components import AXES, Components
+from ._components import AXES
 from ._cylindrical import around
 from ._frame import Point, as_point, check_point, check_size
 from ._monitors import AbstractSpectralMonitor, Read, as_frequencies
@@ -69,7 +70,7 @@ class FluxMonitor(AbstractSpectralMonitor):
             )
         node = max(frame.nearest(normal, centre[normal], 0.0, what), 1)
         reads = []
-        for electric, magnetic, _ in _pairs(normal, frame.components):
+        for electric, magnetic, _ in poynting_pairs(self.axis, frame.components.names):
             for name in (electric, magnetic):
                 spans = [
                     frame.cover(a, centre[a], size[a], half, what)
@@ -90,7 +91,7 @@ class FluxMonitor(AbstractSpectralMonitor):
         normal = parts.axes.index(self.axis)
         boxes = {read.key: read.box for read in reads}
         flux = jnp.zeros(self.frequencies.shape, jnp.real(total[reads[0].key]).dtype)
-        for electric, magnetic, sign in _pairs(normal, parts):
+        for electric, magnetic, sign in poynting_pairs(self.axis, parts.names):
             e, h = total[electric] / FEMTO, total[magnetic] / FEMTO
             if parts.m is not None and normal == 0:
                 e = e * _radii(electric, boxes[electric], setup)
@@ -154,18 +155,13 @@ class SpectralFlux(eqx.Module):
     flux: Float[Array, " freqs"]
 
 
-def poynting_pairs(normal: int, names: tuple[str, ...]) -> list[tuple[str, str, int]]:
+def poynting_pairs(normal: str, names: Collection[str]) -> list[tuple[str, str, int]]:
     """Returns the products of which the normal Poynting component is the sum."""
-    j, k = AXES[(normal + 1) % 3], AXES[(normal + 2) % 3]
+    axes = ("r", "p", "z") if "Hp" in names else AXES
+    at = axes.index(normal)
+    j, k = axes[(at + 1) % 3], axes[(at + 2) % 3]
     both = [("E" + j, "H" + k, 1), ("E" + k, "H" + j, -1)]
     return [pair for pair in both if pair[0] in names and pair[1] in names]
-
-
-def _pairs(normal: int, parts: Components) -> list[tuple[str, str, int]]:
-    if parts.m is None:
-        return poynting_pairs(normal, parts.names)
-    both = [("Ep", "Hz", 1), ("Ez", "Hp", -1)], [("Er", "Hp", 1), ("Ep", "Hr", -1)]
-    return both[normal]
 
 
 def _radii(component: str, box: Box, setup: Setup) -> Array | int:

@@ -21,7 +21,7 @@ from ._flux import poynting_pairs
 from ._frame import Frame, Point, as_point, check_size
 from ._medium import Medium
 from ._monitors import AbstractMonitor, AbstractSpectralMonitor, Read, as_frequencies
-from ._near_field import NearFieldMonitor, face_widths
+from ._near_field_monitor import NearFieldMonitor, face_widths
 from ._plane_wave import PlaneWave
 from ._setup import Setup
 from ._sources import AbstractSource, Dipole
@@ -106,9 +106,9 @@ class ForceMonitor(AbstractSpectralMonitor):
                 continue
             outflow: Array | float = 0.0
             for key in dict.fromkeys(read.key.split()[1] for read in reads):
-                normal, outward = AXES.index(key[1]), 1 if key[0] == "+" else -1
+                outward = 1 if key[0] == "+" else -1
                 names = setup.components.names
-                for electric, magnetic, sign in poynting_pairs(normal, names):
+                for electric, magnetic, sign in poynting_pairs(key[1], names):
                     pair = [r for r in reads if r.key.split()[1] == key]
                     pair = [r for r in pair if r.component in (electric, magnetic)]
                     e, h = (_cut(total[r.key] / FEMTO, double) for r in pair)
@@ -233,7 +233,7 @@ def _one_medium(
     reads: tuple[Read, ...], medium: Medium, grid: Grid, parts: Components, what: str
 ) -> Array:
     """Returns 1 if all faces lie in one plain material, else raises, or NaN."""
-    reads = (*reads, *across(reads, parts, grid.ndim))
+    reads = (*reads, *across(reads, parts))
     _, _, spread, loss = surroundings(reads, medium, grid)
     spread = check(
         spread,

@@ -270,7 +270,7 @@ def _one_medium(
     normal = AXES[place.face.axis]
     terms = (term for both in place.corrections for term in both)
     reads = [Read(f"{t.target} +{normal}", t.target, t.box) for t in terms]
-    reads += along_normal(tuple(reads), setup.components, setup.grid.ndim)
+    reads += along_normal(tuple(reads), setup.components)
     at = frequency, setup.dt
     _, _, spread, loss = surroundings(reads, setup.medium, setup.grid, at)
     spread = check(

@@ -74,10 +74,10 @@ class HuygensSource(AbstractSource):
         return 0 if alone else self.index
 
     def locate(self, frame, what):
-        if frame.ndim != self.near.ndim:
+        if frame.components.axes != self.near.axes:
             raise ArgumentError(
-                f"`near` of {what} must be from a {frame.ndim}-D simulation, but is "
-                f"from a {self.near.ndim}-D one."
+                f"`near` of {what} must be from a simulation with the axes "
+                f"{frame.components.axes}, but is from one with {self.near.axes}."
             )
         boxes = {key: _box(self.near, key, frame, what) for key in self.near.values}
         _check_ends(self.near, frame, what)
@@ -100,7 +100,7 @@ class HuygensSource(AbstractSource):
                     )
             both.append(tuple(found))
         for face in self.near.faces:
-            pairs = poynting_pairs(AXES.index(face[1]), parts.names)
+            pairs = poynting_pairs(face[1], parts.names)
             box = boxes[f"{pairs[0][0]} {face}"]
             frame.warn_in_layer(box, f"Face {face} of {what}", (AXES.index(face[1]),))
         return tuple(both)
@@ -207,11 +207,11 @@ def _fits(near: NearField, place: tuple, setup: Setup, what: str) -> Array:
     reads = []
     for face in near.faces:
         # In the order of the monitor, on which the samples of `across` depend.
-        for electric, magnetic, _ in poynting_pairs(AXES.index(face[1]), names):
+        for electric, magnetic, _ in poynting_pairs(face[1], names):
             for name in (electric, magnetic):
                 key = f"{name} {face}"
                 reads.append(Read(key, name, boxes[key]))
-    reads += across(tuple(reads), setup.components, setup.grid.ndim)
+    reads += across(tuple(reads), setup.components)
     at = near.frequencies, near.dt
     found = at_frequencies(reads, setup.medium, setup.grid, *at)
     power = powers(reads, setup.medium)

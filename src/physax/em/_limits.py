@@ -22,7 +22,7 @@ from ._huygens import HuygensSource
 from ._medium import Medium, Property, at_component
 from ._metal import Metal, largest_step_around
 from ._monitors import AbstractMonitor, AbstractSpectralMonitor
-from ._near_field import NearFieldMonitor
+from ._near_field_monitor import NearFieldMonitor
 from ._plain import check_plain
 from ._plane_wave import PlaneWave
 from ._resolution import check_cells

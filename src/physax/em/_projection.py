@@ -16,6 +16,7 @@ from ._currents import WALLS, Currents, projectable, surface_currents, wavenumbe
 from ._hankel import hankel
 from ._mirror import mirror_sign
 from ._near_field import NearField
+from ._rings import around
 
 
 _BATCH = 16
@@ -126,6 +127,34 @@ def _fields(
     phase: Float[Array, " freqs"],
 ) -> dict[str, Complex[Array, " freqs"]]:
     """Returns the fields at one point."""
+
+    def at(currents, point):
+        return _vectors(near, k, eta, currents, point, phase)
+
+    if near.m is None:
+        e, h = at(currents, point)
+    else:
+        e, h = around(near, near.m, currents, point, at)
+    names = [key.split()[0] for key in near.values]
+    polarisation = None
+    if near.ndim == 2:
+        polarisation = "Ez" if "Ez" in names else "Hz"
+    both = {"E": e, "H": h}
+    return {
+        name: both[name[0]][:, AXES.index(name[1])]
+        for name in components(near.ndim, polarisation).names
+    }
+
+
+def _vectors(
+    near: NearField,
+    k: Float[Array, " freqs"],
+    eta: Float[Array, " freqs"],
+    currents: list[Currents],
+    point: Float[Array, " axes"],
+    phase: Float[Array, " freqs"],
+) -> tuple[Complex[Array, "freqs 3"], Complex[Array, "freqs 3"]]:
+    """Returns E and H of some currents and their images at one point."""
     kinds = {one.kind: jnp.zeros((), near.dt.dtype) for one in currents}
     straight, crossed = dict(kinds), dict(kinds)
     for one in currents:
@@ -136,15 +165,7 @@ def _fields(
     # The weights have a factor k for each axis across the normal: see `_radiated`.
     e = eta[:, None] * straight["J"] - crossed["M"]
     h = straight["M"] / eta[:, None] + crossed["J"]
-    names = [key.split()[0] for key in near.values]
-    polarisation = None
-    if near.ndim == 2:
-        polarisation = "Ez" if "Ez" in names else "Hz"
-    both = {"E": e, "H": h}
-    return {
-        name: both[name[0]][:, AXES.index(name[1])]
-        for name in components(near.ndim, polarisation).names
-    }
+    return e, h
 
 
 def _radiated(

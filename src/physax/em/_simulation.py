@@ -22,7 +22,7 @@ from .._checks import (
 )
 from ..grid import Grid
 from ..runtime import Precision
-from ._apodised import check_windows
+from ._apodised import Apodised, check_windows
 from ._boundaries import PEC, Bloch, Boundaries, check_boundaries
 from ._components import Components, components
 from ._cylindrical import Cylindrical, check_cylindrical
@@ -47,6 +47,7 @@ from ._medium_checks import (
     warn_of_metal_in_layers,
 )
 from ._monitors import AbstractMonitor, FieldMonitor
+from ._near_field_monitor import NearFieldMonitor
 from ._plane_wave import PlaneWave
 from ._plane_wave_checks import check_plane_waves
 from ._setup import Setup
@@ -236,15 +237,22 @@ def _check_coordinates(sim: Simulation) -> None:
     known = {"source": (Dipole, PlaneWave), "monitor": _CYLINDRICAL_MONITORS}
     for kind, group in (("source", sim.sources), ("monitor", sim.monitors)):
         for name, one in group.items():
-            if not isinstance(one, known[kind]):
+            inner = one.monitor if isinstance(one, Apodised) else one
+            if not isinstance(inner, known[kind]):
                 names = ", ".join(each.__name__ for each in known[kind])
                 raise ArgumentError(
                     f"A {kind} in cylindrical coordinates must be of the type {names}, "
-                    f"but {name!r} is a {type(one).__name__}."
+                    f"but {name!r} is a {type(inner).__name__}."
                 )
 
 
-_CYLINDRICAL_MONITORS = (FieldMonitor, FluxMonitor, TimeMonitor, EnergyMonitor)
+_CYLINDRICAL_MONITORS = (
+    FieldMonitor,
+    FluxMonitor,
+    TimeMonitor,
+    EnergyMonitor,
+    NearFieldMonitor,
+)
 
 
 def _as_precision(precision: Any) -> Precision:

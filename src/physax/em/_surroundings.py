@@ -9,13 +9,13 @@ from jaxtyping import Array, Float
 
 from ..grid import Grid
 from ._boxes import cells_of, common, meet, of_cells
-from ._components import Components, stagger
+from ._components import Components
 from ._medium import Medium, at_component
 from ._monitors import Read
 from ._port_medium import PortMedium
 
 
-def across(reads: tuple[Read, ...], parts: Components, ndim: int) -> list[Read]:
+def across(reads: tuple[Read, ...], parts: Components) -> list[Read]:
     """Returns the samples next to each face of the components along its normal."""
     out = []
     for key, component, box, *_ in reads:
@@ -24,7 +24,7 @@ def across(reads: tuple[Read, ...], parts: Components, ndim: int) -> list[Read]:
         name = ("H" if component[0] == "E" else "E") + face[1]
         if name not in parts.names or any(r.key == name + face for r in out):
             continue
-        halves = (stagger(one, ndim) for one in (name, component))
+        halves = map(parts.stagger, (name, component))
         spans = tuple(
             (low, max(low + 1, high - 1)) if own > other else (low, high)
             for own, other, (low, high) in zip(*halves, box, strict=True)

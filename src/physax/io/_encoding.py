@@ -318,9 +318,11 @@ def _decode_module(content, arrays):
     if not isinstance(name, str) or name not in MODULES:
         raise EncodingError(f"The result {name!r} is of a kind that is not known.")
     values = _decode_pairs(pairs, arrays)
-    wanted = {field.name for field in dataclasses.fields(MODULES[name])}
-    if values.keys() != wanted:
-        odd = sorted(values.keys() ^ wanted)
+    fields = dataclasses.fields(MODULES[name])
+    # What came later has the default that it had before it came.
+    later = {f.name for f in fields if f.default is not dataclasses.MISSING}
+    odd = sorted(values.keys() ^ {f.name for f in fields} - (later - values.keys()))
+    if odd:
         raise EncodingError(f"The fields of a {name} do not fit: see {odd}.")
     try:
         return MODULES[name](**values)
