@@ -111,7 +111,6 @@ def test_sources_without_a_ring_are_refused(source):
     [
         em.ModeMonitor(PORT, FREQUENCY),
         em.ForceMonitor(at(8, 12), at(4, 4), FREQUENCY),
-        em.EmissionMonitor(em.Dipole("Er", at(5, 12), PULSE), FREQUENCY),
     ],
 )
 def test_monitors_without_a_ring_are_refused(monitor):

@@ -70,7 +70,9 @@ class EmissionMonitor(AbstractSpectralMonitor):
     its own: it must be the only source. Next to a mirror face it emits with its image;
     on a mirror the figures are those of the whole scene. In a medium that conducts, the
     power that its near field loses is counted, which grows without limit as cells
-    shrink.
+    shrink. In cylindrical coordinates the figures are the part of one m in those of the
+    point at phi = 0: all of it on the axis, else to be summed over m from 0 to where
+    the parts vanish, some k r.
 
     Attributes:
         dipole: The source, as given to the simulation, which compares both when it is
@@ -112,6 +114,8 @@ class EmissionMonitor(AbstractSpectralMonitor):
         seen, epsilon, mu = (
             jnp.sum(jnp.stack(parts), axis=0) for parts in (fields, epsilons, mus)
         )
+        # Around an axis it is one part of a point.
+        ndim = setup.grid.ndim if setup.components.m is None else 3
         moment, largest = _moment(self.dipole, self.frequencies, setup)
         # The quotient comes first: squares of spectra underflow in float32.
         resistance = -jnp.real(seen / moment)
@@ -120,12 +124,10 @@ class EmissionMonitor(AbstractSpectralMonitor):
         return Emission(
             frequencies=self.frequencies,
             resistance=resistance,
-            homogeneous=_homogeneous(
-                component, setup.grid.ndim, self.frequencies, epsilon, mu
-            ),
+            homogeneous=_homogeneous(component, ndim, self.frequencies, epsilon, mu),
             power=resistance * jnp.abs(moment / FEMTO) ** 2 / 2,
             ldos=2 / np.pi * density * resistance,
-            dipole=_kind(component, setup.grid.ndim),
+            dipole=_kind(component, ndim),
         )
 
 

@@ -26,7 +26,7 @@ from ._apodised import Apodised, check_windows
 from ._boundaries import PEC, Bloch, Boundaries, check_boundaries
 from ._components import Components, components
 from ._cylindrical import Cylindrical, check_cylindrical
-from ._emission import check_excitation
+from ._emission import EmissionMonitor, check_excitation
 from ._flux import FluxMonitor
 from ._force import check_forces
 from ._frame import Frame, build_frame
@@ -252,6 +252,7 @@ _CYLINDRICAL_MONITORS = (
     TimeMonitor,
     EnergyMonitor,
     NearFieldMonitor,
+    EmissionMonitor,
 )
 
 
