@@ -39,7 +39,7 @@ def scene(component="Er", m=1, medium=None, low=-28, boundaries=None, **options)
         medium,
         boundaries or em.Boundaries(r=em.CPML(10), z=em.CPML(10)),
         cylindrical=em.Cylindrical(m),
-        sources={"ring": dipole},
+        sources=options.pop("sources", {"ring": dipole}),
         monitors=monitors,
         steps=options.pop("steps", 700),
     )
@@ -229,6 +229,43 @@ def test_the_intensity_of_rings_is_differentiable():
     assert float(run(2.0)[0]) == pytest.approx(float(intensity(2.0)), rel=1e-9)
 
 
+@pytest.mark.slow(after=2)
+@pytest.mark.parametrize(
+    ("component", "m", "box"),
+    [("Ep", 1, CYLINDER), ("Ez", 0, CYLINDER), ("Er", 2, HOLLOW)],
+)
+def test_currents_of_a_record_send_its_field_again(component, m, box):
+    names, everywhere = em.Cylindrical.components, (float("inf"),) * 2
+    monitors = {"near": box} | {
+        name: em.FieldMonitor((name,), (0.0, 0.0), everywhere, FREQUENCY)
+        for name in names
+    }
+    inside = np.ones((30, 56))
+    inside[4:6, 29:31] = 1.8
+    outside = np.ones((30, 56))
+    outside[12:14, 24:30] = 1.5
+    one = em.simulate(
+        scene(component, m, em.Medium(inside * outside), monitors=monitors)
+    ).monitors
+    pulse = em.GaussianPulse(1.02 * FREQUENCY, FREQUENCY / 9)
+    again = {"again": em.HuygensSource(one["near"], pulse)}
+    options = {"monitors": monitors, "sources": again, "steps": 900}
+    other = em.simulate(scene(m=m, medium=em.Medium(outside), **options)).monitors
+    (z, low), length = box.centre[::-1], box.size
+    low = low if len(one["near"].faces) == 4 else 0.0
+    rounding = 1e-5 if wide() else 1e-3
+    for name in names:
+        first, second = (np.asarray(run[name].values[name])[0] for run in (one, other))
+        where = [np.asarray(x) for x in one[name].coordinates[name]]
+        half = [one / 2 + CELL / 4 for one in length]
+        within = np.logical_and.outer(
+            abs(where[0] - low) < half[0], abs(where[1] - z) < half[1]
+        )
+        scale = np.max(np.abs(first[~within]), initial=0.0)
+        assert np.max(np.abs(second - first)[~within]) <= rounding * scale
+        assert np.max(np.abs(second[within])) <= rounding * scale
+
+
 @pytest.mark.slow(after=1)
 @pytest.mark.x64
 def test_a_beam_collects_its_part_of_rings():
@@ -283,7 +320,9 @@ def test_what_rings_do_not_project():
     with pytest.raises(ArgumentError, match="and at r = 0 there is none"):
         near(monitors={"near": low})
     again = {"again": em.HuygensSource(near(), PULSE)}
-    with pytest.raises(ArgumentError, match="from a simulation with the axes"):
+    with pytest.raises(ArgumentError, match="the axes xy, but is from one with rz and"):
         em.Simulation(
             Grid.centred((20, 20), CELL), sources=again, polarisation="Ez", steps=3
         )
+    with pytest.raises(ArgumentError, match="the axes rz and m = 2, but is from one w"):
+        scene(m=2, steps=3, sources=again)

@@ -17,21 +17,31 @@ class Correction(NamedTuple):
     """One term to add to a curl on a face.
 
     Attributes:
-        target: The component whose row is corrected.
+        term: The term of the curl, along the normal.
         box: Its samples on the face.
-        source: The incident component that is added.
         at: Index of the incident samples along the normal.
-        axis: The normal.
-        sign: Sign of the term, without the metric.
+        sign: Sign of what is added, without the metric.
     """
 
-    target: str
+    term: CurlTerm
     box: Box
-    source: str
     at: int
-    axis: int
     sign: int
-    ring: bool = False
+
+    @property
+    def target(self) -> str:
+        """The component whose row is corrected."""
+        return self.term.target
+
+    @property
+    def source(self) -> str:
+        """The incident component that is added."""
+        return self.term.source
+
+    @property
+    def axis(self) -> int:
+        """The normal."""
+        return self.term.axis
 
 
 class Face(NamedTuple):
@@ -91,15 +101,9 @@ def corrections(
             spans = _transverse(frame, term, region)
             row = face.node if electric else face.outside
             spans[face.axis] = (row, row + 1)
-            yield Correction(
-                term.target,
-                tuple(spans),
-                term.source,
-                face.outside if electric else face.node,
-                face.axis,
-                term.sign if face.high else -term.sign,
-                term.ring,
-            )
+            at = face.outside if electric else face.node
+            sign = term.sign if face.high else -term.sign
+            yield Correction(term, tuple(spans), at, sign)
 
 
 def faces_along(
@@ -143,8 +147,8 @@ def faces_along(
 
 def metric_at(axes: tuple[Axis, ...], correction: Correction, electric: bool) -> Array:
     """Returns the metric factor of the corrected row."""
-    axis, term = axes[correction.axis], correction
-    curl = CurlTerm(term.target, term.axis, term.source, term.sign, term.ring)
-    metric, radius = axis.metric(curl, electric=electric), axis.radius(curl)
-    metric = metric[term.box[term.axis][0]] if metric.ndim else metric
-    return metric if radius is None else metric * radius[term.at]
+    term, box, at, _ = correction
+    axis = axes[term.axis]
+    metric, radius = axis.metric(term, electric=electric), axis.radius(term)
+    metric = metric[box[term.axis][0]] if metric.ndim else metric
+    return metric if radius is None else metric * radius[at]

@@ -15,7 +15,6 @@ from .._checks import ArgumentError, at_once, check, refuse_traced
 from ..grid import Box
 from ._boundaries import Bloch, Periodic
 from ._clock import Clock
-from ._components import AXES, stagger
 from ._faces import Correction, metric_at
 from ._flux import poynting_pairs
 from ._frame import Frame
@@ -74,35 +73,36 @@ class HuygensSource(AbstractSource):
         return 0 if alone else self.index
 
     def locate(self, frame, what):
-        if frame.components.axes != self.near.axes:
+        parts = frame.components
+        if (parts.axes, parts.m) != (self.near.axes, self.near.m):
+            here, there = (
+                "".join(one.axes) + ("" if one.m is None else f" and m = {one.m}")
+                for one in (parts, self.near)
+            )
             raise ArgumentError(
-                f"`near` of {what} must be from a simulation with the axes "
-                f"{frame.components.axes}, but is from one with {self.near.axes}."
+                f"`near` of {what} must be from a simulation with the axes {here}, but "
+                f"is from one with {there}."
             )
         boxes = {key: _box(self.near, key, frame, what) for key in self.near.values}
         _check_ends(self.near, frame, what)
-        parts, both = frame.components, []
+        both = []
         for terms in (parts.electric_terms, parts.magnetic_terms):
             found = []
             for face in self.near.faces:
-                axis, outward = AXES.index(face[1]), 1 if face[0] == "+" else -1
+                axis, outward = parts.axes.index(face[1]), 1 if face[0] == "+" else -1
                 for term in terms:
                     box = boxes.get(f"{term.target} {face}")
                     if term.axis != axis or box is None:
                         continue
                     at = boxes[f"{term.source} {face}"][axis][0]
                     sign = -outward * term.sign
-                    found.append(
-                        (
-                            face,
-                            Correction(term.target, box, term.source, at, axis, sign),
-                        )
-                    )
+                    found.append((face, Correction(term, box, at, sign)))
             both.append(tuple(found))
         for face in self.near.faces:
             pairs = poynting_pairs(face[1], parts.names)
             box = boxes[f"{pairs[0][0]} {face}"]
-            frame.warn_in_layer(box, f"Face {face} of {what}", (AXES.index(face[1]),))
+            normal = parts.axes.index(face[1])
+            frame.warn_in_layer(box, f"Face {face} of {what}", (normal,))
         return tuple(both)
 
     def injections(self, place, setup):
@@ -245,13 +245,13 @@ def _fits(near: NearField, place: tuple, setup: Setup, what: str) -> Array:
             f"`near`: its {name} there must be {then}",
         )
         fits = fits * jnp.where(jnp.isnan(now).any(), jnp.nan, 1)
-    for axis in near.repeated:
+    for axis in map(near.of_grid, near.repeated):
         low, then = setup.boundaries.axis(axis)[0], near.wavevectors[axis]
         now = low.wavevector if isinstance(low, Bloch) else jnp.zeros_like(then)
         now = check(
             now,
             jnp.abs(jnp.sin((now - then) * near.periods[axis] / 2)) <= _SAME,
-            f"The Bloch vector of the run along {AXES[axis]} must be the one with "
+            f"The Bloch vector of the run along {near.axes[axis]} must be the one with "
             f"which `near` of {what} was recorded, {then} rad/m",
         )
         fits = fits * jnp.where(jnp.isnan(now), jnp.nan, 1)
@@ -260,8 +260,9 @@ def _fits(near: NearField, place: tuple, setup: Setup, what: str) -> Array:
 
 def _check_ends(near: NearField, frame: Frame, what: str) -> None:
     """Refuses a run without the walls and periods of the run of a record."""
-    for (axis, kind), plane in zip(near.walls, near.planes, strict=True):
-        nodes = frame.nodes[axis]
+    for (number, kind), plane in zip(near.walls, near.planes, strict=True):
+        axis = near.of_grid(number)
+        nodes, name = frame.nodes[axis], near.axes[axis]
         slack = 0.01 * float(np.min(np.diff(nodes)))
         there = any(
             face.__name__ == kind and abs(float(plane) - end) <= slack
@@ -269,11 +270,11 @@ def _check_ends(near: NearField, frame: Frame, what: str) -> None:
         )
         if not there:
             raise ArgumentError(
-                f"The run of {what} must have the {kind} wall at {AXES[axis]} = "
+                f"The run of {what} must have the {kind} wall at {name} = "
                 f"{float(plane):g} m of the run that recorded `near`, but has none "
                 "there: the record holds what the wall reflected."
             )
-    for axis in near.repeated:
+    for axis in map(near.of_grid, near.repeated):
         nodes, period = frame.nodes[axis], float(near.periods[axis])
         length = float(nodes[-1] - nodes[0])
         wraps = issubclass(frame.faces[axis][0], (Periodic, Bloch))
@@ -281,7 +282,7 @@ def _check_ends(near: NearField, frame: Frame, what: str) -> None:
             found = f"has {length:g} m" if wraps else "is not periodic"
             raise ArgumentError(
                 f"The run of {what} must be periodic over the {period:g} m along "
-                f"{AXES[axis]} with which `near` was recorded, but {found}."
+                f"{near.axes[axis]} with which `near` was recorded, but {found}."
             )
 
 
@@ -294,7 +295,7 @@ def _box(near: NearField, key: str, frame: Frame, what: str) -> Box:
             f"holds {name!r}. Take the same polarisation."
         )
     box = []
-    for axis, half in enumerate(stagger(name, frame.ndim)):
+    for axis, half in enumerate(frame.components.stagger(name)):
         wanted = near.coordinates[key][axis]
         refuse_traced(
             wanted,
@@ -309,7 +310,8 @@ def _box(near: NearField, key: str, frame: Frame, what: str) -> Box:
         if here.shape != wanted.shape or np.max(np.abs(here - wanted)) > 0.01 * cell:
             raise ArgumentError(
                 f"`near` of {what} must lie on cells of the grid, but the samples of "
-                f"{name} along {AXES[axis]}, from {wanted[0]:g} to {wanted[-1]:g} m, "
+                f"{name} along {near.axes[axis]}, from {wanted[0]:g} to "
+                f"{wanted[-1]:g} m, "
                 "do not. Give both runs the same cells there."
             )
         box.append((low, low + len(wanted)))

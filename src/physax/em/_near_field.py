@@ -88,8 +88,12 @@ class NearField(eqx.Module):
         """Returns the positions of all samples along an axis of space, in metres."""
         if self.m is None:
             return [one[axis] for one in self.coordinates.values()]
-        rings = [one[axis // 2] for one in self.coordinates.values()]
-        return rings if axis == 2 else rings + [-one for one in rings]
+        found = [one[self.of_grid(axis)] for one in self.coordinates.values()]
+        return found if axis == 2 else found + [-one for one in found]
+
+    def of_grid(self, axis: int) -> int:
+        """Returns the number of an axis of space among those of the grid."""
+        return axis if self.m is None else axis // 2
 
     @property
     def outflow(self) -> Float[Array, " freqs"]:

@@ -31,7 +31,7 @@ from ._flux import FluxMonitor
 from ._force import check_forces
 from ._frame import Frame, build_frame
 from ._gaussian_beam import check_beams
-from ._huygens import check_records
+from ._huygens import HuygensSource, check_records
 from ._limits import (
     check_frequencies,
     check_places,
@@ -234,7 +234,7 @@ def _check_coordinates(sim: Simulation) -> None:
             "`medium` must not hold perfect metal in cylindrical coordinates, but "
             "does. End the grid with `PEC` faces, or take a `Drude` metal."
         )
-    known = {"source": (Dipole, PlaneWave), "monitor": _CYLINDRICAL_MONITORS}
+    known = {"source": _CYLINDRICAL_SOURCES, "monitor": _CYLINDRICAL_MONITORS}
     for kind, group in (("source", sim.sources), ("monitor", sim.monitors)):
         for name, one in group.items():
             inner = one.monitor if isinstance(one, Apodised) else one
@@ -246,6 +246,7 @@ def _check_coordinates(sim: Simulation) -> None:
                 )
 
 
+_CYLINDRICAL_SOURCES = (Dipole, PlaneWave, HuygensSource)
 _CYLINDRICAL_MONITORS = (
     FieldMonitor,
     FluxMonitor,
