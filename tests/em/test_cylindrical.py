@@ -110,7 +110,6 @@ def test_sources_without_a_ring_are_refused(source):
     "monitor",
     [
         em.ModeMonitor(PORT, FREQUENCY),
-        em.ForceMonitor(at(8, 12), at(4, 4), FREQUENCY),
     ],
 )
 def test_monitors_without_a_ring_are_refused(monitor):

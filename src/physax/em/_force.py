@@ -15,7 +15,8 @@ from .._checks import ArgumentError, check
 from ..grid import Box, Grid
 from ..units import ETA_0, FEMTO
 from ._boundaries import PEC, PMC, Bloch, Periodic
-from ._components import AXES, Components, stagger
+from ._components import Components
+from ._cylindrical import around
 from ._faces import Correction
 from ._flux import poynting_pairs
 from ._frame import Frame, Point, as_point, check_size
@@ -62,7 +63,8 @@ class ForceMonitor(AbstractSpectralMonitor):
     medium of index n the momentum is that of Minkowski, n / c per energy.
 
     A box that a `PEC` or `PMC` face closes has no force normal to it; that along it
-    acts on the part inside the grid. Along a periodic axis give the size `inf`.
+    acts on the part inside the grid. Along a periodic axis give the size `inf`. In
+    cylindrical coordinates the force is along z.
 
     Reference: Jackson, *Classical Electrodynamics*, 3rd edition (1998), 6.7 and 12.10.
 
@@ -85,19 +87,21 @@ class ForceMonitor(AbstractSpectralMonitor):
             if size == 0 or (np.isinf(size) and not closed):
                 raise ArgumentError(
                     f"`size` of {what} must enclose a box, but is {size:g} m along "
-                    f"{AXES[axis]}. Use at least one cell, and `inf` only between "
-                    "walls or periodic faces."
+                    f"{frame.components.axes[axis]}. Use at least one cell, and `inf` "
+                    "only between walls or periodic faces."
                 )
         near = NearFieldMonitor(self.centre, self.size, self.frequencies)
         reads = near.locate(frame, what)
-        double = _double(reads)
+        double = _double(reads, frame.components)
         return tuple(_thick(read, double, frame, what) for read in reads)
 
     def finish(self, total, reads, setup):
         what = "a force monitor"
         sound = _one_medium(reads, setup.medium, setup.grid, setup.components, what)
         omega = 2 * jnp.sin(jnp.pi * self.frequencies * setup.dt) / setup.dt
-        double = _double(reads)
+        parts = setup.components
+        turn = 1 if parts.m is None else around(parts.m)
+        double = _double(reads, parts)
         thin = {r.key: r._replace(box=_thin(r.box, double)) for r in reads}
         force = {}
         for axis in range(setup.grid.ndim):
@@ -107,8 +111,7 @@ class ForceMonitor(AbstractSpectralMonitor):
             outflow: Array | float = 0.0
             for key in dict.fromkeys(read.key.split()[1] for read in reads):
                 outward = 1 if key[0] == "+" else -1
-                names = setup.components.names
-                for electric, magnetic, sign in poynting_pairs(key[1], names):
+                for electric, magnetic, sign in poynting_pairs(key[1], parts.names):
                     pair = [r for r in reads if r.key.split()[1] == key]
                     pair = [r for r in pair if r.component in (electric, magnetic)]
                     e, h = (_cut(total[r.key] / FEMTO, double) for r in pair)
@@ -123,14 +126,16 @@ class ForceMonitor(AbstractSpectralMonitor):
                         flow = flow * width.reshape(shape)
                     flow = jnp.sum(flow, axis=range(1, flow.ndim))
                     outflow = outflow + outward * sign * flow
-            force[AXES[axis]] = -sound * outflow / (4 * ETA_0 * omega)
+            force[parts.axes[axis]] = -sound * turn * outflow / (4 * ETA_0 * omega)
         return SpectralForce(self.frequencies, force)
 
 
-def _double(reads: Iterable[Read]) -> tuple[int, ...]:
-    """Returns the axes along which the box has two faces."""
+def _double(reads: Iterable[Read], parts: Components) -> tuple[int, ...]:
+    """Returns the axes along which the box has two faces, but for r."""
     faces = {read.key.split()[1] for read in reads}
-    return tuple(a for a in range(3) if {"-" + AXES[a], "+" + AXES[a]} <= faces)
+    axes = enumerate(parts.axes)
+    # A shift along r is no symmetry of rings, whose force along it is none.
+    return tuple(a for a, n in axes if n != "r" and {"-" + n, "+" + n} <= faces)
 
 
 def _thick(read: Read, double: tuple[int, ...], frame: Frame, what: str) -> Read:
@@ -138,12 +143,12 @@ def _thick(read: Read, double: tuple[int, ...], frame: Frame, what: str) -> Read
     box = list(read.box)
     for axis in double:
         low, high = box[axis][0] - _REACH, box[axis][1] + _REACH
-        half = stagger(read.component, frame.ndim)[axis]
+        half = frame.components.stagger(read.component)[axis]
         if low < 0 or high > len(frame.positions(axis, half)):
             raise ArgumentError(
                 f"{what} must have its faces {_REACH + 1} cells or more inside the "
-                f"grid, but those along {AXES[axis]} are closer to its ends. Make the "
-                "box smaller, or the grid larger."
+                f"grid, but those along {frame.components.axes[axis]} are closer to "
+                "its ends. Make the box smaller, or the grid larger."
             )
         box[axis] = low, high
     return read._replace(box=tuple(box))
@@ -200,7 +205,7 @@ def _gaps(
 ) -> Float[Array, "samples 4"]:
     """Returns the distances between the neighbours of each sample, in metres."""
     widths = setup.grid.cell_widths(axis)
-    if stagger(read.component, setup.grid.ndim)[axis]:
+    if setup.components.stagger(read.component)[axis]:
         widths = (widths + jnp.roll(widths, -1)) / 2
     at = first + np.arange(count)[:, None] + np.arange(2 * _REACH)
     return widths[at % setup.grid.shape[axis]]
@@ -279,14 +284,14 @@ def check_forces(
     for name, monitor in monitors.items():
         if not isinstance(monitor, ForceMonitor):
             continue
-        slabs = [_span(read.component, read.box, grid) for read in found[name]]
+        slabs = [_span(read.component, read.box, parts) for read in found[name]]
         whole = [
             (min(low for low, _ in spans), max(high for _, high in spans))
             for spans in zip(*slabs, strict=True)
         ]
         for source, one in sources.items():
             wave = isinstance(one, PlaneWave)
-            for current in _currents(one, found[source], grid):
+            for current in _currents(one, found[source], parts):
                 if any(_touch(current, slab) for slab in ([whole] if wave else slabs)):
                     raise ArgumentError(
                         f"The faces of monitor {name!r} must lie three cells or more "
@@ -300,9 +305,9 @@ def check_forces(
 Span = Sequence[tuple[float, float]]
 
 
-def _span(component: str, box: Box, grid: Grid) -> Span:
+def _span(component: str, box: Box, parts: Components) -> Span:
     """Returns the first and the last position of samples, in cells."""
-    halves = stagger(component, grid.ndim)
+    halves = parts.stagger(component)
     return [
         (low + half, high - 1 + half)
         for (low, high), half in zip(box, halves, strict=True)
@@ -314,10 +319,10 @@ def _touch(one: Span, other: Span) -> bool:
     return all(a[0] <= b[1] and b[0] <= a[1] for a, b in pairs)
 
 
-def _currents(source: AbstractSource, place: Any, grid: Grid) -> list[Span]:
+def _currents(source: AbstractSource, place: Any, parts: Components) -> list[Span]:
     """Returns where a source drives fields."""
     if isinstance(source, Dipole):
-        return [_span(source.component, one.box, grid) for one in place]
+        return [_span(source.component, one.box, parts) for one in place]
     leaf = lambda x: isinstance(x, Correction)  # noqa: E731
     found = filter(leaf, jax.tree.leaves(place, is_leaf=leaf))
-    return [_span(one.target, one.box, grid) for one in found]
+    return [_span(one.target, one.box, parts) for one in found]

@@ -28,7 +28,7 @@ from ._components import Components, components
 from ._cylindrical import Cylindrical, check_cylindrical
 from ._emission import EmissionMonitor, check_excitation
 from ._flux import FluxMonitor
-from ._force import check_forces
+from ._force import ForceMonitor, check_forces
 from ._frame import Frame, build_frame
 from ._gaussian_beam import check_beams
 from ._huygens import HuygensSource, check_records
@@ -254,6 +254,7 @@ _CYLINDRICAL_MONITORS = (
     EnergyMonitor,
     NearFieldMonitor,
     EmissionMonitor,
+    ForceMonitor,
 )
 
 
