@@ -286,3 +286,14 @@ def test_options_of_blocks_need_blocks(tmp_path):
         least_squares(problem(), on_bad_chunk=Skip(0.5))
     with pytest.raises(ArgumentError, match="`plan` must read block by block where"):
         least_squares(problem(data=in_pieces((9,))), plan=plan(COUNT, 3))
+
+
+@pytest.mark.parametrize("points", [COUNT - 1000, COUNT + 1])
+def test_a_plan_for_other_data_is_refused(points):
+    other = dataclasses.replace(BLOCKS, n_points=points)
+    for data in ((X, Y), in_pieces([700])):
+        with pytest.raises(ArgumentError, match="for the 4,700 points of the data, th"):
+            least_squares(problem(data=data), plan=other, progress=False)
+    message = r"Pass `plan\(4700, 3, resident=False\)`"
+    with pytest.raises(ArgumentError, match=message):
+        least_squares(problem(data=(X, Y)), on_bad_chunk=Skip(0.1))

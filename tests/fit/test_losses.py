@@ -76,7 +76,7 @@ OUTLIERS = 3 * np.exp(-1.2 * X) + 0.05 * np.sin(37 * X)
 OUTLIERS[::17] += 1.0
 
 
-def sandwich(model, values, loss, weights, penalty):
+def sandwich(model, values, loss, weights, penalty, beliefs=0):
     """White's covariance in NumPy, of rows that SciPy's differences do not touch."""
     residuals, rows = model(values)
     scale = float(loss.scale)
@@ -85,7 +85,8 @@ def sandwich(model, values, loss, weights, penalty):
     bread = (rows * (weights * (first + 2 * second * z))) @ rows.T + penalty
     meat = (rows * (weights * first * residuals) ** 2) @ rows.T + penalty
     inverse = np.linalg.inv(bread)
-    return inverse @ meat @ inverse * len(z) / (len(z) - len(values))
+    count = len(z) + beliefs
+    return inverse @ meat @ inverse * count / (count - len(values))
 
 
 def decay_rows(values):
@@ -127,7 +128,7 @@ def test_the_sandwich_is_the_same_however_the_data_are_read(options):
     )
     found = least_squares(made, throw=True, progress=False, **options)
     belief = np.diag([0.05**-2.0, 0.0])
-    want = sandwich(decay_rows, found.values, loss, weights, belief)
+    want = sandwich(decay_rows, found.values, loss, weights, belief, 1)
     np.testing.assert_allclose(found.covariance, want, rtol=1e-6)
 
 

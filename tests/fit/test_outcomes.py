@@ -1,5 +1,6 @@
 """How a fit ends, and that it never says more than it knows."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -269,3 +270,37 @@ def test_what_is_known_before_makes_up_for_few_points(mask):
     rows = np.vander(x[:2], 3, increasing=True)
     want = np.linalg.solve(rows.T @ rows + 0.01 * np.eye(3), rows.T @ (1 + x[:2]))
     np.testing.assert_allclose(least_squares(made).values, want, rtol=1e-6)
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize("absolute", [True, False])
+def test_residuals_of_a_penalty_are_degrees_of_freedom(absolute):
+    # 10 points, 8 parameters with a prior each: chi2 has the mean 10 + 8 - 8.
+    keys = jax.random.split(jax.random.key(3), 1000)
+    rows = jax.random.normal(jax.random.key(4), (10, 8))
+
+    def fit(key):
+        first, second = jax.random.split(key)
+        true = 1 + 0.5 * jax.random.normal(first, (8,))
+        seen = rows @ true + jax.random.normal(second, (10,))
+        made = LeastSquares(
+            lambda p, d: d[0] @ p - d[1],
+            jnp.zeros(8),
+            (rows, seen),
+            penalty=lambda p: (p - 1) / 0.5,
+            absolute_sigma=absolute,
+        )
+        found = least_squares(made)
+        return found.chi2, found.reduced_chi2, (found.values - true), found.covariance
+
+    chi2, reduced, off, covariance = jax.vmap(fit)(keys)
+    assert np.mean(chi2) == pytest.approx(10, rel=0.05)
+    np.testing.assert_allclose(reduced, chi2 / 10, rtol=1e-12)
+    inverse = np.asarray(rows.T @ rows) + 4 * np.eye(8)
+    scale = np.ones(1000) if absolute else np.asarray(reduced)
+    expected = scale[:, None, None] * np.linalg.inv(inverse)
+    np.testing.assert_allclose(covariance, expected, rtol=1e-6, atol=1e-9)
+    errors = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+    # With the scale from the residuals it is Student's t of 10 degrees of freedom.
+    spread = np.mean((off / errors) ** 2)
+    assert spread == pytest.approx(1 if absolute else 10 / 8, rel=0.1)

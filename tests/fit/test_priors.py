@@ -59,7 +59,7 @@ def test_a_prior_on_a_fit_is_one_more_measurement():
     mean = (float(free.values[1]) * (precision - 1e4) + 1.25e4) / precision
     assert abs(float(result.standard_errors[1]) * precision**0.5 - 1) < 0.02
     assert abs(float(result.values[1]) - mean) < 0.05 * precision**-0.5
-    assert int(result.count) == X.size
+    assert int(result.count) == X.size + 1
 
 
 def test_one_prior_may_serve_a_whole_tree():

@@ -353,9 +353,39 @@ def test_the_largest_speed_is_that_of_all_instants(tmp_path):
     path = save(data, tmp_path / "a.nc")
     with pytest.warns(PhysaxWarning, match="'uo' has no data at some of the 3 inst"):
         assert np.allclose(read_velocity(path).largest, [700, 1])
+
+
+def test_a_variable_without_any_data_is_refused(tmp_path):
+    data = flow(times=np.array([0.0, 3.0, 7.0]))
     data["vo"] = data.vo * np.nan
-    path = save(data, tmp_path / "b.nc")
-    with pytest.warns(PhysaxWarning, match="not of 'vo'. They count as land"):
-        largest = read_velocity(path, gaps=np.inf).largest
-    assert largest[0] == 700
-    assert np.isnan(largest[1])
+    path = save(data, tmp_path / "a.nc")
+    for read in (read_velocity, lambda path: read_scalar(path, "vo")):
+        with pytest.raises(PhysaxFileError, match="'vo' must have data at some node"):
+            read(path)
+    told = pytest.raises(PhysaxFileError, match="It must have data at some node of")
+    with SnapshotSeries(path) as series, told:
+        series.land()
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".zarr", ".h5"])
+def test_damaged_chunks_are_told_of_by_file_and_name(tmp_path, suffix):
+    data, path = flow(times=np.arange(3.0)), tmp_path / f"a{suffix}"
+    data["uo"].values[:] = np.random.default_rng(0).normal(size=data.uo.shape)
+    options = {}
+    if suffix == ".zarr":
+        data.to_zarr(path, consolidated=False)
+        (chunk,) = [p for p in (path / "uo" / "c").rglob("*") if p.is_file()]
+        chunk.write_bytes(chunk.read_bytes()[:50])
+    else:
+        packed = {"zlib": True, "chunksizes": data.uo.shape}
+        data.to_netcdf(path, engine="h5netcdf", encoding={"uo": packed})
+        with h5py.File(path) as file:
+            place = file["uo"].id.get_chunk_info(0)
+        whole = bytearray(path.read_bytes())
+        middle = slice(place.byte_offset + 20, place.byte_offset + place.size)
+        whole[middle] = bytes(b ^ 255 for b in whole[middle])
+        path.write_bytes(bytes(whole))
+    if suffix == ".h5":
+        options = {"u": "uo", "v": "vo", "axes": ["lat", "lon"], "time": "time"}
+    with pytest.raises(PhysaxFileError, match=f"a{suffix}.*'uo' cannot be read: ."):
+        read_velocity(path, **options)

@@ -134,3 +134,8 @@ def test_a_release_rounded_before_the_first_time_has_its_derivative():
     early = jnp.asarray([0.1 + 0.2, np.nextafter(0.3, 0)])
     slope = jax.jvp(end, (early,), (jnp.ones(2),))[1]
     np.testing.assert_allclose(slope, -1, rtol=1e-12)
+    # Refused where it is known; where it is traced the first time counts.
+    long = jax.jit(lambda r: jax.jvp(end, (r,), (jnp.ones(2),)))
+    value, slope = long(jnp.asarray([-0.5, 0.2]))
+    np.testing.assert_allclose(value, 1.0, rtol=1e-12)
+    np.testing.assert_array_equal(slope, 0)

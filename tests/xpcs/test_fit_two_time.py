@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physax import fit
+from physax import PhysaxWarning, fit
 from physax._checks import ArgumentError
 from physax._status import Status
 from physax.fit import Mixing
@@ -343,6 +343,21 @@ def test_derivative_with_respect_to_the_data_is_that_of_differences():
     slope = (rate(size) - rate(-size)) / (2 * size)
     exact = jax.jvp(rate, (jnp.zeros(()),), (jnp.ones(()),))[1]
     assert np.isclose(exact, slope, rtol=1e-5)
+
+
+def test_diffusion_of_the_other_sign_is_told_of():
+    true, given = (
+        Static(Diffusion(1e4, 0.0)),
+        {"contrast": 0.3, "key": jax.random.key(1)},
+    )
+    data = simulate_two_time(true, TIMES, Q, 0.0, noise=WhiteNoise(1e-3), **given)
+    options = {"fixed": lambda m: (m.diffusion.D0, m.diffusion.alpha)}
+    with pytest.warns(PhysaxWarning, match="its integral over the frames is -3"):
+        found = fit_two_time(
+            data, Static(Diffusion(0.0, 0.0, -9e3)), progress=False, **options
+        )
+    assert float(found.model.diffusion.D_offset) == pytest.approx(-1e4, rel=1e-2)
+    fit_two_time(data, Static(Diffusion(0.0, 0.0, 9e3)), progress=False, **options)
 
 
 @pytest.mark.slow

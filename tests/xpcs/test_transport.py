@@ -22,6 +22,18 @@ class Ripple(xpcs.AbstractNumericalTransport):
         return 1 + self.height * jnp.sin(t) ** 2
 
 
+class Since(Ripple):
+    """A rate that takes the times for those of all frames."""
+
+    def __call__(self, t):
+        return self.height * jnp.exp(-(t - t[0]))
+
+
+def test_a_rate_is_asked_for_one_time():
+    with pytest.raises(IndexError, match="0-dimensional"):
+        Since(jnp.asarray(1.0)).cumulative(TIMES)
+
+
 @pytest.mark.parametrize("alpha", [-1.5, -1.0, -0.999999, -0.7, 0.0, 0.5, 2.0])
 def test_integral_of_a_power_is_exact(alpha):
     times = TIMES[1:]

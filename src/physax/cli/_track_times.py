@@ -68,7 +68,8 @@ def plan_times(timing: Timing, flow: StoredField, period: float | None = None) -
     instants = np.zeros(1) if flow.times is None else np.asarray(flow.times, float)
     begin = instants[-1] if timing.backward else instants[0]
     begin = float(begin) if timing.start is None else timing.start
-    speed = _highest_speed(flow)
+    # Along the ground, in m/s.
+    speed = float(np.max(flow.largest[:2]))
     duration = timing.duration or _duration(timing, flow, instants, begin, speed)
     rows = round(duration / (timing.record_every or duration / _ROWS))
     every = duration / rows
@@ -91,16 +92,6 @@ def plan_times(timing: Timing, flow: StoredField, period: float | None = None) -
     times = begin + sign * every * np.arange(rows + 1)
     _check_span(times, flow)
     return Plan(times, stride * rows, reason)
-
-
-def _highest_speed(flow: StoredField) -> float:
-    """Returns the largest component along the ground, in m/s."""
-    largest = np.asarray(flow.largest, float)
-    if not np.isfinite(largest).all():
-        raise ArgumentError(
-            "The velocity must have data in each component, but one has none."
-        )
-    return float(largest[:2].max())
 
 
 def _extent(flow: StoredField) -> np.ndarray:

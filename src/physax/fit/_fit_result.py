@@ -40,7 +40,7 @@ class FitResult(eqx.Module):
         parts: With a loss other than squares what `covariance` is made of, besides the
             factor.
         chi2: The cost: the sum of squared residuals, or of the loss.
-        count: Number of residuals; complex ones count twice.
+        count: Number of residuals, with those of a penalty; complex ones count twice.
         iterations: Steps that were accepted.
         evaluations: Passes over the data.
         gradient: $J^T r$, the gradient of half the cost.

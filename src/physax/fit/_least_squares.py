@@ -110,14 +110,22 @@ def least_squares(
     _check_precision(problem)
     _check_count(problem)
     problem = placed(problem, mesh)
+    points = count_points(problem.data)
     chosen = plan_for(problem) if plan is None else plan
+    if chosen.n_points != points:
+        raise ArgumentError(
+            f"`plan` must be for the {points:,} points of the data, the entries of "
+            f"their first axis, but is for {chosen.n_points:,}. Write `plan({points}, "
+            "...)`."
+        )
     if chosen.driven:
         refuse_traced(problem, "problem", ONLY_IN_MEMORY)
     if not chosen.driven and (checkpoint is not None or on_bad_chunk is not None):
         name = "checkpoint" if checkpoint is not None else "on_bad_chunk"
         raise ArgumentError(
             f"`{name}` must be used with a plan that reads block by block, but the "
-            f"plan is {chosen.strategy.value}. Pass a `plan(..., resident=False)`."
+            f"plan is {chosen.strategy.value}. Pass `plan({points}, "
+            f"{chosen.n_params}, resident=False)`."
         )
     if chosen.driven and _on_several_devices(problem.data):
         raise ArgumentError(

@@ -270,7 +270,7 @@ class LeastSquares(AbstractProblem):
             values, jacobian = _jacobian(residuals, vector)
             rows = jnp.concatenate([jacobian, values[None]])
             more = jnp.stack([0 * jacobian, jacobian]) if is_robust(self) else None
-            cost, count = matmul(values, values), jnp.zeros_like(sums.count)
+            cost, count = matmul(values, values), jnp.full_like(sums.count, values.size)
             sums = add(sums, Columns(rows, cost, count, more), factored)
         matrix, cost = sums.matrix + sums.rest, sums.cost[0] + sums.cost[1]
         factor, target, conditioned = triangle(matrix, factored)

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Num
 
 from .._checks import positive, warn
+from ._errors import PhysaxFileError
 from ._netcdf_variable import StoredVariable
 
 
@@ -115,6 +116,31 @@ def warn_of_gaps(
             + remedy
         )
         return
+
+
+LOST = "chunks may be lost, or `_FillValue` or `valid_range` be wrong"
+"""Why a variable may have no data at all."""
+
+
+def refuse_empty(
+    variables: Sequence[StoredVariable], samples: Sequence[np.ndarray]
+) -> None:
+    """Refuses a variable without any number, which would count as land everywhere.
+
+    Args:
+        variables: The variables.
+        samples: Their samples.
+
+    Raises:
+        PhysaxFileError: If one has none.
+    """
+    for variable, values in zip(variables, samples, strict=True):
+        if not np.any(np.isfinite(values)):
+            raise PhysaxFileError(
+                variable.path,
+                f"{variable.name!r} must have data at some node, but all that was read "
+                f"of it are missing: {LOST}.",
+            )
 
 
 def warn_of_land(

@@ -3,6 +3,7 @@
 import glob
 import os
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -168,9 +169,9 @@ def open_stored(path: Path, axes: Sequence[str] | None, time: str | None) -> Sto
     """
     suffix = path.suffix.lower()
     if suffix in NETCDF_SUFFIXES or suffix in ZARR_SUFFIXES:
-        return _open_xarray(path, zarr=suffix in ZARR_SUFFIXES)
+        return _guarded(_open_xarray(path, zarr=suffix in ZARR_SUFFIXES))
     if suffix in HDF5_SUFFIXES:
-        return _open_hdf5(path, axes, time)
+        return _guarded(_open_hdf5(path, axes, time))
     if suffix in NPZ_SUFFIXES:
         return _open_npz(path, axes, time)
     kinds = (*NETCDF_SUFFIXES, *ZARR_SUFFIXES, *HDF5_SUFFIXES, *NPZ_SUFFIXES)
@@ -179,6 +180,25 @@ def open_stored(path: Path, axes: Sequence[str] | None, time: str | None) -> Sto
         f"Its suffix must be one of {', '.join(kinds)}, but is {suffix!r}."
         + (" Name the files in the folder, as '*.nc'." if path.is_dir() else ""),
     )
+
+
+def _guarded(data: StoredData) -> StoredData:
+    """Lets errors of reading name the file and the array."""
+
+    def guard(name: str, array: StoredArray) -> StoredArray:
+        def read(key):
+            try:
+                return array.read(key)
+            except (OSError, RuntimeError, ValueError, EOFError, zlib.error) as error:
+                raise PhysaxFileError(
+                    data.path,
+                    f"{name!r} cannot be read: {error}. Its data may be damaged.",
+                ) from error
+
+        return array._replace(read=read)
+
+    arrays = {name: guard(name, array) for name, array in data.arrays.items()}
+    return data._replace(arrays=arrays)
 
 
 def _open_xarray(path: Path, *, zarr: bool) -> StoredData:

@@ -9,6 +9,7 @@ import numpy as np
 from .._checks import ArgumentError, warn
 from ..particles import Land
 from ._errors import PhysaxFileError
+from ._gaps import LOST
 from ._netcdf_axes import X, Y, Z
 from ._netcdf_open import (
     Paths,
@@ -212,6 +213,12 @@ class SnapshotSeries:
         dry = self._first
         if dry is None:
             dry = self._first = ~np.isfinite(self.read(0, 1)[0]).all(-1)
+            if dry.all():
+                raise PhysaxFileError(
+                    self.paths[0],
+                    "It must have data at some node of its first instant, but all are "
+                    f"missing: {LOST}.",
+                )
         return dry
 
     def read(self, first: int, last: int) -> np.ndarray:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import instance
+from .._checks import instance, warn
 from .._products import matmul
 from .._status import Status
 from ..fit import (
@@ -22,7 +22,7 @@ from ..fit import (
 )
 from ..fit._fit_result import each_fit, summary
 from ..runtime import Checkpointing, Progress
-from ._correlation import AbstractCorrelation, LaminarFlow
+from ._correlation import AbstractCorrelation, LaminarFlow, Static
 from ._evaluate import two_time
 from ._known import known
 from ._scaling import AbstractScaling, Limits
@@ -197,7 +197,27 @@ def two_time_fit(problem: TwoTimeProblem, result: FitResult) -> TwoTimeFit:
         start.prepare(problem.times)
     contrast, offset = _scales(result.linear, problem.mixing.rows)
     noise = jnp.sqrt(result.reduced_chi2) * _scale_of_noise(problem)
-    return TwoTimeFit(_folded(result, problem), contrast, offset, result, noise)
+    model = _folded(result, problem)
+    _review_sign(model, problem.times)
+    return TwoTimeFit(model, contrast, offset, result, noise)
+
+
+def _review_sign(model: AbstractCorrelation, times: Float[Array, " frames"]) -> None:
+    """Warns of a diffusion that is negative, which fits as well as its opposite."""
+    if isinstance(model, LaminarFlow):
+        passed = model.prepare(times).diffusion
+    elif isinstance(model, Static):
+        passed = model.prepare(times)
+    else:
+        return
+    whole = passed[-1] - passed[0]
+    if known(whole) and np.asarray(whole) < 0:
+        warn(
+            "The fitted diffusion should be positive, but its integral over the frames "
+            f"is {float(whole):.4g}: maps depend on its size alone, so that its "
+            "opposite fits as well. Begin closer to it, with `initial_models`, or give "
+            "`bounds` that exclude this sign, such as a positive `offset`."
+        )
 
 
 @jax.jit

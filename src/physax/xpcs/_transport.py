@@ -80,6 +80,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 class AbstractNumericalTransport(AbstractTransport):
     """A rate of your own: define `__call__`, and the integral follows.
 
+    It is called with one time in seconds and returns one rate, also under `vmap`.
     Each interval between two frames is integrated with the 8 points of Gauss and
     Legendre, exact for polynomials up to degree 15. A rate that is singular at a frame,
     or changes much faster than the frames follow each other, needs more care: give its
@@ -90,7 +91,9 @@ class AbstractNumericalTransport(AbstractTransport):
         half = (stop - start) / 2
         middle = start + half
         nodes = middle[..., None] + half[..., None] * _NODES.astype(half.dtype)
-        return half * jnp.sum(self(nodes) * _WEIGHTS.astype(half.dtype), axis=-1)
+        # One time for each call: a rate that reads its neighbours fails.
+        rates = jnp.vectorize(self)(nodes)
+        return half * jnp.sum(rates * _WEIGHTS.astype(half.dtype), axis=-1)
 
 
 def _number(name: str) -> Callable[[ArrayLike], Array]:
