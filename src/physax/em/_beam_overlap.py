@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from math import ceil, hypot, inf
+from math import ceil, inf
 from typing import NamedTuple
 
 import equinox as eqx
@@ -168,7 +168,7 @@ def _count(
     need = _need(*lax.stop_gradient((near, waist, centre)))
     if traced(need):
         # Half the box at 5 cells per wavelength, and as much to the waist.
-        most = 1.25 * hypot(*near.cells) + _OCTAVE * _ENVELOPE
+        most = 1.25 * near.across + _OCTAVE * _ENVELOPE
     else:
         most = min(float(need), _MOST[near.ndim])
     need = check(

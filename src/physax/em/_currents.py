@@ -87,7 +87,11 @@ def surface_currents(near: NearField, k: Float[Array, " freqs"]) -> list[Current
                 )
                 if near.m is not None:
                     # The half plane phi = 0; one more length is along the azimuth.
-                    widths = k[:, None] * widths[0], jnp.ones((1, 1)), widths[1]
+                    widths = (
+                        k[:, None] * widths[0],
+                        jnp.ones((1, 1), k.dtype),
+                        widths[1],
+                    )
                     points = points[0], jnp.zeros_like(points[0][:1]), points[1]
                     values = values[:, :, None]
                 out.append(

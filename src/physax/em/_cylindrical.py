@@ -176,8 +176,13 @@ def build_radial(
     )
 
 
-def around(m: int) -> float:
-    r"""Returns the integral of $\cos^2 m \phi$ over a turn, that of 1 for m = 0."""
+def around(m: int | None) -> float:
+    r"""Returns the integral of $\cos^2 m \phi$ over a turn, that of 1 for m = 0.
+
+    Without m, in Cartesian coordinates, it is 1.
+    """
+    if m is None:
+        return 1.0
     return np.pi if m else 2 * np.pi
 
 

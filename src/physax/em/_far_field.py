@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from math import ceil, sqrt
+from math import ceil
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -272,9 +272,7 @@ def _order(near: NearField) -> int:
     An intensity has harmonics up to twice the wavenumber times the radius, which at 5
     cells per wavelength is 1.3 for each cell across.
     """
-    # A box about the axis r = 0 is as wide along y as along x.
-    cells = near.cells if near.m is None else (near.cells[0], *near.cells)
-    return ceil(0.65 * sqrt(sum(count**2 for count in cells))) + 16
+    return ceil(0.65 * near.across) + 16
 
 
 def radiated_power(near: NearField) -> Float[Array, " freqs"]:

@@ -100,7 +100,6 @@ class ForceMonitor(AbstractSpectralMonitor):
         sound = _one_medium(reads, setup.medium, setup.grid, setup.components, what)
         omega = 2 * jnp.sin(jnp.pi * self.frequencies * setup.dt) / setup.dt
         parts = setup.components
-        turn = 1 if parts.m is None else around(parts.m)
         double = _double(reads, parts)
         thin = {r.key: r._replace(box=_thin(r.box, double)) for r in reads}
         force = {}
@@ -126,7 +125,8 @@ class ForceMonitor(AbstractSpectralMonitor):
                         flow = flow * width.reshape(shape)
                     flow = jnp.sum(flow, axis=range(1, flow.ndim))
                     outflow = outflow + outward * sign * flow
-            force[parts.axes[axis]] = -sound * turn * outflow / (4 * ETA_0 * omega)
+            outflow = around(parts.m) * jnp.asarray(outflow)
+            force[parts.axes[axis]] = -sound * outflow / (4 * ETA_0 * omega)
         return SpectralForce(self.frequencies, force)
 
 

@@ -1,5 +1,6 @@
 """Near fields: what passes through the faces of a box."""
 
+from math import hypot
 from typing import Any
 
 import equinox as eqx
@@ -83,6 +84,11 @@ class NearField(eqx.Module):
     def ndim(self) -> int:
         """Dimension of the space: 3 in cylindrical coordinates."""
         return len(self.spacing) if self.m is None else 3
+
+    @property
+    def across(self) -> float:
+        """Cells of the diagonal of the box, which about r = 0 is as wide along y."""
+        return hypot(*self.cells, 0 if self.m is None else self.cells[0])
 
     def places(self, axis: int) -> list[Float[Array, "..."]]:
         """Returns the positions of all samples along an axis of space, in metres."""

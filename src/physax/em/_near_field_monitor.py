@@ -255,8 +255,7 @@ def _outward(face: str, total: dict, widths: dict, setup: Setup) -> Array:
             shape = [-1 if a == axis else 1 for a in range(setup.grid.ndim)]
             product = product * width.reshape(shape)
         flux = flux + outward * sign * jnp.sum(product, axis=range(1, product.ndim))
-    turn = 1 if parts.m is None else around(parts.m)
-    return turn * jnp.asarray(flux) / (2 * ETA_0)
+    return around(parts.m) * jnp.asarray(flux) / (2 * ETA_0)
 
 
 def _closed(boxes: dict[str, Box], setup: Setup) -> bool:

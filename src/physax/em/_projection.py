@@ -16,7 +16,7 @@ from ._currents import WALLS, Currents, projectable, surface_currents, wavenumbe
 from ._hankel import hankel
 from ._mirror import mirror_sign
 from ._near_field import NearField
-from ._rings import around
+from ._rings import ring_fields
 
 
 _BATCH = 16
@@ -134,7 +134,7 @@ def _fields(
     if near.m is None:
         e, h = at(currents, point)
     else:
-        e, h = around(near, near.m, currents, point, at)
+        e, h = ring_fields(near, near.m, currents, point, at)
     names = [key.split()[0] for key in near.values]
     polarisation = None
     if near.ndim == 2:

@@ -98,7 +98,7 @@ def _rule(near: NearField, m: int) -> tuple[np.ndarray, np.ndarray]:
     return psi, weight[:, None] * np.stack(both, axis=-1)
 
 
-def around(
+def ring_fields(
     near: NearField,
     m: int,
     currents: list[Currents],
