@@ -139,6 +139,9 @@ def test_numbers_are_checked():
         ArgumentError, match="`starts` must be an integer .* 1, but is 0"
     ):
         multistart(problem(), key=jax.random.key(0), starts=0)
+    for distance in (-1.0, np.nan, np.inf):
+        with pytest.raises(ArgumentError, match="`distance` must be finite and at le"):
+            multistart(problem(), key=jax.random.key(0), distance=distance)
     with pytest.raises(
         ArgumentError, match="`members` must be an integer .* 1, but is 0"
     ):

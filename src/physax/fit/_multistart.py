@@ -1,5 +1,6 @@
 """Fits from many starts: which minima there are, and how often each is reached."""
 
+from math import inf
 from typing import Any
 
 import equinox as eqx
@@ -93,7 +94,8 @@ def multistart(
         sampling: How they are spread; by default `LatinHypercube()`.
         budget: Passes over the data in each short search.
         refine: How many at most are fitted to convergence.
-        distance: Minima closer than this, in standard deviations, count as one.
+        distance: Minima closer than this, in standard deviations, count as one; at
+            least 0.
         **options: Options of `least_squares`, for those fits.
 
     Returns:
@@ -108,6 +110,10 @@ def multistart(
     key = one_key(key)
     starts, budget = whole(starts, "starts"), whole(budget, "budget")
     refine, distance = whole(refine, "refine"), known_number(distance, "distance")
+    if not 0 <= distance < inf:
+        raise ArgumentError(
+            f"`distance` must be finite and at least 0, but is {distance:g}."
+        )
     sampling = LatinHypercube() if sampling is None else sampling
     instance(sampling, "sampling", AbstractSampling, "Write `LatinHypercube()`.")
     check_finite_bounds(problem.parameters)

@@ -30,7 +30,7 @@ class Profile(eqx.Module):
             the bound if that comes first, minus infinity without one.
         high: The upper end.
         open_low: Whether the cost does not increase by `rise` on the lower side: the
-            data do not determine that end.
+            data, or values of your own that end before, do not determine that end.
         open_high: Whether it does not on the upper side.
         rise: The increase of the cost that ends the interval.
         level: The probability of the interval.
