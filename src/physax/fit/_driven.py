@@ -10,7 +10,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool
 
-from .._checks import refuse_traced
+from .._checks import ArgumentError, refuse_traced
 from ..runtime import (
     Checkpointing,
     DriveResult,
@@ -27,7 +27,16 @@ from ._plan import Plan
 from ._pointwise import check_pointwise
 from ._problems import AbstractProblem
 from ._sharded import block_on_devices, on_first_device, total
-from ._sources import Block, CountError, DataError, Skip, Stream, in_memory, read_blocks
+from ._sources import (
+    Block,
+    CountError,
+    DataError,
+    Skip,
+    Stream,
+    count_points,
+    in_memory,
+    read_blocks,
+)
 from ._sums import Sums
 from ._trust_region import Search, TrustRegion, advance
 
@@ -107,6 +116,59 @@ class _Reader:
             raise DataError(f"the data ended before {self._blocks} blocks were read")
         self._next = number + 1
         return block
+
+
+def check_plan(
+    plan: Plan,
+    problem: AbstractProblem,
+    checkpoint: Checkpointing | None,
+    on_bad_chunk: Skip | None,
+) -> None:
+    """Refuses a plan that is not one for a problem.
+
+    Args:
+        plan: The plan.
+        problem: The problem, with its data.
+        checkpoint: Where to keep checkpoints.
+        on_bad_chunk: Whether blocks may be left out.
+
+    Raises:
+        ArgumentError: If it is for another number of points, or does not read as data,
+            checkpoints or blocks that are left out need it.
+    """
+    points = count_points(problem.data)
+    if plan.n_points != points:
+        raise ArgumentError(
+            f"`plan` must be for the {points:,} points of the data, the entries of "
+            f"their first axis, but is for {plan.n_points:,}. Write `plan({points}, "
+            "...)`."
+        )
+    if plan.driven:
+        refuse_traced(problem, "problem", ONLY_IN_MEMORY)
+    if not plan.driven and (checkpoint is not None or on_bad_chunk is not None):
+        name = "checkpoint" if checkpoint is not None else "on_bad_chunk"
+        raise ArgumentError(
+            f"`{name}` must be used with a plan that reads block by block, but the "
+            f"plan is {plan.strategy.value}. Pass `plan({points}, "
+            f"{plan.n_params}, resident=False)`."
+        )
+    if plan.driven and _on_several_devices(problem.data):
+        raise ArgumentError(
+            "`data` must be on the host, on one device or on disk to be read "
+            f"block by block, but are spread over devices, and the plan is "
+            f"{plan.strategy.value}. Pass arrays of the host with `mesh`, or a "
+            "`plan` for memory."
+        )
+    if not plan.driven and not in_memory(problem.data):
+        raise ArgumentError(
+            "`plan` must read block by block where data are on disk or come from a "
+            f"stream, but is {plan.strategy.value}."
+        )
+
+
+def _on_several_devices(data) -> bool:
+    leaves = jax.tree.leaves(data)
+    return any(isinstance(x, jax.Array) and len(x.devices()) > 1 for x in leaves)
 
 
 def fit_blocks(

@@ -15,7 +15,6 @@ from .._checks import (
     ArgumentError,
     instance,
     optional,
-    refuse_traced,
     traced,
     true_or_false,
 )
@@ -24,7 +23,7 @@ from ..runtime import Checkpointing, Progress, require_x64
 from ..runtime._checkpointing import check_checkpoint
 from ..runtime._progress import check_progress
 from ._conclusion import conclude, determining, first_bad_point
-from ._driven import ONLY_IN_MEMORY, fit_blocks
+from ._driven import check_plan, fit_blocks
 from ._fit_result import FitResult
 from ._given import method_or_default
 from ._implicit import attach_derivative, with_derivative_of
@@ -110,35 +109,8 @@ def least_squares(
     _check_precision(problem)
     _check_count(problem)
     problem = placed(problem, mesh)
-    points = count_points(problem.data)
     chosen = plan_for(problem) if plan is None else plan
-    if chosen.n_points != points:
-        raise ArgumentError(
-            f"`plan` must be for the {points:,} points of the data, the entries of "
-            f"their first axis, but is for {chosen.n_points:,}. Write `plan({points}, "
-            "...)`."
-        )
-    if chosen.driven:
-        refuse_traced(problem, "problem", ONLY_IN_MEMORY)
-    if not chosen.driven and (checkpoint is not None or on_bad_chunk is not None):
-        name = "checkpoint" if checkpoint is not None else "on_bad_chunk"
-        raise ArgumentError(
-            f"`{name}` must be used with a plan that reads block by block, but the "
-            f"plan is {chosen.strategy.value}. Pass `plan({points}, "
-            f"{chosen.n_params}, resident=False)`."
-        )
-    if chosen.driven and _on_several_devices(problem.data):
-        raise ArgumentError(
-            "`data` must be on the host, on one device or on disk to be read "
-            f"block by block, but are spread over devices, and the plan is "
-            f"{chosen.strategy.value}. Pass arrays of the host with `mesh`, or a "
-            "`plan` for memory."
-        )
-    if not chosen.driven and not in_memory(problem.data):
-        raise ArgumentError(
-            "`plan` must read block by block where data are on disk or come from a "
-            f"stream, but is {chosen.strategy.value}."
-        )
+    check_plan(chosen, problem, checkpoint, on_bad_chunk)
     if not (chosen.driven or traced(problem)):
         count = points_in(problem.data)
         each = count if mesh is None else -(-count // mesh.size)
@@ -216,11 +188,6 @@ def _check_options(plan, checkpoint, progress, on_bad_chunk) -> None:
     ):
         if value is not None:
             instance(value, name, kind, remedy)
-
-
-def _on_several_devices(data) -> bool:
-    leaves = jax.tree.leaves(data)
-    return any(isinstance(x, jax.Array) and len(x.devices()) > 1 for x in leaves)
 
 
 def _check_precision(problem: AbstractProblem) -> None:
