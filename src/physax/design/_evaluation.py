@@ -118,7 +118,8 @@ def split(parameters: PyTree) -> tuple[Array, Callable, PyTree]:
     vector, unravel = ravel_pytree(trained)
     if vector.size == 0:
         raise ArgumentError(
-            "`parameters` must hold floating point JAX arrays to change, but hold none."
+            "`parameters` must hold floating point JAX arrays to change, such as "
+            "`jnp.asarray(0.5)`, but hold none."
         )
     return vector, unravel, fixed
 

@@ -201,7 +201,8 @@ def joined(
 
     Returns:
         The scatterer of the circuit. Ports that are neither joined nor shown lead into
-        absorbers.
+        absorbers. It is NaN at a resonance of a closed loop without loss, where waves
+        have no limit.
 
     Raises:
         GraphError: If a part has no such port, or sweeps do not broadcast.
