@@ -22,6 +22,7 @@ from physax.em import (
     EnergyMonitor,
     FieldMonitor,
     FluxMonitor,
+    ForceMonitor,
     GaussianPulse,
     HuygensSource,
     Material,
@@ -143,6 +144,15 @@ def test_faces_of_a_near_field_across_one_axis_are_drawn_where_they_are():
     )
     (box,) = boxes_of(axes, BLUE)
     assert box == pytest.approx((-0.5, -1.5, 1, 1.5), abs=0.026)
+
+
+def test_the_box_of_a_force_is_drawn_without_the_samples_beside_it():
+    force = ForceMonitor((0.25 * MICRO, 0.0), (1.5 * MICRO, MICRO), FREQUENCIES)
+    axes = simulation(
+        flat(medium=None, boundaries=Boundaries(), sources={}, monitors={"f": force})
+    )
+    (box,) = boxes_of(axes, BLUE)
+    assert box == pytest.approx((-0.5, -0.5, 1, 0.5), abs=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:The fields had not decayed")

@@ -250,9 +250,10 @@ def _one_medium(
     loss = check(
         loss,
         loss == 0,
-        f"The material on the faces of {what} must be lossless and linear: put the box "
-        "in a medium without conductivity, poles and nonlinear susceptibilities, which "
-        "count as infinite. The largest loss must be 0",
+        f"The material within three cells of all faces of {what} must be lossless and "
+        "linear: put the box in a medium without conductivity, poles and nonlinear "
+        "susceptibilities, which count as infinite, and further from bodies that have "
+        "them. The largest loss must be 0",
     )
     return 1 + 0 * (spread + loss)
 

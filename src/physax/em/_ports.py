@@ -38,8 +38,9 @@ class Port(eqx.Module):
         direction: `"+x"`, `"-x"`, `"+y"`, ...: the way into the device.
         mode: 1 for the fundamental mode, 2 for the next.
         offset: Distance in metres, along the direction, from the plane where the mode
-            is launched to the plane where it is measured: half a cell before the node
-            nearest to that place is the phase reference.
+            is launched to the plane where it is measured: half a cell below the node
+            nearest to that place, on the axis, whatever the direction, is the phase
+            reference.
         compensate: Whether to divide the electric field, which is averaged over two
             nodes to the plane of H, by the cosine that the average costs a mode.
             `False` is for comparison with codes that do not: an ideal line then shows

@@ -12,6 +12,7 @@ from ..em import (
     Apodised,
     Dipole,
     FluxMonitor,
+    ForceMonitor,
     GaussianBeam,
     HuygensSource,
     ModeMonitor,
@@ -186,6 +187,18 @@ def _(monitor: FluxMonitor, mark: Mark, axes: tuple[str, ...]) -> Mark:
 @_of_monitor.register
 def _(monitor: Apodised, mark: Mark, axes: tuple[str, ...]) -> Mark:
     return _of_monitor(monitor.monitor, mark, axes)
+
+
+@_of_monitor.register
+def _(monitor: ForceMonitor, mark: Mark, axes: tuple[str, ...]) -> Mark:
+    del axes
+    # The samples beside its faces are read, too.
+    centre, half = np.asarray(monitor.centre), np.asarray(monitor.size) / 2
+    low, high = (
+        np.maximum(mark.low, centre - half),
+        np.minimum(mark.high, centre + half),
+    )
+    return mark._replace(low=low, high=high)
 
 
 @_of_monitor.register
