@@ -257,6 +257,11 @@ def test_fields_that_came_later_may_be_missing_in_a_file(path):
     rewrite(path, lambda h: h["content"]["module"][1].pop())
     with pytest.raises(PhysaxFileError, match=r"do not fit: see \['coordinates'\]"):
         load_npz(path)
+    # Others with a default have always been there.
+    save_npz(path, Material(2.25))
+    rewrite(path, lambda h: h["content"]["module"][1].pop(0))
+    with pytest.raises(PhysaxFileError, match="of a Material do not fit: see"):
+        load_npz(path)
 
 
 @pytest.mark.parametrize("name", FORGERIES)

@@ -111,6 +111,14 @@ MODULES = {
     )
 }
 
+# Fields that came later than files of their kind, whose default is what was before.
+_LATER = {
+    "Emission": frozenset({"dipole"}),
+    "NearField": frozenset({"m"}),
+    "SpectralFields": frozenset({"axes"}),
+    "TimeSeries": frozenset({"axes"}),
+}
+
 _ENUMS = {kind.__name__: kind for kind in (Status, Strategy)}
 
 _DTYPES = {
@@ -319,8 +327,7 @@ def _decode_module(content, arrays):
         raise EncodingError(f"The result {name!r} is of a kind that is not known.")
     values = _decode_pairs(pairs, arrays)
     fields = dataclasses.fields(MODULES[name])
-    # What came later has the default that it had before it came.
-    later = {f.name for f in fields if f.default is not dataclasses.MISSING}
+    later = _LATER.get(name, frozenset())
     odd = sorted(values.keys() ^ {f.name for f in fields} - (later - values.keys()))
     if odd:
         raise EncodingError(f"The fields of a {name} do not fit: see {odd}.")
