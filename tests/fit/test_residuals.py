@@ -81,9 +81,9 @@ def believed(p):
 
 
 @pytest.mark.slow
-def test_a_penalty_is_no_data():
+def test_a_penalty_counts_as_one_more_residual():
     result = least_squares(problem(penalty=believed), throw=True)
-    assert int(result.count) == X.size
+    assert int(result.count) == X.size + 1
     expected = reference(lambda p: np.append(host_model(X, *p) - Y, (p[1] - 1) / 0.001))
     np.testing.assert_allclose(result.values, expected, rtol=1e-7)
 

@@ -112,7 +112,7 @@ class LeastSquares(AbstractProblem):
         weights: Weight of each point's squared residuals, or None.
         mask: Which points count, or None for all.
         penalty: Takes the parameters to further residuals that are not data (a prior,
-            for instance), or None.
+            for instance) and count as degrees of freedom, or None.
         absolute_sigma: Whether the residuals are in units of known standard deviations.
             With a loss other than squares errors follow from the residuals alone
             (`FitResult.covariance`).

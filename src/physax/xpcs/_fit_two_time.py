@@ -216,7 +216,7 @@ def _review_sign(model: AbstractCorrelation, times: Float[Array, " frames"]) -> 
             "The fitted diffusion should be positive, but its integral over the frames "
             f"is {float(whole):.4g}: maps depend on its size alone, so that its "
             "opposite fits as well. Begin closer to it, with `initial_models`, or give "
-            "`bounds` that exclude this sign, such as a positive `offset`."
+            "`bounds` that exclude this sign, such as a positive `D_offset`."
         )
 
 
