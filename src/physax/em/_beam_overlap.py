@@ -24,6 +24,7 @@ from .._checks import (
 )
 from .._products import matmul
 from ..units import ETA_0, FEMTO
+from ._angular_spectrum import phasor
 from ._currents import projectable, wavenumber
 from ._far_field import far_field, tangents, unit_vectors
 from ._near_field import NearField
@@ -225,7 +226,7 @@ def _overlap(near: NearField, beam: _Beam, count: int) -> Complex[Array, " freqs
     width = k[:, None] * beam.waist * cone.sine / 2
     amplitude = cone.cosine * jnp.exp(-(width**2))
     angle = k[:, None] * matmul(cone.towards, beam.centre) + lag * np.pi
-    wave = amplitude * lax.complex(jnp.cos(angle), jnp.sin(angle))
+    wave = amplitude * phasor(angle)
     norm = jnp.sum(cone.weights * share * amplitude**2, axis=-1)
     total = jnp.sum(cone.weights * wave * values / FEMTO, axis=-1)
     return total * jnp.sqrt(over / (2 * ETA_0 * norm))

@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Complex, Float
 
 from .._checks import ArgumentError, check
 from ..units import SPEED_OF_LIGHT
+from ._angular_spectrum import phasor
 from ._boundaries import PEC, PMC
 from ._components import AXES, in_space
 from ._flux import poynting_pairs
@@ -129,18 +129,13 @@ def phases(
     """
     letter = "E" if current.kind == "J" else "H"
     points = current.coordinates[axis]
-    phase = turned(-cosine * k[:, None] * points)
+    phase = phasor(-cosine * k[:, None] * points)
     for (wall, kind), plane in zip(near.walls, near.planes, strict=True):
         if wall == axis:
             sign = mirror_sign(letter + current.axis, axis, WALLS[kind])
-            image = turned(-cosine * k[:, None] * (2 * plane - points))
+            image = phasor(-cosine * k[:, None] * (2 * plane - points))
             phase = phase + sign * image
     return phase * current.widths[axis]
-
-
-def turned(angle: Float[Array, "*shape"]) -> Complex[Array, "*shape"]:
-    """Returns the complex numbers of length 1 with some angles in radians."""
-    return lax.complex(jnp.cos(angle), jnp.sin(angle))
 
 
 # A few roundings of a permittivity that was computed.

@@ -150,11 +150,18 @@ class Frame(NamedTuple):
             self.span(axis, centre[axis], size[axis], halves[axis], what)
             for axis in range(self.ndim)
         ]
-        if component in ("Ep", "Hr") and self.on_axis:
-            # Their samples on the axis are held at zero, which is wrong for m = 1.
-            low, high = spans[0]
-            spans[0] = max(low, 1), max(high, 2)
+        first = self.first(component, 0)
+        low, high = spans[0]
+        spans[0] = max(low, first), max(high, first + 1)
         return tuple(spans)
+
+    def first(self, component: str, axis: int) -> int:
+        """Returns the first sample of a component along an axis that is one.
+
+        On the axis of cylindrical coordinates those of Ep and Hr are held at zero,
+        which is wrong for m = 1.
+        """
+        return int(component in ("Ep", "Hr") and axis == 0 and self.on_axis)
 
     def warn_in_layer(self, box: Box, what: str, axes: tuple[int, ...] | None = None):
         """Warns if a box lies wholly in an absorbing layer along some axis."""

@@ -205,11 +205,9 @@ def _face_box(frame: Frame, name: str, spans, normal: int, at: int) -> Box:
     box = []
     for axis, half in enumerate(frame.components.stagger(name)):
         low, high = spans[axis]
+        low = max(low, frame.first(name, axis))
         if axis == normal:
             box.append((at, at + 1))
-        elif name in ("Ep", "Hr") and axis == 0 and frame.on_axis:
-            # Their samples on the axis are held at zero, which is wrong for m = 1.
-            box.append((max(low, 1), min(high + 1, frame.stored[axis])))
         else:
             box.append((low, high if half else min(high + 1, frame.stored[axis])))
     return tuple(box)

@@ -11,6 +11,7 @@ from jaxtyping import Array, ArrayLike, Complex, Float, Num
 
 from .._checks import ArgumentError, real, traced
 from ..units import SPEED_OF_LIGHT
+from ._angular_spectrum import phasor
 from ._components import AXES, components
 from ._currents import WALLS, Currents, projectable, surface_currents, wavenumber
 from ._hankel import hankel
@@ -236,7 +237,7 @@ def _green(kr: Array, phase: Array, ndim: int) -> tuple[Array, Array, Array]:
 
     `phase` is `kr` up to whole turns.
     """
-    turn = jax.lax.complex(jnp.cos(phase), jnp.sin(phase))
+    turn = phasor(phase)
     if ndim == 3:
         g = turn / (4 * jnp.pi * kr)
         slope = (1j - 1 / kr) * g

@@ -10,8 +10,9 @@ from jax import lax
 from jaxtyping import Array, Complex, Float
 
 from .._products import einsum, matmul
+from ._angular_spectrum import phasor
 from ._components import AXES
-from ._currents import Currents, phases, turned
+from ._currents import Currents, phases
 from ._near_field import NearField
 
 
@@ -59,7 +60,7 @@ def ring_sums(
     c, s = jnp.where(axial, 1, x / over), jnp.where(axial, 0, y / over)
     psi, table = _rule(near, m)
     slant = k[:, None] * across * jnp.asarray(np.cos(psi), across.dtype)
-    kernel = turned(-slant[:, None] * current.coordinates[0][:, None])
+    kernel = phasor(-slant[:, None] * current.coordinates[0][:, None])
     lost = jnp.cos(k * z * current.gap) if current.normal else jnp.ones_like(k)
     if current.normal == 0:
         kernel = kernel / jnp.cos(slant * current.gap)[:, None]

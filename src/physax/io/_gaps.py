@@ -122,25 +122,30 @@ LOST = "chunks may be lost, or `_FillValue` or `valid_range` be wrong"
 """Why a variable may have no data at all."""
 
 
-def refuse_empty(
+def largest_of(
     variables: Sequence[StoredVariable], samples: Sequence[np.ndarray]
-) -> None:
-    """Refuses a variable without any number, which would count as land everywhere.
+) -> Float[np.ndarray, " variables"]:
+    """Returns the largest magnitude of each variable.
 
     Args:
         variables: The variables.
         samples: Their samples.
 
     Raises:
-        PhysaxFileError: If one has none.
+        PhysaxFileError: If one has no number, and would count as land everywhere.
     """
+    found = []
     for variable, values in zip(variables, samples, strict=True):
-        if not np.any(np.isfinite(values)):
+        good = np.isfinite(values)
+        if not good.any():
             raise PhysaxFileError(
                 variable.path,
                 f"{variable.name!r} must have data at some node, but all that was read "
                 f"of it are missing: {LOST}.",
             )
+        high = values.max(where=good, initial=-np.inf)
+        found.append(max(high, -values.min(where=good, initial=np.inf)))
+    return np.array(found)
 
 
 def warn_of_land(

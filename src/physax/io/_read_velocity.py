@@ -24,7 +24,7 @@ from ..particles import (
 )
 from ..particles._sphere import unfolded
 from ..runtime import check_memory
-from ._gaps import as_gaps, bridged, refuse_empty, warn_of_gaps, warn_of_land
+from ._gaps import as_gaps, bridged, largest_of, warn_of_gaps, warn_of_land
 from ._netcdf_open import Paths
 from ._netcdf_time import Epoch, seconds_since
 from ._netcdf_variable import StoredVariable, find_variable, same_places
@@ -178,8 +178,7 @@ def read_velocity(
         first, last = _chosen(parts[0].variable, snapshots)
         read = [_samples(part, first, last) for part in parts]
     variables = [part.variable for part in parts]
-    refuse_empty(variables, read)
-    largest = _largest(read)
+    largest = largest_of(variables, read)
     lead = variables[0]
     times = _times(lead, first, last)
     read = [bridged(values, times, longest) for values in read]
@@ -275,7 +274,7 @@ def read_scalar(
         variable = find_variable(files, name, select or {})
         first, last = _chosen(variable, snapshots)
         values = _samples(VelocityPart(variable, 1.0), first, last)
-    refuse_empty([variable], [values])
+    largest = largest_of([variable], [values])
     times = _times(variable, first, last)
     if times is not None and epoch is not None:
         times = times + seconds_since(epoch, variable.epoch)
@@ -297,7 +296,7 @@ def read_scalar(
         time_outside=time_outside,
     )
     epoch = epoch or variable.epoch
-    return _stored(field, land, nodes, variable, times, _largest([values]), epoch)
+    return _stored(field, land, nodes, variable, times, largest, epoch)
 
 
 def _stored(
@@ -335,16 +334,6 @@ def _stored(
         ),
         unitless=tuple(unitless),
     )
-
-
-def _largest(components: Sequence[np.ndarray]) -> np.ndarray:
-    """Returns the largest magnitude of each, of what is a number."""
-    found = []
-    for values in components:
-        good = np.isfinite(values)
-        high = values.max(where=good, initial=-np.inf)
-        found.append(max(high, -values.min(where=good, initial=np.inf)))
-    return np.array(found)
 
 
 def _spread(values: np.ndarray, leading: int, land: Land | None) -> np.ndarray:

@@ -74,8 +74,7 @@ def enter(
         # There may be data when its time has come.
         waiting = (ahead > 0) & known & (status != code(ParticleStatus.LEFT_DATA))
         # Also who begins at once: its first step depends on the time of release.
-        slack = 4 * jnp.finfo(t0.dtype).eps * jnp.max(jnp.abs(problem.schedule.times))
-        at_once = (ahead <= 0) & (ahead >= -slack)
+        at_once = (ahead <= 0) & (ahead >= -problem.schedule.slack(t0.dtype))
         waiting = waiting | (at_once & (status == code(ParticleStatus.ALIVE)))
         status = jnp.where(waiting, code(ParticleStatus.WAITING), status)
         ended = jnp.where(waiting, jnp.nan, ended)

@@ -199,8 +199,7 @@ def _check_begin(release: np.ndarray, schedule: Schedule) -> None:
         return
     times = np.asarray(schedule.times)
     early = (release - times[0]) * np.sign(times[-1] - times[0])
-    slack = 4 * np.finfo(times.dtype).eps * np.abs(times).max()
-    wrong = np.flatnonzero(early < -slack)
+    wrong = np.flatnonzero(early < -float(schedule.slack(times.dtype)))
     if wrong.size:
         raise ArgumentError(
             f"`release` must not come before the first of `times`, {times[0]:g} s, but "

@@ -7,7 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float, Int, Num
+from jaxtyping import Array, ArrayLike, DTypeLike, Float, Int, Num
 
 from .._checks import ArgumentError, as_array, check, traced, whole
 from .._known_number import known_number
@@ -37,6 +37,10 @@ class Schedule(eqx.Module):
     def steps(self) -> int:
         """Number of steps."""
         return self.stride * self.starts.size
+
+    def slack(self, dtype: DTypeLike) -> Float[Array, ""]:
+        """Returns how far times of a dtype may be off by rounding, in seconds."""
+        return 4 * jnp.finfo(dtype).eps * jnp.max(jnp.abs(self.times))
 
     def step(self, n: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """Returns the time at which step `n` begins, and its length.
