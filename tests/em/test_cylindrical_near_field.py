@@ -8,6 +8,7 @@ from scipy.special import jv
 
 from physax import ArgumentError, em
 from physax.em._clock import Clock
+from physax.em._far_field import tangents
 from physax.grid import Grid
 from physax.units import ETA_0, FEMTO, MICRO, SPEED_OF_LIGHT
 
@@ -227,6 +228,28 @@ def test_the_intensity_of_rings_is_differentiable():
     slope = float(run(2 + step)[0] - run(2 - step)[0]) / (2 * step)
     assert float(run(2.0)[1]) == pytest.approx(slope, rel=1e-6)
     assert float(run(2.0)[0]) == pytest.approx(float(intensity(2.0)), rel=1e-9)
+
+
+@pytest.mark.x64
+@pytest.mark.parametrize(("component", "m"), [("Ez", 0), ("Ep", 1), ("Er", 2)])
+@pytest.mark.parametrize("pole", [1.0, -1.0])
+def test_far_fields_are_smooth_across_the_axis(component, m, pole):
+    near = em.simulate(scene(component, m, steps=300)).monitors["near"]
+
+    def field(t):
+        unit = jnp.array([0.6 * t, 0.8 * t, pole]) / jnp.sqrt(1 + t**2)
+        values = em.far_field(near, unit).values
+        flat, upright = tangents(unit)
+        return values["Etheta"][0] * flat + values["Ephi"][0] * upright
+
+    step = 1e-4
+    slope = (field(step) - field(-step)) / (2 * step)
+    rounding = 1e-6 * np.max(np.abs(field(0.5)))
+    tangent = jax.jvp(field, (0.0,), (1.0,))[1]
+    assert np.max(np.abs(tangent - slope)) < rounding
+    for part in (jnp.real, jnp.imag):
+        row = jax.jacrev(lambda t, part=part: part(field(t)))(0.0)
+        assert np.max(np.abs(row - part(slope))) < rounding
 
 
 @pytest.mark.slow(after=2)

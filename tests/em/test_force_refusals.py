@@ -113,6 +113,29 @@ def test_open_boxes_are_refused(size, match):
         scene("Ez", {"force": monitor}, em.Medium(), boundaries)
 
 
+@pytest.mark.filterwarnings("ignore:Without `sources`")
+def test_a_box_without_an_axis_of_a_force_is_refused():
+    wall = em.Boundaries(r=em.CPML(8), z=(em.PEC(), em.CPML(8)))
+    shut = em.Boundaries(r=em.PEC(), z=em.CPML(8))
+
+    def forces(length, boundaries, height=20):
+        monitor = em.ForceMonitor((0.0, 19 * CELL), (length, height * CELL), FREQUENCY)
+        sim = em.Simulation(
+            Grid.uniform((30, 48), CELL),
+            boundaries=boundaries,
+            cylindrical=em.Cylindrical(1),
+            monitors={"force": monitor},
+            steps=1,
+        )
+        return em.simulate(sim).monitors["force"].force
+
+    with pytest.raises(ArgumentError, match="two faces along the axis of a force"):
+        forces(20 * CELL, wall, height=38)
+    assert set(forces(FREE, shut)) == {"z"}
+    with pytest.raises(ArgumentError, match="is inf m along r"):
+        forces(FREE, wall)
+
+
 def test_frequency_that_nothing_emits_is_told():
     monitor = em.ForceMonitor((35 * CELL, 26 * CELL), (CELL * 14,) * 2, FREQUENCY / 4)
     with pytest.warns(PhysaxWarning, match="what it records there is rounding"):

@@ -82,7 +82,7 @@ class ForceMonitor(AbstractSpectralMonitor):
 
     def locate(self, frame, what):
         for axis, size in enumerate(check_size(self.size, frame, what)):
-            closing = (PEC, PMC, Periodic, Bloch)
+            closing = (PEC, PMC, Periodic, Bloch, type(None))
             closed = all(issubclass(kind, closing) for kind in frame.faces[axis])
             if size == 0 or (np.isinf(size) and not closed):
                 raise ArgumentError(
@@ -93,6 +93,13 @@ class ForceMonitor(AbstractSpectralMonitor):
         near = NearFieldMonitor(self.centre, self.size, self.frequencies)
         reads = near.locate(frame, what)
         double = _double(reads, frame.components)
+        faces = sorted({read.key.split()[1] for read in reads})
+        repeated = any(low in (Periodic, Bloch) for low, _ in frame.faces)
+        if not double and not repeated:
+            raise ArgumentError(
+                f"{what} must have two faces along the axis of a force, but has only "
+                f"{faces}. End it one cell or more before a wall there."
+            )
         return tuple(_thick(read, double, frame, what) for read in reads)
 
     def finish(self, total, reads, setup):

@@ -10,7 +10,6 @@ from jax import lax
 from jaxtyping import Array, Complex, Float
 
 from .._products import einsum, matmul
-from ._angular_spectrum import phasor
 from ._components import AXES
 from ._currents import Currents, phases
 from ._near_field import NearField
@@ -28,6 +27,12 @@ def _is_even(current: Currents) -> bool:
     return (current.kind == "J") == (current.axis != "y")
 
 
+def _around(m: int, angles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns what even and odd currents are over those at phi = 0."""
+    # All fields of m = 0 are constant around the axis.
+    return np.cos(m * angles), np.sin(m * angles) if m else np.ones_like(angles)
+
+
 def ring_sums(
     near: NearField,
     m: int,
@@ -37,10 +42,10 @@ def ring_sums(
 ) -> dict[str, Complex[Array, " freqs"]]:
     r"""Sums a current over its face, all around, with the phases of a direction.
 
-    With $\psi$ from the azimuth of the direction and $x = k r \sin \theta$ the
-    integrals over the ring are of $e^{-i x \cos \psi}$ times $\cos m \psi$, $\cos m
-    \psi \cos \psi$ and $\sin m \psi \sin \psi$: Bessel functions $J_m$, its derivative
-    and $m J_m / x$, here by the trapezoidal rule, whose error is rounding.
+    With $x = k r \sin \theta$ the integrals over the ring are Bessel functions $J_m$,
+    its derivative and $m J_m / x$, here by the trapezoidal rule in the azimuth, whose
+    error is rounding. Opposite azimuths have opposite phases, so that half a turn of
+    cosines, or of sines, is all.
 
     Args:
         near: The fields.
@@ -52,51 +57,28 @@ def ring_sums(
     Returns:
         By axis of space.
     """
-    x, y, z = unit
-    axial = (x == 0) & (y == 0)
-    across = jnp.where(axial, 0, jnp.sqrt(jnp.where(axial, 1, x**2 + y**2)))
-    over = jnp.where(axial, 1, across)
-    # On the axis phi is 0.
-    c, s = jnp.where(axial, 1, x / over), jnp.where(axial, 0, y / over)
-    psi, table = _rule(near, m)
-    slant = k[:, None] * across * jnp.asarray(np.cos(psi), across.dtype)
-    kernel = phasor(-slant[:, None] * current.coordinates[0][:, None])
-    lost = jnp.cos(k * z * current.gap) if current.normal else jnp.ones_like(k)
-    if current.normal == 0:
-        kernel = kernel / jnp.cos(slant * current.gap)[:, None]
-    found = (
-        matmul(kernel, jnp.asarray(table, kernel.dtype)) * current.widths[0][..., None]
-    )
-    along = phases(near, k, current, 2, z)
-    straight, level, turn = (
-        einsum("frz,frn,fz->nf", current.values[:, :, 0], found, along) / lost
-    )
-    power = lax.complex(c, s) ** m
-    g, h = (power.real, -power.imag) if _is_even(current) else (power.imag, power.real)
-    if m == 0:
-        # All fields are constant around the axis.
-        g, h = jnp.ones_like(g), jnp.zeros_like(g)
-    if current.axis == "z":
-        return {"z": g * straight}
-    # Along the direction's radius and azimuth.
-    radial, azimuthal = g * level, h * turn
-    if current.axis == "y":
-        radial, azimuthal = -azimuthal, radial
-    return {
-        "x": c * radial - s * azimuthal,
-        "y": s * radial + c * azimuthal,
-    }
-
-
-def _rule(near: NearField, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns angles of half a turn, and weights of the three integrals over all."""
     largest = _LARGEST * near.cells[0] / 2
     count = ceil((largest + 8 * largest ** (1 / 3) + m + 12) / 2)
-    psi = np.pi * np.arange(count + 1) / count
-    weight = np.full(count + 1, 2 * np.pi / count)
-    weight[[0, -1]] /= 2
-    both = np.cos(m * psi), np.cos(m * psi) * np.cos(psi), np.sin(m * psi) * np.sin(psi)
-    return psi, weight[:, None] * np.stack(both, axis=-1)
+    angles = np.pi * np.arange(count) / count
+    weight = 2 * np.pi / count * _around(m, angles)[not _is_even(current)]
+    c, s = (jnp.asarray(f(angles), unit.dtype) for f in (np.cos, np.sin))
+    parts, odd = {"z": weight}, m % 2 == 1
+    if current.axis != "z":
+        level, turn = weight * np.cos(angles), weight * np.sin(angles)
+        x, y = (level, turn) if current.axis == "x" else (-turn, level)
+        parts, odd = {"x": x, "y": y}, m % 2 == 0
+    slant = k[:, None] * (unit[0] * c + unit[1] * s)
+    phase = slant[:, None] * current.coordinates[0][:, None]
+    kernel = jnp.sin(phase) if odd else jnp.cos(phase)
+    lost = jnp.cos(k * unit[2] * current.gap) if current.normal else jnp.ones_like(k)
+    if current.normal == 0:
+        kernel = kernel / jnp.cos(slant * current.gap)[:, None]
+    table = np.stack(list(parts.values()), axis=-1)
+    found = matmul(kernel, jnp.asarray(table, kernel.dtype))
+    found = found * current.widths[0][..., None]
+    along = phases(near, k, current, 2, unit[2])
+    sums = einsum("frz,frn,fz->nf", current.values[:, :, 0], found, along) / lost
+    return dict(zip(parts, -1j * sums if odd else sums, strict=True))
 
 
 def ring_fields(
@@ -126,12 +108,10 @@ def ring_fields(
 
     # Kept for a gradient they would be as large as the fields of all samples.
     @jax.checkpoint
-    def add(total, angle):
-        c, s = jnp.cos(angle), jnp.sin(angle)
-        factors = jnp.cos(m * angle), jnp.sin(m * angle) if m else jnp.ones_like(angle)
-        scale = 2 * np.pi / count
+    def add(total, turned):
+        c, s, *factors = turned
         here = [
-            one._replace(values=one.values * factors[not _is_even(one)] * scale)
+            one._replace(values=one.values * factors[not _is_even(one)])
             for one in currents
         ]
         x, y, z = point
@@ -143,5 +123,7 @@ def ring_fields(
         ), None
 
     zero = jnp.zeros((near.frequencies.size, len(AXES)), currents[0].values.dtype)
-    start = zero, zero
-    return lax.scan(add, start, jnp.asarray(angles, point.dtype))[0]
+    weights = (2 * np.pi / count * one for one in _around(m, angles))
+    turns = np.cos(angles), np.sin(angles), *weights
+    turns = tuple(jnp.asarray(one, point.dtype) for one in turns)
+    return lax.scan(add, (zero, zero), turns)[0]
