@@ -1,5 +1,7 @@
 """Near and far fields in cylindrical coordinates: rings of current around the axis."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -250,6 +252,18 @@ def test_far_fields_are_smooth_across_the_axis(component, m, pole):
     for part in (jnp.real, jnp.imag):
         row = jax.jacrev(lambda t, part=part: part(field(t)))(0.0)
         assert np.max(np.abs(row - part(slope))) < rounding
+
+
+def test_rings_of_many_turns_send_nothing_out():
+    near = em.simulate(scene(steps=300)).monitors["near"]
+    # With the image across the axis, and H outside of the faces.
+    assert near.cells == (20, 18)
+    # At 5 cells a wave x = k r is 11 at most: J_0 is 0.1, and J_30 below 1e-7.
+    fast = replace(near, frequencies=2.9 * near.frequencies)
+    few, many = (
+        em.far_field(replace(fast, m=m), UNITS).intensity.max() for m in (0, 30)
+    )
+    assert many < 1e-10 * few
 
 
 @pytest.mark.slow(after=2)
