@@ -121,6 +121,8 @@ def test_intervals_of_a_batch_are_students_of_each_fit(plain):
     reach = stats.t(np.asarray(plain.degrees_of_freedom)).ppf(0.95)[..., None]
     half = (np.asarray(found.high) - np.asarray(found.low)) / 2
     np.testing.assert_allclose(half, reach * plain.standard_errors, rtol=1e-9)
+    name = plain.names[0]
+    assert str(found).startswith(f"fit 0,0: {name}: {found.low[0, 0, 0]:.6g} to ")
 
 
 def test_intervals_of_traced_fits_are_refused(plain):

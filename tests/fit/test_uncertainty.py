@@ -86,6 +86,10 @@ def test_intervals_are_students_unless_sigma_is_known(relative, absolute):
         found = confidence_intervals(result, 0.9)
         half = (np.asarray(found.high) - np.asarray(found.low)) / 2
         np.testing.assert_allclose(half, reach * result.standard_errors, rtol=1e-9)
+        lines = str(found).splitlines()
+        ends = f"{found.low[1]:.6g} to {found.high[1]:.6g}"
+        assert lines[1] == f"{result.names[1]}: {ends} at 0.9"
+        assert len(lines) == len(result.names)
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, 1.5])

@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 
 from physax.fit import least_squares
+from physax.runtime import Status
 from physax.xpcs import (
     Diffusion,
     FrameNoise,
+    LaminarFlow,
+    Shear,
     Static,
     WhiteNoise,
     frame_covariance,
     simulate_two_time,
+    speckle_covariance,
     two_time,
     two_time_problem,
 )
@@ -125,3 +129,24 @@ def test_what_is_not_negative_stays_also_where_parameters_are_correlated():
     # in place of independent combinations it became 1.7 times as large.
     ratio = frame_covariance(problem, result)[-1, -1] / result.covariance[0, 0]
     assert 0.8 < float(jnp.sqrt(ratio)) < 1.3
+
+
+@pytest.mark.slow(after=1)
+@pytest.mark.parametrize("of", [frame_covariance, speckle_covariance])
+def test_what_the_data_do_not_determine_has_infinite_errors_and_nothing_else(of):
+    # cos(phi - phi0) = 0: nothing of the shear reaches the maps.
+    model = LaminarFlow(Diffusion(9000.0, 0.0), Shear(2e-3, 0.0, 0.0, 0.0))
+    known = {"contrast": 0.25, "key": jax.random.key(1), "noise": (WhiteNoise(0.01),)}
+    data = simulate_two_time(model, TIMES[:20], 0.0054, np.pi / 2, **known)
+
+    def covariance(fixed):
+        problem = two_time_problem(data, model, fixed=fixed)
+        result = least_squares(problem)
+        return result, of(problem, result)
+
+    still = lambda m: (*hold(m), m.shear.beta, m.shear.offset)  # noqa: E731
+    _, known = covariance(lambda m: (*still(m), m.shear.rate, m.shear.phi0))
+    result, found = covariance(still)
+    assert result.status == Status.UNDETERMINED
+    np.testing.assert_allclose(found[:3, :3], known, rtol=1e-6)
+    assert np.all(np.isinf(np.diagonal(found)[3:]))

@@ -21,11 +21,22 @@ class Interval(eqx.Module):
         low: The lower ends, in the order of the free parameters.
         high: The upper ends.
         level: The probability.
+        names: The free parameters.
     """
 
     low: Float[Array, "*fits free"]
     high: Float[Array, "*fits free"]
     level: float = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    def __str__(self) -> str:
+        """Lists the intervals, for each fit of a batch."""
+        lines = []
+        for *fit, i in np.ndindex(self.low.shape):
+            head = f"fit {','.join(map(str, fit))}: " if fit else ""
+            ends = f"{self.low[*fit, i]:.6g} to {self.high[*fit, i]:.6g}"
+            lines.append(f"{head}{self.names[i]}: {ends} at {self.level:g}")
+        return "\n".join(lines)
 
 
 def confidence_intervals(result: FitResult, level: float = 0.95) -> Interval:
@@ -57,7 +68,8 @@ def confidence_intervals(result: FitResult, level: float = 0.95) -> Interval:
         freedom = np.asarray(result.degrees_of_freedom)
         reach = _student(0.5 + level / 2, freedom)[..., None]
     half = reach * result.standard_errors
-    return Interval(result.values - half, result.values + half, level)
+    low, high = result.values - half, result.values + half
+    return Interval(low, high, level, result.names)
 
 
 def _student(probability: float, freedom: np.ndarray) -> np.ndarray:

@@ -45,7 +45,7 @@ def frame_covariance(
 
     Returns:
         Covariance of linear coefficients and free parameters, in this order, as in
-        `result.full_covariance`.
+        `result.full_covariance`, and infinite where that is.
 
     Raises:
         ArgumentError: If `problem` or `result` is of another kind, or `result` is a
@@ -57,7 +57,8 @@ def frame_covariance(
     # Not the result itself: the memory that was free is a part of it, and each value
     # of that would compile anew.
     meat = _summed_scores(problem, result.values, result.linear, shared)
-    return _without_negative(meat, inverse)
+    covariance = _without_negative(meat, known_part(inverse))
+    return jnp.where(jnp.isfinite(inverse), covariance, inverse)
 
 
 @jax.jit
@@ -71,7 +72,7 @@ def _without_negative(
     """
     unit = jnp.sqrt(jnp.diagonal(inverse))
     # Not those of what the data do not determine, or a bound holds.
-    unit = jnp.where(jnp.isfinite(unit) & (unit > 0), unit, 1)
+    unit = jnp.where(unit > 0, unit, 1)
     spread, ways = jnp.linalg.eigh(inverse / unit[:, None] / unit)
     root = unit[:, None] * ways * jnp.sqrt(jnp.maximum(spread, 0))
     sizes, ways = jnp.linalg.eigh(matmul(matmul(root.T, meat), root))
@@ -90,6 +91,11 @@ def unscaled_covariance(result: Any) -> Float[Array, "all all"]:
         return inverse
     reduced = result.reduced_chi2
     return inverse / jnp.where(reduced == 0, 1, reduced)
+
+
+def known_part(inverse: Float[Array, "all all"]) -> Float[Array, "all all"]:
+    """Returns a covariance with 0 for what the data do not determine."""
+    return jnp.where(jnp.isfinite(inverse), inverse, 0)
 
 
 @eqx.filter_jit

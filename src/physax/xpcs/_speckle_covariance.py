@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, Int
 from .._checks import instance
 from .._products import einsum, matmul
 from ..fit import FitResult
-from ._frame_covariance import unscaled_covariance
+from ._frame_covariance import known_part, unscaled_covariance
 from ._two_time_problem import TwoTimeProblem
 
 
@@ -47,14 +47,16 @@ def speckle_covariance(
 
     Returns:
         Covariance of linear coefficients and free parameters, in this order, as in
-        `result.full_covariance`; infinite where there are too few independent pairs.
+        `result.full_covariance`; infinite where that is, or where there are too few
+        independent pairs.
 
     Raises:
         ArgumentError: If `problem` or `result` is of another kind, or `result` is a
             batch.
     """
     instance(problem, "problem", TwoTimeProblem, "Make one by `two_time_problem`.")
-    inverse = unscaled_covariance(result)
+    unscaled = unscaled_covariance(result)
+    inverse = known_part(unscaled)
     meat = jnp.zeros_like(inverse)
     for k in range(problem.q.size):
         meat = meat + _of_map(problem, result.values, result.linear, jnp.asarray(k))
@@ -64,7 +66,8 @@ def speckle_covariance(
     grown = jnp.where(left > 0, result.chi2 / jnp.where(left > 0, left, 1), jnp.inf)
     grown = jnp.where(result.chi2 > 0, grown, 1)
     covariance = matmul(matmul(inverse, meat), inverse)
-    return jnp.where(covariance == 0, 0, covariance * grown)
+    covariance = jnp.where(covariance == 0, 0, covariance * grown)
+    return jnp.where(jnp.isfinite(unscaled), covariance, unscaled)
 
 
 @eqx.filter_jit
