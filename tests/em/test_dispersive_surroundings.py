@@ -1,4 +1,4 @@
-"""Far fields, diffraction orders and equivalent currents in a dispersive medium.
+"""Far fields, orders, forces, emission and currents in a dispersive medium.
 
 At each frequency they are those in a medium without poles of the same permittivity.
 """
@@ -10,7 +10,7 @@ import pytest
 
 from physax import ArgumentError, em
 from physax.grid import Grid
-from physax.units import MICRO, SPEED_OF_LIGHT
+from physax.units import EPSILON_0, MICRO, MU_0, SPEED_OF_LIGHT
 
 
 pytestmark = [
@@ -92,6 +92,89 @@ def test_far_and_projected_fields_are_those_of_the_permittivity_at_each_frequenc
                 scale = np.abs(values[number]).max()
                 difference = np.abs(own.values[name][number] - values[number]).max()
                 assert difference <= 2e-4 * scale, name
+
+
+def emission(polarisation, component, **options):
+    """Returns the emission of a dipole off the nodes, and the flux out of its box."""
+    shape = (50,) * 2
+    dipole = em.Dipole(component, (0.3 * CELL, -0.2 * CELL), PULSE)
+    sim = em.Simulation(
+        Grid.centred(shape, CELL),
+        medium(shape, **options),
+        em.Boundaries.all(em.CPML(8)),
+        sources={"dipole": dipole},
+        monitors={
+            "seen": em.EmissionMonitor(dipole, FREQUENCIES),
+            "box": em.NearFieldMonitor((0.0,) * 2, (16 * CELL,) * 2, FREQUENCIES),
+        },
+        polarisation=polarisation,
+        steps=700,
+        dt=DT,
+    )
+    found = em.simulate(sim).monitors
+    return found["seen"], found["box"].outflow
+
+
+@pytest.mark.parametrize(
+    ("polarisation", "component"), [("Ez", "Ez"), ("Hz", "Ey"), ("Ez", "Hx")]
+)
+def test_emission_is_that_of_the_permittivity_at_each_frequency(
+    polarisation, component
+):
+    found, flux = emission(polarisation, component)
+    np.testing.assert_allclose(found.power, flux, rtol=2e-4)
+    # The error of the cells: 2 % at 20 of them in a wave.
+    np.testing.assert_allclose(em.purcell(found), 1, rtol=0.04)
+    near = FREQUENCIES + 1e-4 * FREQUENCY * np.array([[-1], [0], [1]])
+    low, epsilon, high = 1.4 + np.real(
+        np.asarray(POLE.susceptibility(np.tan(np.pi * near * DT) / (np.pi * DT)))
+    )
+    stored = epsilon + FREQUENCIES / 2 * (high - low) / (2e-4 * FREQUENCY)
+    density = EPSILON_0 * stored if component[0] == "E" else MU_0
+    np.testing.assert_allclose(
+        found.ldos, 2 / np.pi * density * found.resistance, rtol=1e-4
+    )
+    for number in range(2):
+        same, _ = emission(polarisation, component, number=number)
+        for name in ("resistance", "homogeneous"):
+            one, other = getattr(found, name)[number], getattr(same, name)[number]
+            assert float(one) == pytest.approx(float(other), rel=2e-4), name
+
+
+@pytest.mark.parametrize("polarisation", ["Ez", "Hz"])
+def test_forces_are_those_of_the_permittivity_at_each_frequency(polarisation):
+    shape, component = (50,) * 2, "Ez" if polarisation == "Ez" else "Ex"
+
+    def force(**options):
+        around = medium(shape, **options)
+        rod = np.zeros(shape)
+        rod[26:31, 22:28] = 2.0
+        sim = em.Simulation(
+            Grid.centred(shape, CELL),
+            em.Medium(around.permittivity + rod, dispersions=around.dispersions),
+            em.Boundaries.all(em.CPML(8)),
+            sources={"dipole": em.Dipole(component, (-10 * CELL, CELL), PULSE)},
+            monitors={
+                str(width): em.ForceMonitor(
+                    (3.5 * CELL, 0.0), (width * CELL,) * 2, FREQUENCIES
+                )
+                for width in (14, 16)
+            },
+            polarisation=polarisation,
+            steps=900,
+            dt=DT,
+        )
+        boxes = em.simulate(sim).monitors.values()
+        return [np.stack(list(one.force.values())) for one in boxes]
+
+    found, wider = force()
+    largest = np.abs(found).max()
+    assert np.abs(found - wider).max() < 1e-3 * largest
+    for number in range(2):
+        same = force(number=number)[0][:, number]
+        assert np.abs(found[:, number] - same).max() < 1e-3 * np.abs(same).max()
+    with pytest.raises(ArgumentError, match="poles that absorb or make a metal"):
+        force(damping=0.5 * FREQUENCY)
 
 
 @pytest.mark.parametrize("polarisation", ["Ez", "Hz"])

@@ -1,7 +1,7 @@
 """Emission of a dipole: power, local density of states and Purcell factor."""
 
 from collections.abc import Mapping
-from functools import reduce
+from functools import partial, reduce
 
 import equinox as eqx
 import jax
@@ -14,13 +14,13 @@ from jaxtyping import Array, ArrayLike, Complex, Float, Num
 from .._checks import ArgumentError, check, instance, same, traced, warn
 from ..units import EPSILON_0, ETA_0, FEMTO, MU_0, SPEED_OF_LIGHT
 from ._clock import Clock
-from ._medium import Property
 from ._monitors import (
     AbstractMonitor,
     AbstractSpectralMonitor,
     Read,
     as_frequencies,
 )
+from ._port_medium import PortMedium
 from ._pulses import AbstractPulse, GaussianPulse
 from ._setup import Setup
 from ._sources import AbstractSource, Dipole
@@ -37,7 +37,9 @@ class Emission(eqx.Module):
     $R = -\mathrm{Re}(E / p)$, the power $P = \frac12 R\, |p|^2$ and the local density
     of states along the dipole $\rho = (4 / \pi)\, \epsilon P / |p|^2$: states per
     angular frequency and volume, $n^3 \omega^2 / 3 \pi^2 c^3$ in a homogeneous medium.
-    For magnetic dipoles H and the permeability stand for E and the permittivity.
+    In poles $\epsilon + \frac{\omega}{2} \partial_\omega \epsilon$ takes the place of
+    $\epsilon$, and the group index that of one n. For magnetic dipoles H and the
+    permeability stand for E and the permittivity.
 
     Reference: Oskooi and Johnson, chapter 4 of Taflove, Oskooi and Johnson (editors),
     *Advances in FDTD Computational Electrodynamics* (2013).
@@ -68,11 +70,11 @@ class EmissionMonitor(AbstractSpectralMonitor):
 
     The fields must have decayed when the run ends. All fields at the dipole count as
     its own: it must be the only source. Next to a mirror face it emits with its image;
-    on a mirror the figures are those of the whole scene. In a medium that conducts, the
-    power that its near field loses is counted, which grows without limit as cells
-    shrink. In cylindrical coordinates the figures are the part of one m in those of the
-    point at phi = 0: all of it on the axis, else to be summed over m from 0 to where
-    the parts vanish, some k r.
+    on a mirror the figures are those of the whole scene. In a medium that absorbs, by a
+    conductivity or by poles, the power that its near field loses is counted, which
+    grows without limit as cells shrink. In cylindrical coordinates the figures are the
+    part of one m in those of the point at phi = 0: all of it on the axis, else to be
+    summed over m from 0 to where the parts vanish, some k r.
 
     Attributes:
         dipole: The source, as given to the simulation, which compares both when it is
@@ -102,17 +104,16 @@ class EmissionMonitor(AbstractSpectralMonitor):
     def finish(self, total, reads, setup):
         component = self.dipole.component
         electric = component[0] == "E"
-        fields, epsilons, mus = [], [], []
+        fields, media = [], []
         for read, share in zip(reads, _shares(reads), strict=True):
             field = total[read.key] if electric else total[read.key] / ETA_0
             weights = jnp.asarray(share, jnp.finfo(field.dtype).dtype)
             own = jnp.sum(field * weights, axis=range(1, field.ndim))
             fields.append(_onward(read, setup) * own)
-            medium = setup.medium.near(read.box, setup.grid.shape)
-            epsilons.append(_at_samples(medium.permittivity, read, weights))
-            mus.append(_at_samples(medium.permeability, read, weights))
-        seen, epsilon, mu = (
-            jnp.sum(jnp.stack(parts), axis=0) for parts in (fields, epsilons, mus)
+            media.append(_medium(read, weights, self.frequencies, setup))
+        seen = jnp.sum(jnp.stack(fields), axis=0)
+        epsilon, mu, stored = (
+            jnp.sum(jnp.stack(part), axis=0) for part in zip(*media, strict=True)
         )
         # Around an axis it is one part of a point.
         ndim = setup.grid.ndim if setup.components.m is None else 3
@@ -120,7 +121,7 @@ class EmissionMonitor(AbstractSpectralMonitor):
         # The quotient comes first: squares of spectra underflow in float32.
         resistance = -jnp.real(seen / moment)
         resistance = jnp.where(jnp.abs(moment) > _DARK * largest, resistance, jnp.nan)
-        density = EPSILON_0 * epsilon if electric else MU_0 * mu
+        density = EPSILON_0 * stored if electric else MU_0 * mu
         return Emission(
             frequencies=self.frequencies,
             resistance=resistance,
@@ -150,25 +151,35 @@ def _onward(read: Read, setup: Setup) -> Num[ArrayLike, ""]:
     return factor
 
 
-def _at_samples(
-    value: Property, read: Read, weights: Float[Array, "..."]
-) -> Float[Array, ""]:
-    """Returns the part of some samples in a property at the dipole.
+def _medium(
+    read: Read,
+    weights: Float[Array, "..."],
+    frequencies: Float[Array, " freqs"],
+    setup: Setup,
+) -> tuple[Float[Array, "..."], Float[Array, "..."], Float[Array, "..."]]:
+    r"""Returns the part of some samples in what fills the place of the dipole.
 
-    Of its component, or of the mean of the others.
+    Permittivity and permeability of its component, or the mean of the others, and
+    $\epsilon + \frac{\omega}{2} \partial_\omega \epsilon$, all real parts.
     """
-    if isinstance(value, dict):
-        own = {n: v for n, v in value.items() if n == read.component} or value
-        parts = [_at_samples(v, read, weights) for v in own.values()]
+    shape, names = setup.grid.shape, setup.components.names
+    found = PortMedium(setup.medium.near(read.box, shape), read.box, shape, setup.dt)
+
+    def mean(value, kind):
+        own = [n for n in names if n[0] == kind]
+        own = [read.component] if read.component in own else own
+        parts = [jnp.sum(jnp.real(value(name)) * weights) for name in own]
         return jnp.mean(jnp.stack(parts))
-    if value.ndim == 0:
-        return value * jnp.sum(weights)
-    # The node of a magnetic wall behind the last cell is like that cell.
-    rows = [
-        np.minimum(np.arange(low, high), cells - 1)
-        for (low, high), cells in zip(read.box, value.shape, strict=True)
-    ]
-    return jnp.sum(value[np.ix_(*rows)] * weights)
+
+    def epsilon(frequency):
+        return mean(partial(found.permittivity, frequency=frequency), "E")
+
+    def stored(frequency):
+        value, slope = jax.jvp(epsilon, (frequency,), (jnp.ones_like(frequency),))
+        return value, value + frequency / 2 * slope
+
+    values, energies = jax.vmap(stored)(frequencies)
+    return values, mean(found.permeability, "H"), energies
 
 
 def _moment(
@@ -195,7 +206,7 @@ def _homogeneous(
     component: str,
     ndim: int,
     frequencies: Float[Array, " freqs"],
-    epsilon: Float[Array, ""],
+    epsilon: Float[Array, " freqs"],
     mu: Float[Array, ""],
 ) -> Float[Array, " freqs"]:
     """Returns the resistance in an isotropic medium without boundaries."""

@@ -12,7 +12,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError, check
-from ..grid import Box, Grid
+from ..grid import Box
 from ..units import ETA_0, FEMTO
 from ._boundaries import PEC, PMC, Bloch, Periodic
 from ._components import Components
@@ -20,13 +20,12 @@ from ._cylindrical import around
 from ._faces import Correction
 from ._flux import poynting_pairs
 from ._frame import Frame, Point, as_point, check_size
-from ._medium import Medium
 from ._monitors import AbstractMonitor, AbstractSpectralMonitor, Read, as_frequencies
 from ._near_field_monitor import NearFieldMonitor, face_widths
 from ._plane_wave import PlaneWave
 from ._setup import Setup
 from ._sources import AbstractSource, Dipole
-from ._surroundings import across, surroundings
+from ._surroundings import across, at_frequencies
 
 
 # Samples beside each one that its derivative reads.
@@ -70,9 +69,10 @@ class ForceMonitor(AbstractSpectralMonitor):
 
     Attributes:
         centre: Middle of the box in metres.
-        size: Its lengths in metres. The faces must lie in one lossless linear medium,
-            three cells or more from all bodies and sources, and within the box of a
-            plane wave. Sources in the box contribute their recoil.
+        size: Its lengths in metres. The faces must lie in one linear medium that is
+            lossless at the frequencies, three cells or more from all bodies and
+            sources, and within the box of a plane wave. Sources in the box contribute
+            their recoil.
         frequencies: In Hz.
     """
 
@@ -104,7 +104,7 @@ class ForceMonitor(AbstractSpectralMonitor):
 
     def finish(self, total, reads, setup):
         what = "a force monitor"
-        sound = _one_medium(reads, setup.medium, setup.grid, setup.components, what)
+        sound = _one_medium(reads, setup, self.frequencies, what)
         omega = 2 * jnp.sin(jnp.pi * self.frequencies * setup.dt) / setup.dt
         parts = setup.components
         double = _double(reads, parts)
@@ -242,11 +242,16 @@ _SAME = 1e-5
 
 
 def _one_medium(
-    reads: tuple[Read, ...], medium: Medium, grid: Grid, parts: Components, what: str
+    reads: tuple[Read, ...],
+    setup: Setup,
+    frequencies: Float[Array, " freqs"],
+    what: str,
 ) -> Array:
     """Returns 1 if all faces lie in one plain material, else raises, or NaN."""
-    reads = (*reads, *across(reads, parts))
-    _, _, spread, loss = surroundings(reads, medium, grid)
+    reads = (*reads, *across(reads, setup.components))
+    _, _, spread, loss = at_frequencies(
+        reads, setup.medium, setup.grid, frequencies, setup.dt
+    )
     spread = check(
         spread,
         spread <= _SAME,
@@ -258,9 +263,9 @@ def _one_medium(
         loss,
         loss == 0,
         f"The material within three cells of all faces of {what} must be lossless and "
-        "linear: put the box in a medium without conductivity, poles and nonlinear "
-        "susceptibilities, which count as infinite, and further from bodies that have "
-        "them. The largest loss must be 0",
+        "linear: put the box in a medium without conductivity, nonlinear "
+        "susceptibilities and poles that absorb or make a metal, which count as "
+        "infinite, and further from bodies that have them. The largest loss must be 0",
     )
     return 1 + 0 * (spread + loss)
 
@@ -269,9 +274,7 @@ def check_forces(
     monitors: Mapping[str, AbstractMonitor],
     sources: Mapping[str, AbstractSource],
     places: Iterable[tuple[str, Any]],
-    medium: Medium,
-    grid: Grid,
-    parts: Components,
+    setup: Setup,
 ) -> None:
     """Refuses force monitors whose faces do not lie in one lossless empty medium.
 
@@ -279,16 +282,14 @@ def check_forces(
         monitors: By name.
         sources: By name.
         places: Names of sources and monitors, and where they are.
-        medium: The medium.
-        grid: The grid.
-        parts: The components.
+        setup: The simulation.
 
     Raises:
         ArgumentError: If the material on the faces is known not to be one, or to have
             losses; if a source is too close to a face; if a face of a plane wave
             lies in the box.
     """
-    found = dict(places)
+    found, parts = dict(places), setup.components
     for name, monitor in monitors.items():
         if not isinstance(monitor, ForceMonitor):
             continue
@@ -307,7 +308,7 @@ def check_forces(
                         + (", and within its box" if wave else "")
                         + ", but do not. Make the box smaller or larger."
                     )
-        _one_medium(found[name], medium, grid, parts, f"monitor {name!r}")
+        _one_medium(found[name], setup, monitor.frequencies, f"monitor {name!r}")
 
 
 Span = Sequence[tuple[float, float]]

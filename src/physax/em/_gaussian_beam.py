@@ -249,7 +249,7 @@ def _in_middle(beam: GaussianBeam, box: Box, setup: Setup) -> tuple[Array, Array
     """Returns permittivity and permeability in the middle of a port."""
     parts, shape = setup.components, setup.grid.shape
     cell = tuple(((low + high) // 2, (low + high) // 2 + 1) for low, high in box)
-    medium = setup.medium.near(cell, shape, poles=True)
+    medium = setup.medium.near(cell, shape)
     middle = PortMedium(medium, cell, shape, setup.dt)
     epsilon = middle.permittivity(parts.electric[0], beam.pulse.frequency)
     mu = middle.permeability(parts.magnetic[0])

@@ -141,7 +141,6 @@ def check_places(
     medium: Medium,
     parts: Mapping[str, AbstractSource | AbstractMonitor],
     places: Iterable[tuple[str, Any]],
-    shape: tuple[int, ...],
 ) -> None:
     """Refuses sources and monitors in a medium that they do not serve, if it is known.
 
@@ -149,13 +148,12 @@ def check_places(
         medium: The medium.
         parts: Sources and monitors by name.
         places: Their names, and where they are.
-        shape: Cells of the grid.
 
     Raises:
         ArgumentError: If a port, a dipole whose emission is asked for or a face of a
-            force monitor reads cells with off-diagonal entries, such a dipole is among
-            poles, the face of a plane wave lies in a medium that is not plain, or one
-            of these, a dipole or a face of a near field lies in perfect metal.
+            force monitor reads cells with off-diagonal entries, the face of a plane
+            wave lies in a medium that is not plain, or one of these, a dipole or a face
+            of a near field lies in perfect metal.
     """
     for name, place in places:
         part = parts[name]
@@ -169,8 +167,6 @@ def check_places(
                 "It is a wave of a uniform medium: move the faces.",
             )
         elif isinstance(part, EmissionMonitor | ForceMonitor):
-            for read in place if isinstance(part, EmissionMonitor) else ():
-                medium.without_poles(read.box, shape)
             if any(not _sound(medium, read.box) for read in place):
                 faces = not isinstance(part, EmissionMonitor)
                 told = "The faces" if faces else "The dipole"

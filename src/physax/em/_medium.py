@@ -8,9 +8,9 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
-from .._checks import ArgumentError, as_array, traced, warn
+from .._checks import ArgumentError, as_array, warn
 from ..grid import Box
 from ._boxes import as_box, cells_of, meet, of_cells, size_of
 from ._components import KNOWN
@@ -207,7 +207,6 @@ class Medium(eqx.Module):
         shape: tuple[int, ...],
         *,
         normal: int | None = None,
-        poles: bool = False,
     ) -> "Medium":
         """Returns the medium in a box, without derivatives by the rest.
 
@@ -215,16 +214,10 @@ class Medium(eqx.Module):
             box: Points; one behind the last cell is like its neighbour.
             shape: Cells of the grid.
             normal: As for `OffDiagonal.sound`.
-            poles: Whether the caller reckons with poles in the box.
 
         Returns:
             A medium without regions: those that do not meet the box are left out.
-
-        Raises:
-            ArgumentError: If a dispersive medium is known to lie in the box, unless
-                `poles`; where one that is traced does, the medium is NaN.
         """
-        absent = [] if poles else self.without_poles(box, shape)
         inside = of_cells(box, shape)
         regions = tuple(one for one in self.regions if meet(one.box, inside))
         near = eqx.tree_at(
@@ -235,7 +228,7 @@ class Medium(eqx.Module):
         )
         near = near.merged(shape)
         # What is known `check_places` has refused.
-        sound = absent + [one.sound(inside, normal) for one in self.off_diagonals]
+        sound = [one.sound(inside, normal) for one in self.off_diagonals]
         if self.metal is not None:
             sound.append(self.metal.absent(inside))
         if sound:
@@ -243,29 +236,6 @@ class Medium(eqx.Module):
             epsilon = jax.tree.map(lambda x: x * factor, near.permittivity)
             near = eqx.tree_at(lambda m: m.permittivity, near, epsilon)
         return near
-
-    def without_poles(self, box: Box, shape: tuple[int, ...]) -> list[Bool[Array, ""]]:
-        """Returns for each dispersion whether it leaves a box free.
-
-        Args:
-            box: Points; one behind the last cell is like its neighbour.
-            shape: Cells of the grid.
-
-        Raises:
-            ArgumentError: If one is known not to.
-        """
-        inside, absent = of_cells(box, shape), []
-        for one in self.dispersions:
-            filled = one.meets(inside)
-            if not traced(filled) and filled:
-                raise ArgumentError(
-                    f"A source or monitor on the cells {inside} needs a medium "
-                    f"without poles there, but a dispersion has the box {one.box}. "
-                    "Move one of them, or give the permittivity at the frequency as a "
-                    "number."
-                )
-            absent.append(~filled)
-        return absent
 
     def merged(self, shape: tuple[int, ...]) -> "Medium":
         """Returns the medium with its design regions painted in.

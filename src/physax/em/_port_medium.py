@@ -90,9 +90,7 @@ def port_medium(
         shape: Cells of the grid.
         dt: Time step in seconds.
     """
-    return PortMedium(
-        medium.near(box, shape, normal=normal, poles=True), box, shape, dt
-    )
+    return PortMedium(medium.near(box, shape, normal=normal), box, shape, dt)
 
 
 def share_in(

@@ -175,12 +175,12 @@ class Simulation(eqx.Module):
         check_resolution(self.sources, grid, merged, parts.electric)
         self.places = tuple(_locate(self.sources, self.monitors, frame))
         placed = {**self.sources, **self.monitors}
-        check_places(self.medium, placed, self.places, self.grid.shape)
-        check_forces(self.monitors, self.sources, self.places, self.medium, grid, parts)
+        check_places(self.medium, placed, self.places)
         # Checks ask for neither metrics nor phases.
         setup = Setup(
             grid, parts, self.medium, (), self.dt, (), self.steps, self.boundaries
         )
+        check_forces(self.monitors, self.sources, self.places, setup)
         check_plane_waves(self.sources, self.monitors, self.places, setup, merged)
         check_beams(self.sources, self.places, setup)
         check_records(self.sources, self.places, setup)

@@ -74,7 +74,7 @@ def surroundings(
     poles = () if at is None else medium.dispersions
     plain = eqx.tree_at(lambda m: (m.dispersions, m.off_diagonals), medium, (poles, ()))
     for read in reads:
-        here = plain.near(read.box, shape, poles=True)
+        here = plain.near(read.box, shape)
         electric = read.component[0] == "E"
         for one in medium.dispersions if at is None else ():
             filled = one.meets(read.box, read.component)
