@@ -101,7 +101,8 @@ def surroundings(
         least = jnp.min(jnp.stack([jnp.min(v) for v in values]))
         most = jnp.max(jnp.stack([jnp.max(v) for v in values]))
         means.append(mean)
-        spreads.append((most - least) / mean)
+        # Metals of poles have negative values.
+        spreads.append((most - least) / jnp.abs(mean))
     for one in medium.off_diagonals:
         sound = jnp.stack([one.sound(read.box) for read in reads])
         spreads.append(jnp.where(jnp.all(sound), jnp.zeros((), dtype), jnp.inf))
