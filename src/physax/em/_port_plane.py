@@ -226,6 +226,11 @@ class PlanePlace(NamedTuple):
     face: Face
     corrections: tuple[tuple[Correction, ...], tuple[Correction, ...]]
 
+    @property
+    def box(self) -> Box:
+        """The cells, one node thick."""
+        return self.plane.box
+
 
 def place_plane(port: Port, frame: Frame, what: str) -> PlanePlace:
     """Finds the rows from which a wave starts one way.

@@ -111,7 +111,8 @@ def node_of(port: Port, centre: Point, frame: Frame, what: str, along: float) ->
     Raises:
         ArgumentError: If it lies outside the grid.
     """
-    nearest = partial(frame.nearest, port.axis, centre[port.axis] + port.sign * along)
+    axis = frame.components.axes.index(port.direction[1])
+    nearest = partial(frame.nearest, axis, centre[axis] + port.sign * along)
     if not along:
         return max(nearest(0.0, what), 1)
     what = f"{what}, at the `offset` of {along:g} m from its port,"

@@ -10,13 +10,11 @@ from jax import lax
 from jaxtyping import Array, Complex, Float
 
 from .._products import einsum, matmul
+from ._angular_spectrum import azimuths
 from ._components import AXES
 from ._currents import Currents, phases
 from ._near_field import NearField
 
-
-# Wavenumber times width of the largest cells that resolve a wave, 5 per wavelength.
-_LARGEST = 1.26
 
 # Spectra in V s/m: the six fields at a point.
 Fields = tuple[Complex[Array, "freqs 3"], Complex[Array, "freqs 3"]]
@@ -57,8 +55,7 @@ def ring_sums(
     Returns:
         By axis of space.
     """
-    largest = _LARGEST * near.cells[0] / 2
-    count = ceil((largest + 8 * largest ** (1 / 3) + m + 12) / 2)
+    count = azimuths(near.cells[0] / 2, m)
     angles = np.pi * np.arange(count) / count
     weight = 2 * np.pi / count * _around(m, angles)[not _is_even(current)]
     c, s = (jnp.asarray(f(angles), unit.dtype) for f in (np.cos, np.sin))

@@ -30,7 +30,7 @@ from ._emission import EmissionMonitor, check_excitation
 from ._flux import FluxMonitor
 from ._force import ForceMonitor, check_forces
 from ._frame import Frame, build_frame
-from ._gaussian_beam import check_beams
+from ._gaussian_beam import GaussianBeam, check_beams
 from ._huygens import HuygensSource, check_records
 from ._limits import (
     check_frequencies,
@@ -246,7 +246,7 @@ def _check_coordinates(sim: Simulation) -> None:
                 )
 
 
-_CYLINDRICAL_SOURCES = (Dipole, PlaneWave, HuygensSource)
+_CYLINDRICAL_SOURCES = (Dipole, PlaneWave, GaussianBeam, HuygensSource)
 _CYLINDRICAL_MONITORS = (
     FieldMonitor,
     FluxMonitor,

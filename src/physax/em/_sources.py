@@ -361,7 +361,7 @@ class ModeSource(AbstractSource):
         # E and H of a mode are half a cell apart: the flux, which averages H to the
         # plane of E, is their product times the cosine.
         scale = jnp.sqrt(self.power / jnp.cos(turn / 2))
-        box = place.plane.box if solid else place.box
+        box = place.box
         scale = scale + 0 * check_loss(
             port_medium(setup.medium, box, self.port.axis, setup.grid.shape, setup.dt),
             setup.components.electric,

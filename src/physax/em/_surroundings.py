@@ -7,12 +7,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._checks import check
 from ..grid import Grid
 from ._boxes import cells_of, common, meet, of_cells
 from ._components import Components
 from ._medium import Medium, at_component
 from ._monitors import Read
 from ._port_medium import PortMedium
+from ._setup import Setup
 
 
 def across(reads: tuple[Read, ...], parts: Components) -> list[Read]:
@@ -128,3 +130,38 @@ def at_frequencies(
     found = jax.vmap(lambda f: surroundings(reads, medium, grid, (f, dt)))(frequencies)
     epsilons, permeabilities, spreads, losses = found
     return epsilons, permeabilities[0], jnp.max(spreads), jnp.max(losses)
+
+
+# A few roundings of a permittivity that was computed.
+_SAME = 1e-5
+
+
+def one_medium(
+    reads: tuple[Read, ...],
+    setup: Setup,
+    frequencies: Float[Array, " freqs"],
+    same: str,
+    lossless: str,
+) -> Array:
+    """Returns 1 if all faces lie in one linear lossless material, else raises, or NaN.
+
+    Args:
+        reads: The samples, named by component and face.
+        setup: The run; metrics and phases are not asked for.
+        frequencies: In Hz.
+        same: What must be one material, and how to mend it.
+        lossless: What must have no loss, and how to mend it.
+
+    Raises:
+        ArgumentError: If they are known not to.
+    """
+    seen = (*reads, *across(reads, setup.components))
+    found = at_frequencies(seen, setup.medium, setup.grid, frequencies, setup.dt)
+    _, _, spread, loss = found
+    spread = check(
+        spread,
+        spread <= _SAME,
+        f"{same}. The relative spread of permittivity and permeability must be 0",
+    )
+    loss = check(loss, loss == 0, f"{lossless}. The largest loss must be 0")
+    return 1 + 0 * (spread + loss)

@@ -115,9 +115,10 @@ def _clipped(grid: Grid, name: str, centre, size, direction) -> Mark:
     return Mark(name, low, high, direction)
 
 
-def _of_port(port: Port, name: str, grid: Grid) -> Mark:
-    size = np.insert(port.widths(grid.ndim - 1), port.axis, 0.0)
-    return _clipped(grid, name, port.centre, size, (port.axis, port.sign))
+def _of_port(port: Port, name: str, grid: Grid, axes: tuple[str, ...] = AXES) -> Mark:
+    axis = axes.index(port.direction[1])
+    size = np.insert(port.widths(grid.ndim - 1), axis, 0.0)
+    return _clipped(grid, name, port.centre, size, (axis, port.sign))
 
 
 @singledispatch
@@ -139,7 +140,7 @@ def _(source: Dipole, name: str, sim: Simulation) -> Mark:
 @_of_source.register(ModeSource)
 @_of_source.register(GaussianBeam)
 def _(source: ModeSource | GaussianBeam, name: str, sim: Simulation) -> Mark:
-    return _of_port(source.port, name, sim.grid)
+    return _of_port(source.port, name, sim.grid, sim.components.axes)
 
 
 @_of_source.register
@@ -151,7 +152,7 @@ def _(source: PlaneWave, name: str, sim: Simulation) -> Mark:
 
 @_of_source.register
 def _(source: HuygensSource, name: str, sim: Simulation) -> Mark:
-    del sim
+    axes = sim.components.axes
     faces, near = source.near.faces, source.near.coordinates
     # E lies on the faces, H half a cell outside of them.
     ends = [
@@ -161,7 +162,7 @@ def _(source: HuygensSource, name: str, sim: Simulation) -> Mark:
     ]
     low, high = np.min(ends, axis=(0, 2)), np.max(ends, axis=(0, 2))
     (sign, axis), *others = faces
-    direction = None if others else (AXES.index(axis), 1 if sign == "+" else -1)
+    direction = None if others else (axes.index(axis), 1 if sign == "+" else -1)
     return Mark(name, low, high, direction)
 
 
