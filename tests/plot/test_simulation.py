@@ -17,12 +17,14 @@ from physax.em import (
     Boundaries,
     Box,
     Circle,
+    Cylindrical,
     Dipole,
     Drude,
     EnergyMonitor,
     FieldMonitor,
     FluxMonitor,
     ForceMonitor,
+    GaussianBeam,
     GaussianPulse,
     HuygensSource,
     Material,
@@ -174,6 +176,32 @@ def test_equivalent_currents_are_drawn_on_the_faces_of_their_record():
     # The side sends out of the box.
     outward = [a for a in axes.texts if a.arrow_patch and a.xyann[0] == line[0, 0]]
     assert [a.xy[0] < -0.1 for a in outward] == [True]
+
+
+@pytest.mark.filterwarnings("ignore:The fields had not decayed")
+def test_sources_around_an_axis_are_drawn_in_r_and_z():
+    def around(**options):
+        return Simulation(
+            Grid.uniform((40, 60), 0.05 * MICRO, origin=(0.0, -1.5 * MICRO)),
+            boundaries=Boundaries(r=CPML(8), z=CPML(8)),
+            cylindrical=Cylindrical(1),
+            steps=1,
+            **options,
+        )
+
+    top = NearFieldMonitor((0.0, MICRO), (MICRO, 0.0), FREQUENCIES, "+z")
+    dipole = Dipole("Er", (0.0, 0.0), PULSE)
+    first = around(sources={"dipole": dipole}, monitors={"top": top})
+    sources = {
+        "beam": GaussianBeam(Port((0.0, -MICRO), 3 * MICRO, "-z"), PULSE, MICRO / 3),
+        "again": HuygensSource(simulate(first).monitors["top"], PULSE),
+    }
+    axes = simulation(around(sources=sources))
+    beam, again = lines_of(axes, RED)
+    assert beam == pytest.approx(np.array([[0, -1], [1.5, -1]]), abs=1e-5)
+    assert again == pytest.approx(np.array([[0.025, 1], [0.475, 1]]), abs=0.03)
+    ways = [a.xy[1] - a.xyann[1] for a in axes.texts if a.arrow_patch]
+    assert [np.sign(way) for way in ways] == [-1, 1]
 
 
 def test_a_window_in_time_leaves_the_arrow_of_a_flux():

@@ -6,19 +6,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.special import jn_zeros, jnp_zeros, spherical_jn, spherical_yn
+from scipy.special import jn_zeros, jnp_zeros
 
 from physax import em
 from physax.em._clock import Clock
 from physax.grid import Grid
 from physax.units import ETA_0, MICRO, NANO, SPEED_OF_LIGHT
+from tests.validation.mie_series import amplitudes, mie, pressure
 from tests.validation.spheres import SCATTERED
 from tests.validation.stepping import started, stored_shape, yee_energies
 
 
 RADIUS, HEIGHT = 1.0 * MICRO, 1.25 * MICRO
-# Orders of the series of a sphere.
-N = np.arange(1, 16)
 
 
 def cavity_error(kind, m, cells):
@@ -258,41 +257,6 @@ def scattered(medium, cells):
     flux = {name: np.asarray(m.flux) for name, m in found.items()}
     sent = 4 * flux["sent"] / 1.5**2
     return flux["side"] + flux["up"] - flux["down"], sent, near, force.force
-
-
-def mie(x, index):
-    """Returns the coefficients a and b of a sphere (Bohren and Huffman, chapter 4)."""
-
-    def regular(z):
-        value = spherical_jn(N, z)
-        return z * value, value + z * spherical_jn(N, z, True)
-
-    wave = spherical_jn(N, x) + 1j * spherical_yn(N, x)
-    turn = wave + x * (spherical_jn(N, x, True) + 1j * spherical_yn(N, x, True))
-    (inside, slope), (here, there) = regular(index * x), regular(x)
-    a = index * inside * there - here * slope, index * inside * turn - x * wave * slope
-    b = inside * there - index * here * slope, inside * turn - index * x * wave * slope
-    return a[0] / a[1], b[0] / b[1]
-
-
-def amplitudes(a, b, theta):
-    """Returns S1 and S2 at some angles."""
-    pi, tau, cosine = [np.zeros_like(theta), np.ones_like(theta)], [], np.cos(theta)
-    for n in N:
-        tau.append(n * cosine * pi[n] - (n + 1) * pi[n - 1])
-        pi.append(((2 * n + 1) * cosine * pi[n] - (n + 1) * pi[n - 1]) / n)
-    pi, tau = np.array(pi[1:-1]).T, np.array(tau).T
-    a, b = ((2 * N + 1) / (N * (N + 1)) * one for one in (a, b))
-    return pi @ a + tau @ b, tau @ a + pi @ b
-
-
-def pressure(a, b, x):
-    """Returns the efficiency of radiation pressure."""
-    next_a, next_b = (np.append(one[1:], 0) for one in (a, b))
-    forward = N * (N + 2) / (N + 1) * (a * np.conj(next_a) + b * np.conj(next_b))
-    forward = forward + (2 * N + 1) / (N * (N + 1)) * a * np.conj(b)
-    taken = (2 * N + 1) * (a + b)
-    return np.sum(2 * taken.real - 4 * forward.real) / x**2
 
 
 @pytest.mark.slow
