@@ -96,7 +96,7 @@ def test_the_focus_is_that_of_the_plane_waves(cells, sign):
             # Half a cell, and half a step, off: not the phase.
             assert np.real(np.vdot(expected, values)) > 0
             values, expected = abs(values), abs(expected)
-        assert np.max(np.abs(values - expected)) < 0.015 * (15 / cells) ** 2, name
+        assert np.max(np.abs(values - expected)) < 0.01 * (15 / cells) ** 2, name
 
 
 @pytest.mark.x64

@@ -61,30 +61,25 @@ def plane_waves(
     left = jnp.reshape(wavenumber, (1,) * len(across))
     area = jnp.ones_like(left)
     for number, (axis, count) in enumerate(zip(across, counts, strict=True)):
-        nodes, weights = _fejer(_enough(count) + _NODES)
+        # So dense that the nearest copy of a beam is twice the port away at 7 cells per
+        # wavelength, and further on smaller cells.
+        nodes, weights = _fejer(count + count // 2 + _NODES)
         shape = (1,) * number + (-1,) + (1,) * (len(across) - 1 - number)
         angle = np.reshape(np.pi / 2 * nodes, shape)
         steps[axis] = left * jnp.asarray(np.sin(angle), left.dtype)
         left = left * jnp.asarray(np.cos(angle), left.dtype)
         weights = np.reshape(np.pi / 2 * weights, shape)
         area = area * left * jnp.asarray(weights, left.dtype)
-        wave, slope = as_seen(steps[axis], grid, axis)
-        k.append(wave)
-        area = area * slope
+        if grid.is_uniform(axis):
+            width = grid.widths[axis]
+            half = jnp.clip(steps[axis] * width / 2, -_SINE, _SINE)
+            k.append(2 / width * jnp.arcsin(half))
+            area = area / jnp.sqrt(1 - half**2)
+        else:
+            # The derivative itself on cells that are not equal.
+            k.append(steps[axis])
     steps[port.axis] = port.sign * left
     return tuple(k), jnp.stack(jnp.broadcast_arrays(*steps), axis=-1), area
-
-
-def as_seen(
-    steps: Float[Array, "*waves"], grid: Grid, axis: int
-) -> tuple[Float[Array, "*waves"], Float[Array, "*waves"]]:
-    """Returns wavenumbers whose differences on a grid are given, and their slope."""
-    if not grid.is_uniform(axis):
-        # The derivative itself on cells that are not equal.
-        return steps, jnp.ones_like(steps)
-    width = grid.widths[axis]
-    half = jnp.clip(steps * width / 2, -_SINE, _SINE)
-    return 2 / width * jnp.arcsin(half), 1 / jnp.sqrt(1 - half**2)
 
 
 def cone(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -93,12 +88,13 @@ def cone(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Args:
         count: Cells of the port across the axis.
     """
-    nodes, weights = _fejer(_enough(count) // 2 + _NODES)
+    # As dense as those of `plane_waves`.
+    nodes, weights = _fejer(3 * count // 4 + _NODES)
     angle = np.pi / 4 * (1 + nodes)
     return np.sin(angle), np.cos(angle), np.pi / 4 * weights
 
 
-def azimuths(cells: float, m: int) -> int:
+def azimuths(cells: float | int, m: int) -> int:
     """Returns how many azimuths of half a turn sum a ring's phases to rounding.
 
     Args:
@@ -107,15 +103,6 @@ def azimuths(cells: float, m: int) -> int:
     """
     largest = _LARGEST * cells
     return ceil((largest + 8 * largest ** (1 / 3) + m + 12) / 2)
-
-
-def _enough(count: int) -> int:
-    """Returns angles over half a turn for a port of so many cells, less `_NODES`.
-
-    So dense that the nearest copy of a beam is twice the port away at 7 cells per
-    wavelength, and further on smaller cells.
-    """
-    return count + count // 2
 
 
 def _fejer(count: int) -> tuple[np.ndarray, np.ndarray]:

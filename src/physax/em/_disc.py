@@ -9,7 +9,7 @@ from jaxtyping import Array, Complex, Float
 from .._checks import ArgumentError
 from .._products import matmul
 from ..units import ETA_0
-from ._angular_spectrum import as_seen, azimuths, cone, phasor
+from ._angular_spectrum import azimuths, cone, phasor
 from ._frame import Frame, check_point
 from ._ports import Port, node_of
 from ._setup import Setup
@@ -78,12 +78,11 @@ def disc_beam(
     grid, (k0, epsilon, mu) = setup.grid, medium
     k, cells = jnp.sqrt(epsilon * mu) * k0, place.box[0][1]
     sine, cosine, weights = (jnp.asarray(x, k.dtype) for x in cone(2 * cells))
-    steps, along = k * sine, k * cosine
-    radial, area = as_seen(steps, grid, 0)
-    area = area * weights * along * radial
+    across, along = k * sine, k * cosine
+    area = weights * along * across
     width = grid.cell_widths(1)[place.face.outside]
     advance = 2 * jnp.arcsin(jnp.clip(along * width / 2, -1.0, 1.0))
-    envelope = jnp.exp(-(waist**2) * steps**2 / 4)
+    envelope = jnp.exp(-(waist**2) * across**2 / 4)
     admittance = along / (mu * k0)
     flow = (1 - sine**2 / 2) * admittance * jnp.cos(advance / 2)
     sent = (2 * jnp.pi) ** 3 * jnp.sum(envelope**2 * flow * area) / (2 * ETA_0)
@@ -96,7 +95,7 @@ def disc_beam(
     out = {}
     for name, span in _radii(place).items():
         r = (grid.centres(0) if name in ("Er", "Hp") else grid.edges(0))[slice(*span)]
-        zeroth, second = _bessel(r, radial, cells)
+        zeroth, second = _bessel(r, across, cells)
         if name[0] == "H":
             value = matmul(zeroth, magnetic)
         elif name == "Er":
@@ -123,8 +122,7 @@ def _bessel(
         k: Wavenumbers in rad/m.
         cells: Number of cells up to the largest radius.
     """
-    # Of half a turn. What the differences see is less than the wavenumber itself.
-    count = azimuths(1.5 * cells, 2)
+    count = azimuths(cells, 2)
     psi = np.pi * np.arange(count) / count
     table = jnp.asarray(
         np.stack([np.ones(count), -np.cos(2 * psi)], -1) / count, k.dtype
