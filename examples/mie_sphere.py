@@ -27,7 +27,9 @@ BOX, OUTER, ROOM, LAYER = 1.3, 1.6, 0.2, 8  # half widths in radii; cells
 ANGLES = np.radians(np.arange(0, 181, 4))
 
 
-def coefficients(size: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def coefficients(
+    size: float, index: float = INDEX
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns the orders and Mie's coefficients a and b."""
     n = np.arange(1, int(size + 4 * size ** (1 / 3) + 3))
 
@@ -38,9 +40,9 @@ def coefficients(size: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return x * j, j + x * dj, x * h, h + x * dh
 
     psi, dpsi, xi, dxi = riccati(size)
-    inner, dinner = riccati(INDEX * size)[:2]
-    a = (INDEX * inner * dpsi - psi * dinner) / (INDEX * inner * dxi - xi * dinner)
-    b = (inner * dpsi - INDEX * psi * dinner) / (inner * dxi - INDEX * xi * dinner)
+    inner, dinner = riccati(index * size)[:2]
+    a = (index * inner * dpsi - psi * dinner) / (index * inner * dxi - xi * dinner)
+    b = (inner * dpsi - index * psi * dinner) / (inner * dxi - index * xi * dinner)
     return n, a, b
 
 
@@ -50,17 +52,22 @@ def efficiency(size: float) -> float:
     return 2 / size**2 * np.sum((2 * n + 1) * (abs(a) ** 2 + abs(b) ** 2))
 
 
-def pattern(size: float, angles: np.ndarray) -> np.ndarray:
-    """Returns the amplitude S2 in the plane of the electric field."""
-    n, a, b = coefficients(size)
+def angular(n: np.ndarray, angles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the functions pi and tau of all orders at some angles."""
     mu = np.cos(angles)
     pi = [np.zeros_like(mu), np.ones_like(mu)]
     for order in n[1:]:
         pi.append(((2 * order - 1) * mu * pi[-1] - order * pi[-2]) / (order - 1))
     pi = np.stack(pi)
-    tau = n[:, None] * mu * pi[1:] - (n[:, None] + 1) * pi[:-1]
+    return pi[1:], n[:, None] * mu * pi[1:] - (n[:, None] + 1) * pi[:-1]
+
+
+def pattern(size: float, angles: np.ndarray) -> np.ndarray:
+    """Returns the amplitude S2 in the plane of the electric field."""
+    n, a, b = coefficients(size)
+    pi, tau = angular(n, angles)
     weights = ((2 * n + 1) / (n * (n + 1)))[:, None]
-    return np.sum(weights * (a[:, None] * tau + b[:, None] * pi[1:]), axis=0)
+    return np.sum(weights * (a[:, None] * tau + b[:, None] * pi), axis=0)
 
 
 def near_field(cells: int) -> em.NearField:

@@ -52,7 +52,7 @@ class GaussianBeam(AbstractSource):
     each of which solves the equations of the grid, at the frequency of the pulse: the
     beam is exact for narrow waists and large angles, too, where paraxial beams are not.
     In 2-D the component out of the plane has this spectrum. At other frequencies the
-    phases become the delays of the paraxial beam, so that focus and direction are kept,
+    phases become the delays of spherical fronts, so that focus and direction are kept,
     as far as the index is the same there.
     Waves that would travel back are left out. In cylindrical coordinates it goes along
     the axis, of m = 1, with e along phi = 0.
@@ -257,7 +257,7 @@ def _on_plane(
         ends |= {port.axis: port.sign * ahead}
         s = sum((x * waves.axis[axis] for axis, x in ends.items()), jnp.zeros(()))
         side = sum((x**2 for x in ends.values()), jnp.zeros(())) - s**2
-        out[name] = field, _paraxial(beam, waves.wavenumber, s, side)
+        out[name] = field, _fronts(beam, waves.wavenumber, s, side)
     return out
 
 
@@ -279,12 +279,12 @@ def _on_disc(beam: GaussianBeam, place: LinePlace, setup: Setup) -> dict[str, _F
     out = {}
     for name, (field, r) in found.items():
         s = beyond - (before if name[0] == "H" else 0)
-        out[name] = field, _paraxial(beam, jnp.sqrt(epsilon * mu) * k0, s, r**2)
+        out[name] = field, _fronts(beam, jnp.sqrt(epsilon * mu) * k0, s, r**2)
     return out
 
 
-def _paraxial(beam: GaussianBeam, k: Array, s: Array, side: Array) -> Array:
-    """Returns the phase of the paraxial beam, less that of the focus.
+def _fronts(beam: GaussianBeam, k: Array, s: Array, side: Array) -> Array:
+    """Returns the phase of spherical fronts with the curvature of the paraxial beam.
 
     Args:
         beam: The beam.
@@ -292,8 +292,10 @@ def _paraxial(beam: GaussianBeam, k: Array, s: Array, side: Array) -> Array:
         s: Place along the beam from the middle of the port, in metres.
         side: Square of the distance from its axis, in m^2.
     """
-    reach, z = k * beam.waist**2 / 2, s - beam.distance
-    return k * (s + side * z / (2 * (z**2 + reach**2)))
+    z = s - beam.distance
+    bent = z / (z**2 + (k * beam.waist**2 / 2) ** 2)
+    # To lowest order half the square of the distance over the radius of curvature.
+    return k * (s + side * bent / (1 + jnp.sqrt(1 + side * bent**2)))
 
 
 def _in_middle(beam: GaussianBeam, box: Box, setup: Setup) -> tuple[Array, Array]:
