@@ -94,7 +94,7 @@ def results():
             *(real(2, 3), real(2, 3, 2), jnp.ones((2, 3), bool)),
         ),
         "guide": CrossSectionModes(
-            *(cplx(2), {"Ex": cplx(2, 3, 2)}, {"Ex": where}, (real(3, 2),) * 2),
+            *(cplx(2), {"Ex": cplx(2, 3, 2)}, {"Ex": where}, (real(3, 2), real(3, 2))),
             *(jnp.ones(2, bool), real()[()], real(2), real(2), real(2), real()[()]),
         ),
         "flow": FlowMap(
