@@ -1,6 +1,8 @@
 import hashlib
+import inspect
 import json
 import math
+import typing
 import zipfile
 from typing import NamedTuple
 
@@ -10,18 +12,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physax import PhysaxError
+from physax import PhysaxError, em
 from physax.em import (
+    CrossSectionModes,
     Debye,
+    DiffractionOrders,
     Drude,
     Emission,
     EnergySeries,
+    FarField,
     Lorentz,
     Material,
     MaterialFit,
     ModeAmplitudes,
     PadeSpectra,
     PoleResidue,
+    ProjectedFields,
     Resonances,
     SlabMode,
     SParameters,
@@ -32,6 +38,8 @@ from physax.em import (
 )
 from physax.grid import Field, Grid
 from physax.io import PhysaxFileError, load_npz, save_npz
+from physax.io._encoding import MODULES
+from physax.particles import FlowMap
 from physax.units import MICRO
 
 
@@ -77,6 +85,21 @@ def results():
         "fit": MaterialFit(metal, real(3), cplx(3), cplx(3), *(real() for _ in "abcd")),
         "field": Field(real(4, 3), (0.0, 0.5), grid),
         "s": s,
+        "far": FarField(frequencies, real(5, 2), {"Ez": cplx(2, 5)}, real(2, 5)),
+        "projected": ProjectedFields(frequencies, real(5, 2), {"Ez": cplx(2, 5)}),
+        "orders": DiffractionOrders(
+            frequencies,
+            (jnp.arange(-1, 2),),
+            {"Ez": cplx(2, 3)},
+            *(real(2, 3), real(2, 3, 2), jnp.ones((2, 3), bool)),
+        ),
+        "guide": CrossSectionModes(
+            *(cplx(2), {"Ex": cplx(2, 3, 2)}, {"Ex": where}, (real(3, 2), real(3, 2))),
+            *(jnp.ones(2, bool), real()[()], real(2), real(2), real(2), real()[()]),
+        ),
+        "flow": FlowMap(
+            real(2), real(2, 4, 3), real(2, 4, 3, 3), jnp.zeros(4, jnp.int32)
+        ),
         "plain": [1, -0.0, math.pi, 1 + 2j, True, None, "µm", (math.inf,)],
         "host": np.arange(3, dtype=">i8"),
         "small": jnp.ones(3, jnp.bfloat16),
@@ -332,3 +355,37 @@ def test_what_cannot_be_saved_is_refused_and_nothing_is_written(path, value, mes
 def test_a_missing_file_is_missing(path):
     with pytest.raises(FileNotFoundError):
         load_npz(path)
+
+
+# What functions of `em` return and the page on files does not call a result.
+NO_RESULTS = (
+    "advance initial_state run "  # states, for which there are checkpoints
+    "band_pulse compensate_dispersion cpml_coefficients materials rasterise "
+    "Circle Taper mirror place repeat rotate scale translate "
+    "scatterer scene with_steps predict_scaling step_cost Bend Bezier Path Spline"
+).split()
+
+
+def classes(hint):
+    if inspect.isclass(hint) and issubclass(hint, eqx.Module):
+        yield hint
+    for part in typing.get_args(hint):
+        yield from classes(part)
+
+
+def test_all_that_functions_of_em_return_is_saved():
+    # "Any result of `em`": `docs/pictures-and-files.md`.
+    returned = {}
+    for name, function in vars(em).items():
+        if callable(function) and not inspect.isclass(function):
+            hints = typing.get_type_hints(inspect.unwrap(function))
+            returned |= {kind: name for kind in classes(hints.get("return"))}
+    refused = {name for kind, name in returned.items() if kind not in MODULES.values()}
+    assert {em.FarField, em.DiffractionOrders, em.Result} <= returned.keys()
+    assert refused <= {*NO_RESULTS}
+
+
+def test_a_run_is_refused_with_what_to_save(path):
+    run = object.__new__(em.RunResult)
+    with pytest.raises(PhysaxError, match=r"`results\['a'\]` .* Save its `result`"):
+        save_npz(path, {"a": run})

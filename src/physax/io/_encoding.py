@@ -14,10 +14,13 @@ from .._checks import ArgumentError
 from .._status import Status
 from ..em import (
     Convergence,
+    CrossSectionModes,
     Debye,
+    DiffractionOrders,
     Drude,
     Emission,
     EnergySeries,
+    FarField,
     Lorentz,
     Material,
     MaterialFit,
@@ -25,8 +28,10 @@ from ..em import (
     NearField,
     PadeSpectra,
     PoleResidue,
+    ProjectedFields,
     Resonances,
     Result,
+    RunResult as LightRun,
     SlabMode,
     SParameters,
     SpectralFields,
@@ -46,7 +51,7 @@ from ..fit import (
     Strategy,
 )
 from ..grid import Field, Grid
-from ..particles import RunResult, Tracks
+from ..particles import FlowMap, RunResult, Tracks
 from ..xpcs import (
     Diffusion,
     Double,
@@ -68,14 +73,18 @@ MODULES = {
     kind.__name__: kind
     for kind in (
         Convergence,
+        CrossSectionModes,
         Debye,
+        DiffractionOrders,
         Diffusion,
         Double,
         Drude,
         Emission,
         EnergySeries,
+        FarField,
         Field,
         FitResult,
+        FlowMap,
         G2Fit,
         Grid,
         Identifiability,
@@ -94,6 +103,7 @@ MODULES = {
         Posterior,
         PowerLaw,
         Profile,
+        ProjectedFields,
         QualityReport,
         Resonances,
         Result,
@@ -199,6 +209,11 @@ def encode(value: Any, arrays: list[np.ndarray], where: str = "results") -> dict
             for f in dataclasses.fields(value)
         ]
         return {"module": [name, fields]}
+    if isinstance(value, LightRun):
+        raise ArgumentError(
+            f"`{where}` is what `em.run` returns, whose state is not saved. Save its "
+            "`result`; to continue a run later, give it `checkpoint=`."
+        )
     if isinstance(value, Tracks | RunResult):
         raise ArgumentError(
             f"`{where}` is a {name}, which is not saved. Write the tracks by "

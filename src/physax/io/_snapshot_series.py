@@ -212,12 +212,15 @@ class SnapshotSeries:
         """Returns where the first instant has no data, which is read once."""
         dry = self._first
         if dry is None:
-            dry = self._first = ~np.isfinite(self.read(0, 1)[0]).all(-1)
+            known = np.isfinite(self.read(0, 1)[0])
+            dry = self._first = ~known.all(-1)
             if dry.all():
+                names = [part.variable.name for part in self._parts]
+                lost = [n for i, n in enumerate(names) if not known[..., i].any()]
                 raise PhysaxFileError(
                     self.paths[0],
-                    "It must have data at some node of its first instant, but all are "
-                    f"missing: {LOST}.",
+                    "It must have data at some node of its first instant, but all of "
+                    f"{', '.join(map(repr, lost or names))} are missing: {LOST}.",
                 )
         return dry
 
