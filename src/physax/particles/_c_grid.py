@@ -68,13 +68,14 @@ class CGridField(AbstractField):
     difference of what flows in and out: where a model conserves volume cell by cell,
     tracks do, too. On an `OnSphere` parallels and meridians bound the cells, whose
     width goes as the cosine of the latitude $\phi$: there $v \cos\phi$ goes linearly
-    from face to face and $w \cos\phi$ is constant along latitudes, so that as much
-    flows through each face as the samples say. Through a closed face, of velocity 0, no
-    particle goes in the limit of short steps; a step of finite length may cut a corner
-    of land that juts out, as often as `SlipField` says, and a `Coast` ends who does.
-    Faces whose sample is at no time finite, or is masked, are closed. One that is
-    missing at some times is a gap, which ends particles with the status `NOT_FINITE`.
-    Components along a face jump from cell to cell.
+    from face to face and $w \cos\phi$ is constant across a cell, so that as much flows
+    through each face as the samples say: through one without length, on a pole, nothing
+    does, and in the cells around a pole $w$ increases toward it. Through a closed face,
+    of velocity 0, no particle goes in the limit of short steps; a step of finite length
+    may cut a corner of land that juts out, as often as `SlipField` says, and a `Coast`
+    ends who does. Faces whose sample is at no time finite, or is masked, are closed.
+    One that is missing at some times is a gap, which ends particles with the status
+    `NOT_FINITE`. Components along a face jump from cell to cell.
 
     Models that store as many samples as cells leave out one outer face of each axis: in
     NEMO $u$ lies on the east and $v$ on the north face of a cell, so the first row of
