@@ -19,8 +19,40 @@ from physax.io import (
     read_velocity,
 )
 from physax.io._netcdf_open import list_files
+from physax.particles import track
 
 from .flows import LAT, LON, flow, save
+
+
+def sinking(tmp_path, values, name="depth", **attributes):
+    """Returns the height after 10 hours of what begins at -15 m and rises."""
+    data = flow(depth=np.array(values))
+    data["wo"] = data.uo * 0 + 1e-4
+    data.wo.attrs |= {"standard_name": "upward_sea_water_velocity", "units": "m/s"}
+    data.uo[:], data.vo[:] = 0, 0
+    data.depth.attrs = {"units": "m"} | attributes
+    path = save(data.rename(depth=name), tmp_path / "heights.nc")
+    seeds, times = np.array([[5.0, 15.0, -15.0]]), np.array([0.0, 36000.0])
+    return float(track(read_velocity(path, w="wo"), seeds, times).positions[-1, 0, 2])
+
+
+HEIGHTS = (0.0, -10.0, -20.0, -30.0)
+
+
+@pytest.mark.parametrize("name", ["depth", "z", "lev"])
+@pytest.mark.parametrize("attributes", [{}, {"positive": "up"}])
+def test_what_rises_comes_nearer_to_the_surface(tmp_path, name, attributes):
+    end = sinking(tmp_path, HEIGHTS, name, **attributes)
+    assert end == pytest.approx(-15 + 1e-4 * 36000, rel=1e-5)
+
+
+def test_heights_below_the_surface_that_say_down_are_refused_with_w(tmp_path):
+    wanted = r"`positive` of 'depth' must fit .*'down' where they are -30 to 0 m"
+    with pytest.raises(ArgumentError, match=wanted):
+        sinking(tmp_path, HEIGHTS, positive="down")
+    with pytest.warns(match="'wo' is a vertical velocity and is not used"):
+        field = read_velocity(tmp_path / "heights.nc")
+    assert field.downward == (False, False, True)
 
 
 def test_faulty_files_are_refused(tmp_path):

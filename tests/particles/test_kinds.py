@@ -210,6 +210,8 @@ def test_masked_snapshots_are_not_numbers_either():
 
     windows = Windows(Series(), lambda v, t: GriddedField(v, (NODES,), t), size=3)
     assert np.isnan(windows.field(0)(0.5, [0.9])[0])
+    with pytest.raises(ArgumentError, match=r"but is a `Windows`, which needs `run\("):
+        track(windows, [[0.1]], [0.0, 1.0])
 
 
 def test_masked_places_and_times_are_refused():

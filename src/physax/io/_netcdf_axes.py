@@ -161,7 +161,7 @@ def plan_axis(
         8 * float(np.finfo(np.float32).eps) if stored.dtype.itemsize <= 4 else 0.0
     )
     places = _evened(places, rounding, period)
-    downward = role.axis == Z and _downward(name, attributes, unit)
+    downward = role.axis == Z and _downward(name, attributes, unit, places)
     return PlannedAxis(name, places, order, period, unit, downward)
 
 
@@ -247,9 +247,20 @@ def _check_latitudes(name: str, places: np.ndarray, role: Role) -> None:
         )
 
 
-def _downward(name: str, attributes: Mapping[str, Any], unit: str) -> bool:
+def all_negative(places: np.ndarray) -> bool:
+    """Whether positions are those of heights below a surface at 0.
+
+    Args:
+        places: The positions.
+    """
+    return bool(places.max(initial=-np.inf) <= 0 and places.min(initial=0) < 0)
+
+
+def _downward(
+    name: str, attributes: Mapping[str, Any], unit: str, places: np.ndarray
+) -> bool:
     positive = str(attributes.get("positive", "")).lower()
     if positive in ("up", "down"):
         return positive == "down"
     standard = str(attributes.get("standard_name", name)).lower()
-    return unit == "Pa" or standard.startswith("depth")
+    return unit == "Pa" or (standard.startswith("depth") and not all_negative(places))

@@ -118,9 +118,10 @@ def read_velocity(
     or else by name. Packed values are unpacked; missing ones are those beyond
     `valid_min`, `valid_max` or `valid_range`, too, and the default fill of netCDF.
     Falling axes are flipped; longitudes that go around the globe are periodic; radians
-    become degrees, and dates of any calendar seconds since the first. Variables may lie
-    in several files, and each may be cut in time. A component that lies on points of
-    its own, on faces of the cells of others, makes a `CGridField`.
+    become degrees, and dates of any calendar seconds since the first; times without a
+    unit count as seconds. Variables may lie in several files, and each may be cut in
+    time. A component that lies on points of its own, on faces of the cells of others,
+    makes a `CGridField`.
 
     A node where a component has no data at any instant is land, and the velocity there
     is 0. A node that has data at some instants has gaps: they stay NaN, which ends
@@ -129,7 +130,9 @@ def read_velocity(
 
     Over longitude and latitude the velocity becomes one of degrees per second
     (`OnSphere`). Vertical velocities are upward unless `standard_name` says downward;
-    where heights count downward, as depths and pressures do, the sign is changed.
+    where heights count downward, as depths and pressures do, the sign is changed. What
+    is called depth counts upward where all values are negative and `positive` is not
+    given; where that says the opposite, a vertical velocity is refused.
     Without `w`, particles in three dimensions stay at their height.
 
     Args:

@@ -10,7 +10,7 @@ from .._checks import ArgumentError, warn
 from ..particles import Land
 from ._errors import PhysaxFileError
 from ._gaps import LOST
-from ._netcdf_axes import X, Y, Z
+from ._netcdf_axes import X, Y, Z, all_negative
 from ._netcdf_open import (
     Paths,
     StoredArray,
@@ -369,9 +369,18 @@ def _upward(variable: StoredVariable) -> float:
             f"pressures, but is in {units!r} over {variable.axes[2].name!r} in "
             f"{unit!r}."
         )
+    axis = variable.axes[2]
+    if axis.downward and all_negative(axis.positions):
+        raise ArgumentError(
+            f"The attribute `positive` of {axis.name!r} must fit its values, but is "
+            f"'down' where they are {axis.positions[0]:g} to {axis.positions[-1]:g} "
+            f"{unit}, as heights below the surface are: the sign of {variable.name!r} "
+            "is not known. Set it to 'up' in the file, or change the signs of the "
+            "values."
+        )
     # Pressure increases downward, and its rate of change is along it.
     falls = standard.startswith("downward") or pressure
-    return 1.0 if falls == variable.axes[2].downward else -1.0
+    return 1.0 if falls == axis.downward else -1.0
 
 
 def _check_shared(parts: Sequence[VelocityPart]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Num
 
@@ -13,7 +14,7 @@ from ._axis import Axis, Stencil, as_periods, make_axis
 from ._fields import AbstractField, Look
 from ._instants import Instants, Leave, check_outside, check_place, make_instants
 from ._numbers import check_listed, unmasked
-from ._state import code
+from ._state import bounded, code
 from ._status import ParticleStatus
 
 
@@ -26,18 +27,55 @@ def _closed(samples: Num[ArrayLike, "..."], leading: int) -> Array:
     return jnp.where(jnp.isfinite(array).any(times, keepdims=True), array, 0)
 
 
+class Parallels(eqx.Module):
+    """How long the parallels are that bound the cells of a grid on a sphere.
+
+    Attributes:
+        faces: Cosines of the latitudes of the faces.
+        cells: Means of the cosine over the cells between them.
+        nearest: The cosine below which it is constant: that of `OnSphere.pole`.
+    """
+
+    faces: Float[Array, " faces"]
+    cells: Float[Array, " cells"]
+    nearest: Float[Array, ""]
+
+    def weigh(self, stencils: list[Stencil], latitude: Array) -> list[Stencil]:
+        """Weighs faces by their lengths over that of the parallel through a place.
+
+        Args:
+            stencils: The faces along each axis.
+            latitude: Of the place, in degrees.
+        """
+        cosine = jnp.maximum(jnp.cos(jnp.radians(latitude)), self.nearest)
+
+        def weighed(stencil: Stencil, lengths: list[Array]) -> Stencil:
+            pairs = zip(stencil.weights, lengths, strict=True)
+            weights = [w * (x / cosine).astype(w.dtype) for w, x in pairs]
+            return stencil._replace(weights=weights)
+
+        along, faces = stencils[0], [self.faces[i] for i in stencils[1].indices]
+        cell = self.cells[stencils[1].indices[0]]
+        heights = [weighed(stencil, [cell, cell]) for stencil in stencils[2:]]
+        return [along, weighed(stencils[1], faces), *heights]
+
+
 class CGridField(AbstractField):
     r"""A velocity whose components are known on the faces of cells, normal to them.
 
     In a cell each component goes linearly from face to face along its own axis and is
     constant along the others. So the divergence in a cell is constant, and is the
     difference of what flows in and out: where a model conserves volume cell by cell,
-    tracks do, too. Through a closed face, of velocity 0, no particle goes in the limit
-    of short steps; a step of finite length may cut a corner of land that juts out, as
-    often as `SlipField` says, and a `Coast` ends who does. Faces whose sample is at no
-    time finite, or is masked, are closed. One that is missing at some times is a gap,
-    which ends particles with the status `NOT_FINITE`. Components along a face jump from
-    cell to cell.
+    tracks do, too. On an `OnSphere` parallels and meridians bound the cells, whose
+    width goes as the cosine of the latitude $\phi$: there $v \cos\phi$ goes linearly
+    from face to face and $w \cos\phi$ is constant across a cell, so that as much flows
+    through each face as the samples say: through one without length, on a pole, nothing
+    does, and in the cells around a pole $w$ increases toward it. Through a closed face,
+    of velocity 0, no particle goes in the limit of short steps; a step of finite length
+    may cut a corner of land that juts out, as often as `SlipField` says, and a `Coast`
+    ends who does. Faces whose sample is at no time finite, or is masked, are closed.
+    One that is missing at some times is a gap, which ends particles with the status
+    `NOT_FINITE`. Components along a face jump from cell to cell.
 
     Models that store as many samples as cells leave out one outer face of each axis: in
     NEMO $u$ lies on the east and $v$ on the north face of a cell, so the first row of
@@ -57,6 +95,7 @@ class CGridField(AbstractField):
         instants: When the samples are known.
         outside: What the field is beyond its outer faces: `Leave()`, the default, ends
             particles, `Clamp()` takes the nearest value.
+        parallels: Set by the `OnSphere` that holds the field; `None` in a plane.
 
     Raises:
         ArgumentError: If shapes do not agree, or positions do not increase.
@@ -66,6 +105,7 @@ class CGridField(AbstractField):
     edges: tuple[Axis, ...]
     instants: Instants
     outside: Clamp | Leave | None
+    parallels: Parallels | None
 
     def __init__(
         self,
@@ -114,6 +154,7 @@ class CGridField(AbstractField):
             time_outside=time_outside,
         )
         self.outside = outside
+        self.parallels = None
 
     def __check_init__(self):
         if not 1 <= len(self.edges) <= 3:
@@ -134,6 +175,23 @@ class CGridField(AbstractField):
                     f"axis {number} and cells along others, but has {samples.shape}."
                 )
 
+    def between_parallels(self, pole: Float[Array, ""]) -> "CGridField":
+        """Returns the field on a sphere, where parallels bound its cells.
+
+        Args:
+            pole: The distance from a pole, in degrees, within which cosines are those
+                at this distance.
+        """
+        if len(self.edges) < 2:
+            return self
+        faces = jnp.radians(self.edges[1].positions())
+        half = jnp.diff(faces) / 2
+        means = jnp.cos(faces[:-1] + half) * jnp.sin(half) / half
+        parallels = Parallels(jnp.cos(faces), means, jnp.sin(jnp.radians(pole)))
+        return eqx.tree_at(
+            lambda field: field.parallels, self, parallels, is_leaf=lambda x: x is None
+        )
+
     def start(self, x):
         del x
         return ()
@@ -147,6 +205,9 @@ class CGridField(AbstractField):
             axis.stencil(at, _LINEAR) for axis, at in zip(self.edges, x, strict=True)
         ]
         inside = jnp.stack([s.inside for s in stencils]).all()
+        if self.parallels is not None:
+            latitude = bounded(x[1], self.edges[1].low, self.edges[1].high)
+            stencils = self.parallels.weigh(stencils, latitude)
         values, status = [], code(ParticleStatus.ALIVE)
         for number, samples in enumerate(self.components):
             # A cell has the number of its lower face.

@@ -14,7 +14,7 @@ from .._checks import ArgumentError, real, single, whole
 from ._fields import as_function
 from ._numbers import check_listed
 from ._seed_checks import as_box
-from ._sphere import sphere_of, unit_lengths
+from ._sphere import check_sphere_is_seen, sphere_of, unit_lengths
 
 
 class AbstractPlacement(eqx.Module):
@@ -149,6 +149,7 @@ class FluxWeighted(AbstractPlacement):
         points = [c.ravel() for c in centres]
         points.insert(normal, jnp.full_like(points[0], (low, high)[side][normal]))
         places = jnp.stack(points, -1)
+        check_sphere_is_seen(velocity, velocity, at, places[0])
         speed = jnp.stack([velocity(at, x)[normal] for x in places])
         if (sphere := sphere_of(velocity)) is not None:
             speed = speed * jnp.abs(jnp.prod(unit_lengths(sphere, places), -1))

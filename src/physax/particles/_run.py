@@ -29,10 +29,10 @@ from ..runtime import (
 )
 from ._fields import AbstractField
 from ._march import Problem, advance, enter
-from ._motions import Carried, check_width
+from ._motions import Carried
 from ._outside_data import refuse_outside
 from ._recorder import Recorder, RunState, Sink, check_rows
-from ._run_checks import check_kinds, check_run
+from ._run_checks import check_kinds, check_rates, check_run
 from ._schedule import Schedule
 from ._track import longer, prepare, to_tracks, width_of
 from ._tracks import Tracks
@@ -241,7 +241,7 @@ def _depth(problem: Problem, count: int, width: int, chunk: int | None) -> int:
 
 @eqx.filter_jit
 def _begin(problem: Problem, seeds, release, mesh: Mesh | None, depth: int) -> RunState:
-    check_width(problem.motion, problem.schedule.times[0], seeds)
+    check_rates(problem, seeds)
     numbers = jnp.arange(seeds.shape[0], dtype=jnp.int32)
     if mesh is not None:
         more = -seeds.shape[0] % mesh.size

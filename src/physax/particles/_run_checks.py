@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax
 import jax.core
 import numpy as np
 from jaxtyping import Array, Float
@@ -16,11 +17,13 @@ from ._boundaries import AbstractBoundary
 from ._diffrax import Diffrax
 from ._faces import AbstractFace
 from ._march import Problem
+from ._motions import check_width
 from ._numbers import check_numbers
 from ._schedule import Schedule
 from ._solvers import RK4, AbstractRungeKutta
+from ._sphere import check_sphere_is_seen
 from ._stochastic import AbstractStochastic, Milstein
-from ._variables import Variable
+from ._variables import Variable, WithVariables
 
 
 def as_walls(
@@ -132,6 +135,30 @@ def check_variables(variables: Any, count: int) -> None:
                 f"`variables[{name!r}].initial` must be one number, or one for each of "
                 f"{count} seeds, but has shape {initial.shape}."
             )
+
+
+def check_rates(problem: Problem, seeds: Float[Array, "particles ndim"]) -> None:
+    """Raises unless what is integrated changes as the motion says, where it says.
+
+    Args:
+        problem: The problem.
+        seeds: Where the particles begin.
+
+    Raises:
+        ArgumentError: If a rate is of another shape, or complex, or asks a field on
+            a sphere that the motion does not hold.
+    """
+    motion, t = problem.motion, problem.schedule.times[0]
+    check_width(motion, t, seeds)
+    # Rates of variables may ask what they like.
+    alone = motion.motion if isinstance(motion, WithVariables) else motion
+
+    def rate(t, x):
+        entry = alone.enter(t, x)
+        return alone.rate(t, entry.y, entry.memory).value
+
+    one = jax.ShapeDtypeStruct(seeds.shape[1:], seeds.dtype)
+    check_sphere_is_seen(alone, rate, t.astype(seeds.dtype), one)
 
 
 def check_span(span: tuple[Any, Any], schedule: Schedule) -> None:

@@ -1,5 +1,6 @@
 """Velocities in metres per second where positions are longitude and latitude."""
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -7,15 +8,26 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
 from .._checks import ArgumentError, between, positive, real, single
+from ._c_grid import CGridField
 from ._fields import AbstractField, Look, as_field
 from ._motions import AbstractMotion
 
 
 EARTH_RADIUS = 6_371_000.0
 """Mean radius of the Earth, in metres."""
+
+# By which a program shows that it asks a field on a sphere.
+_SCOPE = "physax.OnSphere"
+_TWICE = (
+    "`velocity` of an `OnSphere` must be in m/s, but is on a sphere already, in "
+    "degrees per second, as a field of `io.read_velocity` over longitude and latitude "
+    "is. Use it as it is; its velocity in m/s is `field.velocity`, or "
+    "`field.field.velocity` of one that was read."
+)
 
 
 class OnSphere(AbstractField):
@@ -48,23 +60,44 @@ class OnSphere(AbstractField):
 
     Attributes:
         velocity: The velocity in m/s, a field over positions in degrees or a callable
-            `u(t, x)`. Longitudes that leave it must be periodic there.
+            `u(t, x)`. Longitudes that leave it must be periodic there. A `CGridField`
+            in it conserves volume, if no function hides it.
         radius: Of the sphere, in metres.
         pole: Distance from a pole, in degrees, within which the cosine is constant.
+
+    Raises:
+        ArgumentError: If the velocity is on a sphere already, or a number is out of its
+            range.
     """
 
-    velocity: AbstractField = eqx.field(converter=as_field)
-    radius: Float[Array, ""] = eqx.field(
-        converter=lambda x: single(positive(x, "radius"), "radius"),
-        default=EARTH_RADIUS,
-    )
-    pole: Float[Array, ""] = eqx.field(
-        converter=lambda x: single(between("pole", 0.0, 90.0)(x), "pole"), default=0.01
-    )
+    velocity: AbstractField
+    radius: Float[Array, ""]
+    pole: Float[Array, ""]
+
+    def __init__(
+        self,
+        velocity: Any,
+        radius: Any = EARTH_RADIUS,
+        pole: Any = 0.01,
+    ):
+        """Puts a velocity on a sphere; arguments as the attributes."""
+        self.radius = single(positive(radius, "radius"), "radius")
+        self.pole = single(between("pole", 0.0, 90.0)(pole), "pole")
+        on_faces = lambda x: isinstance(x, CGridField)  # noqa: E731
+        self.velocity = jax.tree.map(
+            lambda x: x.between_parallels(self.pole) if on_faces(x) else x,
+            as_field(velocity),
+            is_leaf=on_faces,
+        )
+
+    def __check_init__(self):
+        if sphere_of(self.velocity) is not None:
+            raise ArgumentError(_TWICE)
 
     def start(self, x):
         return self.velocity.start(unfolded(x)[0])
 
+    @jax.named_scope(_SCOPE)
     def look(self, t, x, memory):
         place, turned = unfolded(x)
         seen = self.velocity.look(t, place, memory)
@@ -120,11 +153,53 @@ def sphere_of(motion: Any) -> OnSphere | None:
     """Returns the sphere on which a motion goes, `None` if it goes on none.
 
     Args:
-        motion: A motion. One in the closure of a function is not seen.
+        motion: A motion. One in the closure of a function is not seen; where there
+            may be such, call `check_sphere_is_seen`.
     """
     on_sphere = lambda x: isinstance(x, OnSphere)  # noqa: E731
     found = [x for x in jax.tree.leaves(motion, is_leaf=on_sphere) if on_sphere(x)]
     return found[0] if found else None
+
+
+def check_sphere_is_seen(
+    motion: Any, rate: Callable[..., Any], *arguments: Any
+) -> None:
+    """Raises if a function calls a field on a sphere that `sphere_of` does not see.
+
+    Args:
+        motion: A motion, or a velocity.
+        rate: Its rate of change, which is not evaluated.
+        *arguments: Of the rate.
+
+    Raises:
+        ArgumentError: If it does, or if an `OnSphere` is of a velocity on a sphere.
+    """
+    depth = _depth(eqx.filter_make_jaxpr(rate)(*arguments)[0].jaxpr)
+    if depth > 1:
+        raise ArgumentError(_TWICE)
+    if depth and sphere_of(motion) is None:
+        raise ArgumentError(
+            "`velocity` must hold the field on a sphere that it asks, but is a "
+            "function that calls one: its degrees would be taken for metres. Give "
+            "`Masked(field, factor)` or `Sum((field, other))`, an `eqx.Module` with "
+            "the field as an attribute, or `OnSphere(function)` of a function in m/s, "
+            "which may call `field.velocity`, or `field.field.velocity` of a field of "
+            "`io.read_velocity`."
+        )
+
+
+def _depth(program: Jaxpr) -> int:
+    """Returns how many fields on a sphere a program asks within each other."""
+    deepest = 0
+    for equation in program.eqns:
+        within = [
+            _depth(part.jaxpr if isinstance(part, ClosedJaxpr) else part)
+            for part in jax.tree.leaves(equation.params)
+            if isinstance(part, Jaxpr | ClosedJaxpr)
+        ]
+        own = str(equation.source_info.name_stack).count(_SCOPE)
+        deepest = max(deepest, own + max(within, default=0))
+    return deepest
 
 
 def check_motion_on_sphere(motion: AbstractMotion) -> None:

@@ -19,13 +19,14 @@ from ._diffrax import Diffrax, check, raise_if_unfinished, solve
 from ._diffusivity import as_diffusivity
 from ._fields import AbstractField
 from ._march import Problem, enter
-from ._motions import as_motion, check_width
+from ._motions import as_motion
 from ._outside_data import refuse_outside
 from ._run_checks import (
     as_adjoint,
     as_release,
     as_solver,
     as_walls,
+    check_rates,
     check_span,
     check_variables,
 )
@@ -38,6 +39,7 @@ from ._status import ParticleStatus
 from ._stochastic import AbstractStochastic
 from ._tracks import Tracks
 from ._variables import Variable, WithVariables
+from ._windows import Windows
 
 
 # Particles that are advanced together: enough to fill the vector units, few enough for
@@ -163,7 +165,7 @@ def _solve(problem: Problem, seeds, mesh: Mesh | None, adaptive: bool):
             "`mesh` needs a solver of fixed step, as `RK4()`: the steps of "
             f"{type(engine.solver).__name__}() would depend on the number of devices."
         )
-    check_width(problem.motion, problem.schedule.times[0], seeds)
+    check_rates(problem, seeds)
     numbers = jnp.arange(seeds.shape[0], dtype=jnp.int32)
     return solve(engine, problem, seeds, numbers, adaptive)
 
@@ -202,6 +204,12 @@ def prepare(
     seeds = check_seeds(seeds)
     schedule = plan_steps(times, dt, steps)
     walls, seeds = as_walls(boundary, seeds)
+    if isinstance(velocity, Windows):
+        raise ArgumentError(
+            "`velocity` must be a field, a function or a motion, but is a `Windows`, "
+            "which needs `run(velocity, seeds, times, ...)` to read it window by "
+            "window. For `track` read all snapshots into one field."
+        )
     motion = as_motion(velocity)
     sphere = sphere_of(motion)
     if sphere is not None:
@@ -248,7 +256,7 @@ def prepare(
 @eqx.filter_jit
 def _march(problem, adjoint, seeds, release, mesh: Mesh | None, batch: int):
     """Divides the particles over devices and batches, and runs them."""
-    check_width(problem.motion, problem.schedule.times[0], seeds)
+    check_rates(problem, seeds)
     numbers = jnp.arange(seeds.shape[0], dtype=jnp.int32)
     if mesh is None:
         return _in_batches(problem, adjoint, seeds, release, numbers, batch)
