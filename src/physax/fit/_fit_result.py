@@ -35,6 +35,7 @@ class FitResult(eqx.Module):
             the order linear, free.
         held: Which linear and free parameters are at a bound that the cost pushes them
             against.
+        fixed: Which of those equal bounds fix.
         parts: With a loss other than squares what `covariance` is made of, besides the
             factor.
         chi2: The cost: the sum of squared residuals, or of the loss; 0 or infinite
@@ -56,6 +57,7 @@ class FitResult(eqx.Module):
     linear: Float[Array, "*fits linear"]
     factor: Float[Array, "*fits all all"]
     held: Bool[Array, "*fits all"]
+    fixed: Bool[Array, "*fits all"]
     parts: Parts | None
     chi2: Float[Array, "*fits"]
     norm: Float[Array, "*fits"]
@@ -285,19 +287,27 @@ def listed(result: FitResult) -> list[tuple[str, str]]:
         (*result.values, *result.linear),
         (*result.standard_errors, *result.linear_errors),
         (*result.held[linear:], *result.held[:linear]),
+        (*result.fixed[linear:], *result.fixed[:linear]),
         strict=True,
     )
     return [
-        (name, with_error(float(value), float(error)) + " (at a bound)" * bool(held))
-        for name, value, error, held in numbers
+        (
+            name,
+            f"{float(value):.8g} (fixed)"
+            if fixed
+            else with_error(float(value), float(error)) + " (at a bound)" * bool(held),
+        )
+        for name, value, error, held, fixed in numbers
     ]
 
 
 def with_error(value: float, error: float) -> str:
     """Returns a value with its standard error, which has two digits."""
-    if not math.isfinite(error) or error <= 0:
+    if not math.isfinite(error + value) or error <= 0:
         return f"{value:.8g} ± {error:.3g}"
     digits = max(0, 1 - math.floor(math.log10(error)))
     if digits > 9 or abs(value) >= 1e7:
-        return f"{value:.10g} ± {error:.2g}"
+        size = max(abs(value), error)
+        digits = 1 + math.floor(math.log10(size)) - math.floor(math.log10(error))
+        return f"{value:.{min(digits, 16)}e} ± {error:.1e}"
     return f"{value:.{digits}f} ± {error:.{digits}f}"

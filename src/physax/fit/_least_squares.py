@@ -279,6 +279,7 @@ def report(problem: AbstractProblem, method: TrustRegion, search: Search) -> Fit
     kept, values = search.vector[:-size], search.vector[-size:]
     gone = jnp.zeros(normal.linear.size, bool)
     joint = determining(search, held, problem.vector())
+    fixed = jnp.concatenate([gone, low == high])
     held = jnp.concatenate([gone, held])
     return FitResult(
         parameters=problem.parameters.tree(values),
@@ -286,6 +287,7 @@ def report(problem: AbstractProblem, method: TrustRegion, search: Search) -> Fit
         linear=jnp.concatenate([normal.linear, kept]),
         factor=joint / search.unit,
         held=held,
+        fixed=fixed,
         parts=normal.parts,
         chi2=normal.cost / search.unit / search.unit,
         norm=root(normal.cost) / search.unit,

@@ -53,12 +53,22 @@ class MultistartResult(eqx.Module):
         """How many starts reached it."""
         return self.counts[0]
 
+    @property
+    def elsewhere(self) -> int:
+        """How many ended at none of the minima."""
+        return self.starts - self.not_finite - sum(self.counts)
+
     def __str__(self) -> str:
-        """Lists the minima."""
+        """Lists the minima, and how many starts ended elsewhere."""
         lines = [
             f"{self.reached_best} of {self.starts} starts reached the lowest of "
             f"{len(self.minima)} minima; {self.not_finite} were not finite."
         ]
+        if self.elsewhere:
+            lines.append(
+                f"  {self.elsewhere} ended elsewhere: of what they found the best "
+                "was fitted, at most as many as `refine`. Raise it, or `budget`."
+            )
         for result, count in zip(self.minima, self.counts, strict=True):
             values = ", ".join(
                 f"{name} {float(value):.6g}"
