@@ -330,3 +330,16 @@ def test_as_many_points_as_parameters_leave_errors_open_as_in_scipy():
     assert np.all(covariance == np.inf)
     known = curve_fit(line, X[:2], Y[:2], sigma=[SIGMA] * 2, absolute_sigma=True)
     assert np.all(np.isfinite(known.pcov))
+
+
+@pytest.mark.parametrize("sigma", [0.1, [0.1] * 30])
+def test_complex_values_take_deviations_as_numbers_of_python(sigma):
+    x = np.linspace(0, 2, 30)
+    y = (1 + 2j) * x + 0.1 * np.exp(7j * x)
+    found = curve_fit(
+        lambda x, a, b: (a + 1j * b) * x, x, y, sigma=sigma, absolute_sigma=True
+    )
+    # Real and imaginary parts each are a line through 0.
+    best = x @ y / (x @ x)
+    np.testing.assert_allclose(found.popt, [best.real, best.imag], rtol=1e-10)
+    np.testing.assert_allclose(found.pcov, 0.01 / (x @ x) * np.eye(2), atol=1e-12)

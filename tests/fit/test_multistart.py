@@ -69,6 +69,14 @@ def test_minima_are_distinct_and_sorted_and_counted(found):
     assert f"{found.reached_best} of 32 starts reached the lowest" in str(found)
 
 
+def test_starts_that_ended_elsewhere_are_told():
+    # A cosine has a minimum for about every period: two fits leave most of them out.
+    found = multistart(problem(), key=jax.random.key(0), starts=32, refine=2)
+    assert found.elsewhere == 32 - found.not_finite - sum(found.counts) > 0
+    assert f"\n  {found.elsewhere} ended elsewhere: " in str(found)
+    assert "Raise it, or `budget`" in str(found)
+
+
 @pytest.mark.slow
 def test_screening_is_one_program(found):
     del found  # All is compiled.

@@ -17,6 +17,7 @@ from physax.fit import (
     identifiability,
     least_squares,
 )
+from physax.fit._fit_result import with_error
 from physax.runtime import no_recompile
 from tests.fit.decays import X, Y, problem
 
@@ -304,3 +305,19 @@ def test_residuals_of_a_penalty_are_degrees_of_freedom(absolute):
     # With the scale from the residuals it is Student's t of 10 degrees of freedom.
     spread = np.mean((off / errors) ** 2)
     assert spread == pytest.approx(1 if absolute else 10 / 8, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "shown"),
+    [
+        (1.986934922e-12, 1.2e-14, "1.987e-12 ± 1.2e-14"),
+        (-6.60842858e-34, 2.2e-36, "-6.608e-34 ± 2.2e-36"),
+        (123456789.0, 4321.0, "1.234568e+08 ± 4.3e+03"),
+        (1e-12, 3.4e-10, "1.0e-12 ± 3.4e-10"),
+        (0.0, 3.4e-10, "0.0e+00 ± 3.4e-10"),
+        (1.2857, 0.0091, "1.2857 ± 0.0091"),
+        (float("nan"), 1e-10, "nan ± 1e-10"),
+    ],
+)
+def test_values_are_printed_to_the_digits_of_their_errors(value, error, shown):
+    assert with_error(value, error) == shown

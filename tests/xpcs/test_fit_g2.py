@@ -127,6 +127,10 @@ def test_bounds_hold_and_times_start_within_them():
     lines = str(found).splitlines()
     held = ["contrast 0.19 ± 0 (at a bound), offset" in line for line in lines]
     assert held == [True, True, False]
+    # What is given is not at a bound.
+    known = fit_g2(stretched(), Stretched(gamma=0.6), offset_bounds=(1.0, 1.0))
+    assert str(known).count("offset 1 (fixed)") == 3
+    assert "bound" not in str(known)
     # The half time of this curve is the default of `tau`, which was not given either.
     one = OneTime(LAGS, [1 + 0.2 * np.exp(-2 * LAGS / LAGS[40])], NOISE, Q[:1])
     above = fit_g2(one, Simple(LAGS[40]), bounds={"tau": (2 * LAGS[40], None)})

@@ -15,7 +15,7 @@ import physax
 from .._status import Status
 from .._whole_file import whole_file
 from ..fit import FitResult, identifiability
-from ..fit._fit_result import correlation_of
+from ..fit._statistics import correlation_of
 from ..io import PhysaxFileError
 from ..xpcs import TwoTime
 from ._xpcs_job import Outcome, convention_of

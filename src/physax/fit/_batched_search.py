@@ -2,6 +2,7 @@
 
 import equinox as eqx
 import jax
+import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import ArgumentError
@@ -9,8 +10,9 @@ from ._passes import resident_normal, start_search
 from ._plan import plan
 from ._pointwise import check_pointwise
 from ._problems import AbstractProblem
+from ._search import Search
 from ._sources import count_points, in_memory
-from ._trust_region import Search, TrustRegion, search_to_end
+from ._trust_region import TrustRegion, search_to_end
 
 
 def starting_at(
@@ -52,13 +54,19 @@ def search_all(
     def one(values, low, high) -> Search:
         made = starting_at(problem, values, low, high)
 
-        def normal_at(point, factored):
-            return resident_normal(made, point, factored, chunk=chunk)
+        def normal_at(point, factored, unit):
+            return resident_normal(made, point, factored, unit, chunk=chunk)
 
         return search_to_end(method, made.bounds(), start_search(made), normal_at)
 
     # All wait for the slowest.
     return jax.vmap(one)(values, low, high)
+
+
+def costs_of(search: Search) -> Float[np.ndarray, " starts"]:
+    """Returns the costs of searches in double precision, infinite if not finite."""
+    costs, units = (np.asarray(x, float) for x in (search.normal.cost, search.unit))
+    return np.where(np.isfinite(costs), costs / units / units, np.inf)
 
 
 def chunk_for(problem: AbstractProblem, starts: int) -> int:

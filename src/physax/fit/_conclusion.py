@@ -8,9 +8,10 @@ from .._checks import traced
 from .._status import Status
 from ._passes import points_in
 from ._problems import AbstractProblem, LeastSquares
+from ._search import Search, finite, noise
 from ._sources import in_memory
-from ._sums import column_norms, rank_limit
-from ._trust_region import Search, TrustRegion, finite, noise
+from ._sums import column_norms, norms_of, rank_limit
+from ._trust_region import TrustRegion
 
 
 def determining(
@@ -29,7 +30,7 @@ def determining(
     eps = jnp.finfo(normal.joint.dtype).eps
     own = column_norms(normal)
     effects = own * jnp.maximum(jnp.abs(search.vector), jnp.abs(start))
-    small = effects <= eps * jnp.linalg.norm(effects)
+    small = effects <= eps * norms_of(effects)
     faded = small & (own <= eps * search.largest) & ~held
     # Linear coefficients that were eliminated come first.
     gone = jnp.zeros(normal.joint.shape[-1] - held.size, bool)
@@ -51,7 +52,7 @@ def conclude(
         joint: What `determining` returns.
     """
     normal = search.normal
-    norms = jnp.linalg.norm(joint, axis=0)
+    norms = norms_of(joint)
     equal = joint / jnp.where(norms > 0, norms, 1)
     sigma = jnp.linalg.svd(jnp.where(held, 0, equal), compute_uv=False)
     eps = jnp.finfo(norms.dtype).eps

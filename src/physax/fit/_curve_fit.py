@@ -325,8 +325,8 @@ def _errors(sigma, ydata) -> tuple[Any, Callable]:
     if sigma is None:
         return None, _residual
     if isinstance(sigma, Real | Sequence):
-        # Numbers of Python have the precision of the data.
-        sigma = reals(sigma, "sigma").astype(ydata.dtype)
+        # Numbers of Python have the precision of the data, which may be complex.
+        sigma = reals(sigma, "sigma").astype(jnp.finfo(ydata.dtype).dtype)
     sigma = np.asarray(finite_numbers(sigma, "sigma", True))
     refuse_complex(
         sigma, "sigma", "Real and imaginary parts of a value have one deviation."

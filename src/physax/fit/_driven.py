@@ -26,6 +26,7 @@ from ._passes import add_points, first_sums, start_search
 from ._plan import Plan
 from ._pointwise import check_pointwise
 from ._problems import AbstractProblem
+from ._search import Search
 from ._sharded import block_on_devices, on_first_device, total
 from ._sources import (
     Block,
@@ -38,7 +39,7 @@ from ._sources import (
     read_blocks,
 )
 from ._sums import Sums
-from ._trust_region import Search, TrustRegion, advance
+from ._trust_region import TrustRegion, advance
 
 
 ONLY_IN_MEMORY = (
@@ -76,6 +77,7 @@ def add_block(
         first,
         last,
         chunk=chunk,
+        unit=search.unit,
     )
 
 
@@ -90,7 +92,7 @@ def end_pass(
     search, sums = state.search, state.sums
     if mesh is not None:
         sums = total(sums, search.factored, mesh=mesh)
-    normal = problem.normal(search.trial, sums, search.factored)
+    normal = problem.normal(search.trial, sums, search.factored, search.unit)
     return advance(method, problem.bounds(), search, normal)
 
 

@@ -1,8 +1,7 @@
 """The result of a fit: parameters, how well they are known, and what is not."""
 
 import math
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,12 +10,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from .._checks import ArgumentError, instance
-from .._products import matmul
 from .._status import Status
 from ._plan import Plan
 from ._problems import check_problem
-from ._robust import Parts, sandwich
-from ._sums import rank_limit
+from ._robust import Parts
+from ._statistics import Statistics, equal_columns, statistics, unscaled
 
 
 # A combination of this singular value, of columns of length 1, is hardly determined.
@@ -37,9 +35,12 @@ class FitResult(eqx.Module):
             the order linear, free.
         held: Which linear and free parameters are at a bound that the cost pushes them
             against.
+        fixed: Which of those equal bounds fix.
         parts: With a loss other than squares what `covariance` is made of, besides the
             factor.
-        chi2: The cost: the sum of squared residuals, or of the loss.
+        chi2: The cost: the sum of squared residuals, or of the loss; 0 or infinite
+            where it is out of the range of its dtype.
+        norm: The root of the cost, which is not.
         count: Number of residuals, with those of a penalty; complex ones count twice.
         iterations: Steps that were accepted.
         evaluations: Passes over the data.
@@ -56,8 +57,10 @@ class FitResult(eqx.Module):
     linear: Float[Array, "*fits linear"]
     factor: Float[Array, "*fits all all"]
     held: Bool[Array, "*fits all"]
+    fixed: Bool[Array, "*fits all"]
     parts: Parts | None
     chi2: Float[Array, "*fits"]
+    norm: Float[Array, "*fits"]
     count: Int[Array, "*fits"]
     iterations: Int[Array, "*fits"]
     evaluations: Int[Array, "*fits"]
@@ -83,12 +86,13 @@ class FitResult(eqx.Module):
         return "\n".join(head + _ending(fit) for head, fit in each_fit(self, self))
 
     @property
-    def _statistics(self) -> "_Statistics":
-        return _statistics(
+    def _statistics(self) -> Statistics:
+        return statistics(
             self.factor,
             self.held,
             self.parts,
             self.chi2,
+            self.norm,
             self.count,
             linear=self.linear.shape[-1],
             absolute=self.absolute_sigma,
@@ -228,7 +232,7 @@ def _ending(result: FitResult) -> str:
 def _undetermined(result: FitResult) -> list[str]:
     """Returns the names of what the data do not determine."""
     # Not the errors: without degrees of freedom all of those may be infinite.
-    variances = np.diagonal(_unscaled(result.factor, result.held, None))
+    variances = np.diagonal(unscaled(result.factor, result.held, None)[0])
     names = (*result.linear_names, *result.names)
     return [
         name for name, one in zip(names, variances, strict=True) if not one < np.inf
@@ -246,8 +250,9 @@ def summary(result: FitResult, residuals: str | None = None) -> str:
     # Below 0 where no residual counts, as when all are NaN.
     left = f"{f'{freedom:,}' if freedom > 0 else 'no'} degrees of freedom"
     if residuals is None:
-        residuals = f"chi-square {float(result.chi2):.6g}"
-        left += f", reduced {float(result.reduced_chi2):.6g}" * (freedom > 0)
+        square = cost_of(result)
+        residuals = f"chi-square {square:.6g}"
+        left += f", reduced {square / freedom:.6g}" if freedom > 0 else ""
     numbers = listed(result)
     width = max((len(name) for name, _ in numbers), default=0)
     rows = [f"  {name:{width}}  {shown}" for name, shown in numbers]
@@ -262,8 +267,15 @@ def summary(result: FitResult, residuals: str | None = None) -> str:
     return "\n".join([head, *rows])
 
 
+def cost_of(result: FitResult) -> float:
+    """Returns the cost, also where it is out of the range of its dtype."""
+    cost = float(result.chi2)
+    inside = float(jnp.finfo(result.chi2.dtype).tiny) < cost < math.inf
+    return cost if inside else float(result.norm) * float(result.norm)
+
+
 def _weakest(result: FitResult) -> float:
-    columns = np.asarray(_equal_columns(jnp.asarray(result.factor))[0])
+    columns = np.asarray(equal_columns(jnp.asarray(result.factor))[0])
     return float(np.linalg.svd(columns, compute_uv=False)[-1])
 
 
@@ -275,126 +287,27 @@ def listed(result: FitResult) -> list[tuple[str, str]]:
         (*result.values, *result.linear),
         (*result.standard_errors, *result.linear_errors),
         (*result.held[linear:], *result.held[:linear]),
+        (*result.fixed[linear:], *result.fixed[:linear]),
         strict=True,
     )
     return [
-        (name, with_error(float(value), float(error)) + " (at a bound)" * bool(held))
-        for name, value, error, held in numbers
+        (
+            name,
+            f"{float(value):.8g} (fixed)"
+            if fixed
+            else with_error(float(value), float(error)) + " (at a bound)" * bool(held),
+        )
+        for name, value, error, held, fixed in numbers
     ]
 
 
 def with_error(value: float, error: float) -> str:
     """Returns a value with its standard error, which has two digits."""
-    if not math.isfinite(error) or error <= 0:
+    if not math.isfinite(error + value) or error <= 0:
         return f"{value:.8g} ± {error:.3g}"
     digits = max(0, 1 - math.floor(math.log10(error)))
     if digits > 9 or abs(value) >= 1e7:
-        return f"{value:.10g} ± {error:.2g}"
+        size = max(abs(value), error)
+        digits = 1 + math.floor(math.log10(size)) - math.floor(math.log10(error))
+        return f"{value:.{min(digits, 16)}e} ± {error:.1e}"
     return f"{value:.{digits}f} ± {error:.{digits}f}"
-
-
-def _equal_columns(factor: Array) -> tuple[Array, Array]:
-    norms = jnp.linalg.norm(factor, axis=0)
-    norms = jnp.where(norms > 0, norms, 1)
-    return factor / norms, norms
-
-
-class _Statistics(NamedTuple):
-    """What follows from the factor of a fit, as the properties of `FitResult` say."""
-
-    active: Array
-    degrees_of_freedom: Array
-    reduced_chi2: Array
-    full_covariance: Array
-    covariance: Array
-    linear_errors: Array
-    standard_errors: Array
-    correlation: Array
-    condition: Array
-
-
-@partial(jax.jit, static_argnames=("linear", "absolute"))
-def _statistics(factor, held, parts, chi2, count, *, linear: int, absolute: bool):
-    """Computes all at once, for each fit: one small program instead of dozens."""
-    each = partial(_of_one, linear=linear, absolute=absolute)
-    for _ in chi2.shape:
-        each = jax.vmap(each)
-    return each(factor, held, parts, chi2, count)
-
-
-def _of_one(
-    factor, held, parts, chi2, count, *, linear: int, absolute: bool
-) -> _Statistics:
-    freedom = count - (factor.shape[-1] - jnp.sum(held))
-    reduced = chi2 / jnp.maximum(freedom, 1)
-    unscaled = _inverse_products(factor, held, parts)
-    full = unscaled
-    scale = reduced if parts is None else count / jnp.maximum(freedom, 1)
-    if parts is not None or not absolute:
-        # Without degrees of freedom nothing is known of the scale, nor of a sign.
-        nothing = jnp.where(held[:, None] | held[None, :], 0, jnp.inf)
-        # What is infinite stays so where the residuals vanish, and with them the scale.
-        loose = jnp.isinf(unscaled)
-        scaled = jnp.where(loose, jnp.inf, jnp.where(loose, 0, unscaled) * scale)
-        full = jnp.where(freedom > 0, scaled, nothing)
-    variances = jnp.diagonal(full)
-    # The root has no derivative at the zeros of what a bound holds.
-    some = variances > 0
-    errors = jnp.where(some, jnp.sqrt(jnp.where(some, variances, 1)), variances)
-    covariance = full[linear:, linear:]
-    own = errors[linear:]
-    sigma = jnp.linalg.svd(_equal_columns(factor)[0], compute_uv=False)
-    return _Statistics(
-        active=held[linear:],
-        degrees_of_freedom=freedom,
-        reduced_chi2=jnp.where(freedom > 0, reduced, jnp.nan),
-        full_covariance=full,
-        covariance=covariance,
-        linear_errors=errors[:linear],
-        standard_errors=own,
-        correlation=correlation_of(covariance, own),
-        condition=sigma[0] / sigma[-1],
-    )
-
-
-def _inverse_products(
-    factor: Float[Array, "n n"], held: Array, parts: Parts | None
-) -> Float[Array, "n n"]:
-    """Returns the inverse of R^T R in what is not held, infinite where it has none.
-
-    With `parts` it is that of A, times B, times that of A.
-    """
-    equal, norms = _equal_columns(factor)
-    equal = jnp.where(held, 0, equal)
-    _, sigma, right = jnp.linalg.svd(equal)
-    sound = sigma > rank_limit(sigma.size, sigma.dtype) * sigma[0]
-    inverse = jnp.where(sound, 1 / jnp.where(sound, sigma, 1), 0)
-    half = right.T * inverse
-    # A parameter with a part in the null space has no variance, whatever the rest is.
-    null = jnp.where(sound, 0, right.T**2)
-    loose = (jnp.sum(null, axis=1) > 1e-8) & ~held
-    still = held[:, None] | held[None, :]
-    if parts is None:
-        covariance = matmul(half, half.T) / norms[:, None] / norms[None, :]
-    else:
-        covariance = sandwich(factor, half / norms[:, None], sound, parts)
-    covariance = jnp.where(still, 0, covariance)
-    infinite = jnp.diag(jnp.where(loose, jnp.inf, 0))
-    return jnp.where(
-        loose[:, None] | loose[None, :],
-        jnp.where(jnp.eye(len(norms), dtype=bool), infinite, jnp.nan),
-        covariance,
-    )
-
-
-_unscaled = jax.jit(_inverse_products)
-
-
-def correlation_of(
-    covariance: Float[Array, "free free"], errors: Float[Array, " free"]
-) -> Float[Array, "free free"]:
-    """Returns the correlation of parameters; NaN where an error is 0 or infinite."""
-    known = jnp.isfinite(errors) & (errors > 0)
-    safe = jnp.where(known, errors, 1)
-    both = known[:, None] & known[None, :]
-    return jnp.where(both, covariance / safe[:, None] / safe, jnp.nan)

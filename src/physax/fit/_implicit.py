@@ -13,7 +13,10 @@ from ._trial_step import held_at_bounds
 
 
 def attach_derivative(
-    problem: AbstractProblem, vector: Float[Array, " m"], normal: Normal
+    problem: AbstractProblem,
+    vector: Float[Array, " m"],
+    normal: Normal,
+    unit: Float[Array, ""],
 ) -> Float[Array, " m"]:
     r"""Gives a minimum its derivatives, of all orders, by everything in the problem.
 
@@ -33,6 +36,7 @@ def attach_derivative(
         problem: The problem, with the tangents of its data.
         vector: The minimum.
         normal: The quadratic model there.
+        unit: What residuals were multiplied by for that.
 
     Returns:
         The same values.
@@ -41,7 +45,7 @@ def attach_derivative(
     gradient = eqx.filter_closure_convert(lambda at: jax.grad(problem.cost)(at), vector)
     vector, normal = jax.lax.stop_gradient((vector, normal))
     held = held_at_bounds(vector, normal.gradient, *problem.bounds())
-    return _minimum(vector, _basis(normal.factor, held), held, gradient)
+    return _minimum(vector, _basis(normal.factor / unit, held), held, gradient)
 
 
 def _basis(factor: Float[Array, "m m"], held: Bool[Array, " m"]) -> Array:

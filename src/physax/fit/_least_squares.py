@@ -31,12 +31,13 @@ from ._passes import points_in, resident_normal, start_search, without_data
 from ._plan import Plan, plan as make_plan
 from ._pointwise import check_pointwise
 from ._problems import AbstractProblem, LeastSquares, check_problem
+from ._search import Search
 from ._separable import AbstractSeparable, Separable
 from ._sharded import placed, sharded_normal, spread
 from ._sources import Skip, count_points, in_memory, stream_of
+from ._statistics import root
 from ._trial_step import held_at_bounds
 from ._trust_region import (
-    Search,
     TrustRegion,
     search_to_end,
 )
@@ -239,11 +240,11 @@ def _fit_in_memory(
     fixed = jax.lax.stop_gradient
     still = jax.tree.map(lambda x: fixed(x) if eqx.is_array(x) else x, problem)
 
-    def normal_at(problem, point, factored):
+    def normal_at(problem, point, factored, unit):
         if mesh is None:
-            return resident_normal(problem, point, factored, chunk=chunk)
+            return resident_normal(problem, point, factored, unit, chunk=chunk)
         return sharded_normal(
-            problem, point, factored, chunk=chunk, mesh=mesh, count=count
+            problem, point, factored, unit, chunk=chunk, mesh=mesh, count=count
         )
 
     begun = start_search(still) if search is None else search
@@ -252,14 +253,17 @@ def _fit_in_memory(
     )
     if factored is None:
         # Some transformation follows the data.
-        vector = attach_derivative(problem, found.vector, found.normal)
+        unit = fixed(found.unit)
+        vector = attach_derivative(problem, found.vector, found.normal, unit)
         # One more pass, along which derivatives reach errors, cost and coefficients.
         normal = with_derivative_of(
-            found.normal, normal_at(problem, vector, fixed(found.factored))
+            found.normal, normal_at(problem, vector, fixed(found.factored), unit)
         )
         if isinstance(problem, LeastSquares) and count == points_in(problem.data):
             # The sums do not know what a point of weight 0 would cost.
-            cost = with_derivative_of(found.normal.cost, problem.cost(vector))
+            cost = with_derivative_of(
+                found.normal.cost, problem.cost(vector) * unit * unit
+            )
             normal = eqx.tree_at(lambda n: n.cost, normal, cost)
         found = eqx.tree_at(lambda s: (s.vector, s.normal), found, (vector, normal))
     return found, report(without_data(problem), method, found)
@@ -275,19 +279,22 @@ def report(problem: AbstractProblem, method: TrustRegion, search: Search) -> Fit
     kept, values = search.vector[:-size], search.vector[-size:]
     gone = jnp.zeros(normal.linear.size, bool)
     joint = determining(search, held, problem.vector())
+    fixed = jnp.concatenate([gone, low == high])
     held = jnp.concatenate([gone, held])
     return FitResult(
         parameters=problem.parameters.tree(values),
         values=values,
         linear=jnp.concatenate([normal.linear, kept]),
-        factor=joint,
+        factor=joint / search.unit,
         held=held,
+        fixed=fixed,
         parts=normal.parts,
-        chi2=normal.cost,
+        chi2=normal.cost / search.unit / search.unit,
+        norm=root(normal.cost) / search.unit,
         count=normal.count,
         iterations=search.iterations,
         evaluations=search.evaluations,
-        gradient=normal.gradient[-size:],
+        gradient=normal.gradient[-size:] / search.unit / search.unit,
         status=conclude(method, search, held, joint),
         names=problem.parameters.names,
         linear_names=problem.linear_names,

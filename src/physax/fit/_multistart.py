@@ -11,8 +11,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from .._checks import ArgumentError, instance, one_key, refuse_traced, whole
 from .._known_number import known_number
-from ._batched_search import chunk_for, search_all, starting_at
-from ._fit_result import FitResult
+from ._batched_search import chunk_for, costs_of, search_all, starting_at
+from ._fit_result import FitResult, cost_of
 from ._given import method_or_default
 from ._least_squares import least_squares
 from ._problems import AbstractProblem, check_problem
@@ -53,18 +53,28 @@ class MultistartResult(eqx.Module):
         """How many starts reached it."""
         return self.counts[0]
 
+    @property
+    def elsewhere(self) -> int:
+        """How many ended at none of the minima."""
+        return self.starts - self.not_finite - sum(self.counts)
+
     def __str__(self) -> str:
-        """Lists the minima."""
+        """Lists the minima, and how many starts ended elsewhere."""
         lines = [
             f"{self.reached_best} of {self.starts} starts reached the lowest of "
             f"{len(self.minima)} minima; {self.not_finite} were not finite."
         ]
+        if self.elsewhere:
+            lines.append(
+                f"  {self.elsewhere} ended elsewhere: of what they found the best "
+                "was fitted, at most as many as `refine`. Raise it, or `budget`."
+            )
         for result, count in zip(self.minima, self.counts, strict=True):
             values = ", ".join(
                 f"{name} {float(value):.6g}"
                 for name, value in zip(result.names, result.values, strict=True)
             )
-            lines.append(f"  chi-square {float(result.chi2):.6g} ({count}): {values}")
+            lines.append(f"  chi-square {cost_of(result):.6g} ({count}): {values}")
         return "\n".join(lines)
 
 
@@ -134,8 +144,7 @@ def multistart(
         "For derivatives fit from its best with `least_squares`.",
     )
     ends = np.asarray(search.vector)[:, -low.size :]
-    costs = np.asarray(search.normal.cost)
-    costs = np.where(np.isfinite(costs), costs, np.inf)
+    costs = costs_of(search)
     order = np.argsort(costs, kind="stable")
     if not np.isfinite(costs[order[0]]):
         raise ArgumentError(
@@ -152,7 +161,7 @@ def multistart(
         values = np.asarray(result.values)
         if not any(_near(other, values, distance) for other in found):
             found.append(result)
-    found.sort(key=lambda result: float(result.chi2))
+    found.sort(key=cost_of)
     counts = [0] * len(found)
     for place in order[np.isfinite(costs[order])]:
         close = [i for i, r in enumerate(found) if _near(r, ends[place], distance)]
@@ -163,7 +172,7 @@ def multistart(
         tuple(counts),
         starts,
         int(np.sum(~np.isfinite(costs))),
-        jax.device_put(costs[order]),
+        jax.device_put(costs[order].astype(search.normal.cost.dtype)),
     )
 
 
@@ -175,11 +184,11 @@ def _near(result: FitResult, values: np.ndarray, distance: float) -> bool:
     """Returns whether values belong to a minimum, in its standard deviations."""
     change = values - np.asarray(result.values)
     size = change.size
-    lone = np.asarray(result.factor)
+    lone = np.asarray(result.factor, float)
     # The triangular factor of the parameters alone, with the linear ones at their best.
     lone = lone[-size:, -size:]
     freedom = max(int(result.degrees_of_freedom), 1)
-    variance = 1.0 if result.absolute_sigma else float(result.chi2) / freedom
+    variance = 1.0 if result.absolute_sigma else cost_of(result) / freedom
     far = np.linalg.norm(lone @ change) > distance * np.sqrt(variance)
     scale = np.abs(values) + np.abs(np.asarray(result.values))
     return bool(not far or np.all(np.abs(change) <= _SAME * scale))

@@ -8,8 +8,8 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from .._checks import ArgumentError, refuse_masked
 from ._problems import AbstractProblem, is_robust
-from ._sums import Factored, Normal, Sums, add, no_sums
-from ._trust_region import Search, begin
+from ._search import Search, begin
+from ._sums import Factored, Normal, Sums, Unit, add, no_sums
 
 
 def points_in(data: PyTree) -> int:
@@ -68,6 +68,7 @@ def add_points(
     last: Int[Array, ""],
     *,
     chunk: int,
+    unit: Unit = 1.0,
 ) -> Sums:
     """Adds the points from `first` to before `last`, chunk by chunk.
 
@@ -80,12 +81,13 @@ def add_points(
         first: The first point of `data` that counts.
         last: One past the last.
         chunk: Points that are evaluated at once.
+        unit: What residuals are multiplied by.
     """
     count = points_in(data)
     if count <= chunk:
         number = jnp.arange(count)
         used = (number >= first) & (number < last)
-        return add(sums, problem.columns(vector, data, used), factored)
+        return add(sums, problem.columns(vector, data, used, unit), factored)
 
     def body(turn, sums):
         begin = turn * chunk
@@ -96,7 +98,7 @@ def add_points(
         )
         number = start + jnp.arange(chunk)
         used = (number >= jnp.maximum(begin, first)) & (number < last)
-        return add(sums, problem.columns(vector, batch, used), factored)
+        return add(sums, problem.columns(vector, batch, used, unit), factored)
 
     return jax.lax.fori_loop(0, -(-count // chunk), body, sums)
 
@@ -112,6 +114,7 @@ def resident_normal(
     problem: AbstractProblem,
     vector: Float[Array, " m"],
     factored: Factored,
+    unit: Unit = 1.0,
     *,
     chunk: int,
 ) -> Normal:
@@ -119,9 +122,11 @@ def resident_normal(
     sums = first_sums(problem, problem.data, vector)
     begin, end = jnp.asarray(0), jnp.asarray(points_in(problem.data))
     sums = add_points(
-        problem, problem.data, vector, factored, sums, begin, end, chunk=chunk
+        *(problem, problem.data, vector, factored, sums, begin, end),
+        chunk=chunk,
+        unit=unit,
     )
-    return problem.normal(vector, sums, factored)
+    return problem.normal(vector, sums, factored, unit)
 
 
 def start_search(problem: AbstractProblem) -> Search:

@@ -18,10 +18,11 @@ from .._checks import ArgumentError, instance, kind_of, true_or_false
 from .._products import matmul
 from .._written_for_jax import check_function, floating, written_for_jax
 from ._given import check_mask, refuse_complex
+from ._jacobian import jacobian_of
 from ._losses import AbstractLoss, Squared
 from ._parameters import Parameters
 from ._robust import Parts, robust_rows
-from ._sums import Columns, Factored, Normal, Sums, add, triangle
+from ._sums import Columns, Factored, Normal, Sums, Unit, add, triangle
 from ._ties import Tie
 from ._used import safe_points
 
@@ -64,7 +65,11 @@ class AbstractProblem(eqx.Module):
 
     @abstractmethod
     def columns(
-        self, vector: Float[Array, " m"], batch: PyTree, used: Bool[Array, " points"]
+        self,
+        vector: Float[Array, " m"],
+        batch: PyTree,
+        used: Bool[Array, " points"],
+        unit: Unit = 1.0,
     ) -> Columns:
         """Evaluates the columns of one chunk of points.
 
@@ -72,11 +77,16 @@ class AbstractProblem(eqx.Module):
             vector: The values of what the solver moves.
             batch: A chunk of `data`.
             used: Which points of the chunk count.
+            unit: What to multiply residuals by.
         """
 
     @abstractmethod
     def normal(
-        self, vector: Float[Array, " m"], sums: Sums, factored: Factored
+        self,
+        vector: Float[Array, " m"],
+        sums: Sums,
+        factored: Factored,
+        unit: Unit = 1.0,
     ) -> Normal:
         """Makes the quadratic model from the sums over all points."""
 
@@ -234,7 +244,7 @@ class LeastSquares(AbstractProblem):
         size = len(self.parameters.names) + 1
         return size, size
 
-    def columns(self, vector, batch, used):
+    def columns(self, vector, batch, used, unit=1.0):
         data, weights, mask = batch
         used = used if mask is None else used & mask
         used = used if weights is None else used & (weights != 0)
@@ -244,7 +254,7 @@ class LeastSquares(AbstractProblem):
         def residuals(vector):
             return self._rows(self.parameters.tree(vector), data, used.size)
 
-        values, jacobian = _jacobian(residuals, vector)
+        values, jacobian = jacobian_of(residuals, vector, unit)
         # What a point that does not count gives, even NaN, is gone here.
         keep = jnp.repeat(used, values.size // used.size)
         values = jnp.where(keep, values, 0).astype(vector.dtype)
@@ -258,25 +268,28 @@ class LeastSquares(AbstractProblem):
         if not is_robust(self):
             rows = jnp.concatenate([jacobian, values[None]]) * root
             return Columns(rows, matmul(rows[-1], rows[-1]), jnp.sum(keep))
-        rows, cost, parts = robust_rows(self.loss, values, jacobian, root)
+        rows, cost, parts = robust_rows(self.loss, values, jacobian, root, unit)
         return Columns(rows, cost, jnp.sum(keep), parts)
 
-    def normal(self, vector, sums, factored):
+    def normal(self, vector, sums, factored, unit=1.0):
         if self.penalty is not None:
 
             def residuals(vector):
                 return self._penalties(self.parameters.tree(vector))
 
-            values, jacobian = _jacobian(residuals, vector)
+            values, jacobian = jacobian_of(residuals, vector, unit)
             rows = jnp.concatenate([jacobian, values[None]])
-            more = jnp.stack([0 * jacobian, jacobian]) if is_robust(self) else None
+            more = jnp.stack([0 * jacobian, unit * jacobian])
+            more = more if is_robust(self) else None
             cost, count = matmul(values, values), jnp.full_like(sums.count, values.size)
             sums = add(sums, Columns(rows, cost, count, more), factored)
         matrix, cost = sums.matrix + sums.rest, sums.cost[0] + sums.cost[1]
         factor, target, conditioned = triangle(matrix, factored)
         gradient = jnp.where(factored, matmul(factor.T, target), matrix[:-1, -1])
         none = jnp.zeros(0, cost.dtype)
-        parts = None if sums.parts is None else Parts(sums.parts, jnp.asarray(factored))
+        parts = sums.parts
+        if parts is not None:
+            parts = Parts(parts, jnp.asarray(factored), unit * jnp.ones_like(cost))
         return Normal(
             factor, target, gradient, cost, sums.count, conditioned, none, factor, parts
         )
@@ -349,20 +362,6 @@ def _checked_weights(weights):
                 f"{host[bad].flat[0]:g}. Leave points out with weight 0 or `mask`."
             )
     return weights
-
-
-# More tangents at once only take more memory.
-_TANGENTS = 16
-
-
-def _jacobian(
-    residuals: Callable, vector: Float[Array, " m"]
-) -> tuple[Float[Array, " points"], Float[Array, "m points"]]:
-    values, push = jax.linearize(residuals, vector)
-    basis = jnp.eye(vector.size, dtype=vector.dtype)
-    if vector.size <= _TANGENTS:
-        return values, jax.vmap(push)(basis)
-    return values, jax.lax.map(push, basis, batch_size=_TANGENTS)
 
 
 AS_ONE = (

@@ -9,8 +9,8 @@ from jaxtyping import ArrayLike, Float
 from scipy.special import ndtri, stdtrit
 
 from .._checks import ArgumentError, real, refuse_traced, whole
-from ._batched_search import chunk_for, search_all
-from ._fit_result import FitResult, fit_of
+from ._batched_search import chunk_for, costs_of, search_all
+from ._fit_result import FitResult, cost_of, fit_of
 from ._given import method_or_default, probability
 from ._problems import AbstractProblem
 from ._robust import Parts
@@ -141,7 +141,7 @@ def profile_likelihood(
             ends = np.clip([best - half[0], best + half[1]], bounds[0], bounds[1])
             held = _grid_through(ends, best, points)
             chi2, others = grid.fitted(held)
-            short = _too_short(held, chi2, best, float(result.chi2), rise, bounds)
+            short = _too_short(held, chi2, best, cost_of(result), rise, bounds)
             if not any(short):
                 break
             half = [h * (4 if s else 1) for h, s in zip(half, short, strict=True)]
@@ -154,7 +154,7 @@ def _rise(result: FitResult, place: int, level: float) -> float:
     freedom = int(result.degrees_of_freedom)
     if freedom < 1:
         return math.inf
-    square = float(result.reduced_chi2)
+    square = cost_of(result) / freedom
     if result.parts is not None:
         square = _excess_variance(result, result.parts, place)
         square *= int(result.count) / freedom
@@ -165,7 +165,9 @@ def _excess_variance(result: FitResult, parts: Parts, place: int) -> float:
     """Returns the variance of a parameter over that of the curvature of the cost."""
     free = ~np.asarray(result.held)
     free[place] = True
-    pair = _bread_and_meat(np.asarray(result.factor, float), parts)[:, free][:, :, free]
+    unit = float(parts.unit)
+    factor = unit * np.asarray(result.factor, float)
+    pair = _bread_and_meat(factor, parts)[:, free][:, :, free]
     scale = np.sqrt(np.abs(np.diagonal(pair[0])))
     scale = np.where(scale > 0, scale, 1)
     bread, meat = pair / scale[:, None] / scale
@@ -177,7 +179,7 @@ def _excess_variance(result: FitResult, parts: Parts, place: int) -> float:
             f"{result.names[place]} = {float(result.values[place]):g}. Fit again from "
             "another start."
         )
-    return float(way @ meat @ way / way[row])
+    return float(way @ meat @ way / way[row]) / unit**2
 
 
 def _first_reach(result, place: int, level: float, bounds) -> list[float]:
@@ -245,14 +247,13 @@ class _Grid:
             chunk=chunk_for(self._problem, held.size),
         )
         ends = np.asarray(search.vector)[:, -low.size :]
-        cost = np.asarray(search.normal.cost)
-        return np.where(np.isfinite(cost), cost, np.inf), np.delete(ends, place, axis=1)
+        return costs_of(search), np.delete(ends, place, axis=1)
 
 
 def _with_interval(
     result, name, best, held, chi2, others, rise, level, bounds
 ) -> Profile:
-    lowest = float(result.chi2)
+    lowest = cost_of(result)
     ends, is_open = [], []
     for side, bound in zip((-1, 1), bounds, strict=True):
         on_side = side * (held - best) > 0

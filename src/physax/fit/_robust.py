@@ -14,6 +14,7 @@ def robust_rows(
     values: Float[Array, " rows"],
     jacobian: Float[Array, "m rows"],
     root: Array,
+    unit: float | Float[Array, ""] = 1.0,
 ) -> tuple[Float[Array, "k rows"], Float[Array, ""], Float[Array, "2 m rows"]]:
     """Applies a loss and the roots of weights to residuals.
 
@@ -22,11 +23,12 @@ def robust_rows(
         values: The residuals.
         jacobian: Their derivatives.
         root: The root of each weight, or of all.
+        unit: What residuals and derivatives were multiplied by.
 
     Returns:
         The rows of the quadratic model, the cost, and those of E and B of `Parts`.
     """
-    scale = loss.scale.astype(values.dtype)
+    scale = loss.scale.astype(values.dtype) * unit
     z = (values / scale) ** 2
     first, second = loss.slopes(z)
     # Triggs' correction: the curvature of the loss, kept positive. With a smaller
@@ -53,10 +55,12 @@ class Parts(eqx.Module):
     Attributes:
         matrix: E and B, or triangular factors of them.
         factored: Whether these are factors.
+        unit: What residuals and derivatives were multiplied by for them.
     """
 
     matrix: Float[Array, "*fits 2 m m"]
     factored: Bool[Array, "*fits"]
+    unit: Float[Array, "*fits"]
 
 
 def sandwich(

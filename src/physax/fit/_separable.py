@@ -33,7 +33,7 @@ from ._given import (
 from ._linear_limits import linear_limits
 from ._parameters import Parameters
 from ._problems import AbstractProblem, as_absolute_sigma
-from ._sums import Columns
+from ._sums import Columns, Unit
 from ._ties import Tie
 from ._used import first_used, safe_points
 
@@ -74,7 +74,8 @@ class AbstractSeparable(AbstractProblem):
         del batch
         return len(self.mixing.rows), self.parts.size, self.parts.size
 
-    def normal(self, vector, sums, factored):
+    def normal(self, vector, sums, factored, unit=1.0):
+        del unit
         parts, mixing = self.parts, self.mixing
         if self.coefficients is None:
             matrix = sums.matrix + sums.rest
@@ -281,7 +282,11 @@ class Separable(AbstractSeparable):
             self.centre = jnp.zeros_like(self.centre)
 
     def columns(
-        self, vector: Float[Array, " m"], batch: PyTree, used: Bool[Array, " points"]
+        self,
+        vector: Float[Array, " m"],
+        batch: PyTree,
+        used: Bool[Array, " points"],
+        unit: Unit = 1.0,
     ) -> Columns:
         _, observed, _, _ = batch
         moving = vector[-self.parts.free :]
@@ -294,7 +299,7 @@ class Separable(AbstractSeparable):
         columns.append(slopes.reshape(*observed.shape, -1))
         columns.append((observed - self.centre)[..., None])
         joined = jnp.concatenate(columns, axis=-1).astype(vector.dtype)
-        joined = jnp.where(keep[..., None], joined, 0) * weight[..., None]
+        joined = jnp.where(keep[..., None], joined, 0) * (weight[..., None] * unit)
         if len(self.mixing.rows) > 1:
             joined = jnp.moveaxis(joined, 1, 0)
         rows = joined.reshape(len(self.mixing.rows), -1, self.parts.size)

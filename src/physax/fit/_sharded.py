@@ -14,8 +14,8 @@ from .._checks import ArgumentError, traced
 from ._factors import factors
 from ._passes import add_points, first_sums, points_in, without_data
 from ._problems import AbstractProblem
-from ._sums import Factored, Normal, Sums, either
-from ._trust_region import Search
+from ._search import Search
+from ._sums import Factored, Normal, Sums, Unit, either
 
 
 _SPLIT = 4096
@@ -90,6 +90,7 @@ def sharded_normal(
     problem: AbstractProblem,
     vector: Float[Array, " m"],
     factored: Factored,
+    unit: Unit = 1.0,
     *,
     chunk: int,
     mesh: Mesh,
@@ -103,6 +104,7 @@ def sharded_normal(
         problem: The problem, its data from `spread`, or traced and not yet divided.
         vector: What the solver moves.
         factored: Whether to form triangular factors.
+        unit: What residuals are multiplied by.
         chunk: Points that are evaluated at once on each device.
         mesh: The devices.
         count: Number of points that count.
@@ -118,7 +120,7 @@ def sharded_normal(
         )
     dynamic, static = eqx.partition(bare, eqx.is_array)
 
-    def on_one_device(dynamic, data, vector, factored):
+    def on_one_device(dynamic, data, vector, unit, factored):
         problem = eqx.combine(dynamic, static)
         each = points_in(data)
         before = jax.lax.axis_index(names) * each
@@ -126,7 +128,9 @@ def sharded_normal(
         sums = first_sums(problem, data, vector)
         zero = jnp.zeros_like(last)
         sums = add_points(
-            problem, data, vector, factored, sums, zero, last, chunk=chunk
+            *(problem, data, vector, factored, sums, zero, last),
+            chunk=chunk,
+            unit=unit,
         )
         return _together(sums, factored, names)
 
@@ -138,12 +142,13 @@ def sharded_normal(
     everywhere = jax.shard_map(
         body,
         mesh=mesh,
-        in_specs=(rest, here, rest, *(rest for _ in given)),
+        in_specs=(rest, here, rest, rest, *(rest for _ in given)),
         out_specs=rest,
         check_vma=False,
     )
-    sums = everywhere(dynamic, data, vector, *given)
-    return problem.normal(vector, sums, factored)
+    unit = jnp.asarray(unit, vector.dtype)
+    sums = everywhere(dynamic, data, vector, unit, *given)
+    return problem.normal(vector, sums, factored, unit)
 
 
 @eqx.filter_jit
@@ -189,6 +194,7 @@ def block_on_devices(
             first,
             last,
             chunk=chunk,
+            unit=search.unit,
         )
         return jax.tree.map(lambda x: x[None], added)
 

@@ -17,6 +17,10 @@ Factored = bool | Bool[Array, ""]
 """Whether sums are triangular factors; a `bool` where that is known when compiling."""
 
 
+Unit = float | Float[Array, ""]
+"""What residuals and their derivatives are multiplied by, a power of two."""
+
+
 class Sums(eqx.Module):
     """What one pass over the points has added up so far.
 
@@ -156,7 +160,8 @@ def triangle(
     columns = matrix[:-1, :-1]
 
     def from_products(_):
-        norms = jnp.sqrt(jnp.diagonal(columns))
+        squares = jnp.diagonal(columns)
+        norms = jnp.sqrt(squares)
         norms = jnp.where(norms > 0, norms, 1)
         # Column norms of 1 are what makes sums of squares usable: of the parameters'
         # units nothing is left.
@@ -168,8 +173,11 @@ def triangle(
         # The trace of the inverse is at least one over the lowest eigenvalue, and at
         # most that times the number of columns; NaN where there is no factor.
         trace = jnp.sum(found[:, 1:] ** 2)
-        limit = max(LEAST_CONDITION, float(10 * jnp.finfo(matrix.dtype).eps))
+        limits = jnp.finfo(matrix.dtype)
+        limit = max(LEAST_CONDITION, float(10 * limits.eps))
         sound = trace * (limit * norms.size) < 1
+        # Of smaller squares digits are lost below the range.
+        sound &= jnp.min(squares, initial=jnp.inf) > float(limits.tiny / limits.eps)
         return lower.T * norms[None, :], found[:, 0], sound
 
     def from_factor(_):
@@ -180,7 +188,20 @@ def triangle(
 
 def column_norms(normal: Normal) -> Float[Array, " m"]:
     """Returns the norm of each column of the Jacobian."""
-    return jnp.linalg.norm(normal.factor, axis=0)
+    return norms_of(normal.factor)
+
+
+def norms_of(matrix: Float[Array, "n *m"]) -> Float[Array, "*m"]:
+    """Returns the norms of columns, whose squares may be out of range."""
+    unit = power_of_two(jnp.max(jnp.abs(matrix), axis=0))
+    unit = jnp.where((unit > 0) & jnp.isfinite(unit), unit, 1)
+    return unit * jnp.linalg.norm(matrix / unit, axis=0)
+
+
+def power_of_two(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """Returns the power of two next to a number; products with it are exact."""
+    limits = jnp.finfo(x.dtype)
+    return jax.lax.reduce_precision(jax.lax.stop_gradient(x), int(limits.nexp), 0)
 
 
 def rank_limit(columns: int, dtype) -> float:

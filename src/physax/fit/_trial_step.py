@@ -166,7 +166,7 @@ def _promise(normal: Normal, change: Float[Array, " m"]) -> Float[Array, ""]:
 
 def _cauchy(normal, vector, scale, radius, bounds, held):
     """Returns the best step along the scaled descent, stopped at the bounds."""
-    way = jnp.where(held, 0, -normal.gradient / scale**2)
+    way = jnp.where(held, 0, -normal.gradient / scale / scale)
     bent = matmul(normal.factor, way)
     curve = matmul(bent, bent)
     best = -matmul(normal.gradient, way) / jnp.where(curve > 0, curve, 1)

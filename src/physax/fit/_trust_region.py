@@ -5,12 +5,21 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from .._checks import at_least, positive, true_or_false, whole
-from .._products import matmul
-from ._robust import Parts
-from ._sums import Factored, Normal, column_norms
+from ._search import (
+    AGAIN,
+    DONE,
+    POLISH,
+    SEARCH,
+    START,
+    Search,
+    better_unit,
+    finite,
+    noise,
+)
+from ._sums import Factored, Normal, column_norms, norms_of
 from ._trial_step import held_at_bounds, trial_step
 
 
@@ -55,105 +64,15 @@ class TrustRegion(eqx.Module):
     )
 
 
-# `_AGAIN` evaluates where the search is, after undamped steps have failed.
-_START, _AGAIN, _SEARCH, _POLISH, _DONE = range(5)
-
 # A polishing step of this part of a standard deviation changes nothing that is known.
 _NEGLIGIBLE = 1e-9
-
-
-class Search(eqx.Module):
-    """The state of a search between two passes over the data.
-
-    Attributes:
-        vector: The best parameters so far.
-        trial: Those that are evaluated next.
-        normal: The model at `vector`.
-        scale: The diagonal of D.
-        largest: The largest norm that each column of the Jacobian has had.
-        radius: Of the trust region.
-        length: Scaled length of the step to `trial`.
-        predicted: Its promised reduction of the cost.
-        slope: The derivative of the cost along it.
-        full: Whether the region did not shorten it.
-        calm: How often in a row the cost has hardly changed.
-        evaluations: Passes over the data.
-        iterations: Steps that were accepted.
-        phase: Of the search.
-        strict: Whether the search went on after undamped steps had failed.
-        factored: Whether passes form a triangular factor instead of sums of squares.
-    """
-
-    vector: Float[Array, " m"]
-    trial: Float[Array, " m"]
-    normal: Normal
-    scale: Float[Array, " m"]
-    largest: Float[Array, " m"]
-    radius: Float[Array, ""]
-    length: Float[Array, ""]
-    predicted: Float[Array, ""]
-    slope: Float[Array, ""]
-    full: Bool[Array, ""]
-    calm: Int[Array, ""]
-    evaluations: Int[Array, ""]
-    iterations: Int[Array, ""]
-    phase: Int[Array, ""]
-    strict: Bool[Array, ""]
-    factored: Bool[Array, ""]
-
-    @property
-    def done(self) -> Bool[Array, ""]:
-        """Whether the search has ended."""
-        return self.phase == _DONE
-
-
-def begin(vector: Float[Array, " m"], linear: int = 0, robust: bool = False) -> Search:
-    """Returns a search that has evaluated nothing.
-
-    Args:
-        vector: Where it starts.
-        linear: Number of linear coefficients that are eliminated.
-        robust: Whether the loss is another one than the square.
-    """
-    dtype, size = vector.dtype, vector.size
-    no = jnp.zeros((), bool)
-    zero, number = jnp.zeros((), dtype), jnp.zeros((), jnp.int32)
-    normal = Normal(
-        factor=jnp.zeros((size, size), dtype),
-        target=jnp.zeros(size, dtype),
-        gradient=jnp.zeros(size, dtype),
-        cost=zero,
-        count=jnp.zeros((), int),
-        conditioned=jnp.ones((), bool),
-        linear=jnp.zeros(linear, dtype),
-        joint=jnp.zeros((linear + size, linear + size), dtype),
-        parts=Parts(jnp.zeros((2, size, size), dtype), no) if robust else None,
-    )
-    return Search(
-        vector=vector,
-        trial=vector + 0,
-        normal=normal,
-        scale=jnp.ones(size, dtype),
-        largest=jnp.ones(size, dtype),
-        radius=zero,
-        length=zero,
-        predicted=zero,
-        slope=zero,
-        full=jnp.zeros((), bool),
-        calm=number,
-        evaluations=number,
-        iterations=number,
-        phase=number,
-        strict=jnp.zeros((), bool),
-        factored=jnp.zeros((), bool),
-    )
 
 
 def search_to_end(
     method: TrustRegion,
     bounds: tuple[Float[Array, " m"], Float[Array, " m"]],
     search: Search,
-    normal_at: Callable[[Float[Array, " m"], Factored], Normal],
+    normal_at: Callable[[Float[Array, " m"], Factored, Float[Array, ""]], Normal],
     *,
     factored: bool | None = None,
 ) -> Search:
@@ -163,8 +82,8 @@ def search_to_end(
         method: Tolerances.
         bounds: Lower and upper ones.
         search: Where it begins.
-        normal_at: Takes parameters, and whether to form triangular factors, to the
-            model there.
+        normal_at: Takes parameters, whether to form triangular factors, and the unit
+            of residuals, to the model there.
         factored: Whether to form those in all passes: it ends where that has to change.
             None: as the search asks for, until it is done.
     """
@@ -174,7 +93,9 @@ def search_to_end(
 
     def one_pass(search: Search) -> Search:
         how = search.factored if factored is None else factored
-        return advance(method, bounds, search, normal_at(search.trial, how))
+        return advance(
+            method, bounds, search, normal_at(search.trial, how, search.unit)
+        )
 
     # Inner iterations of an algorithm: how many follows from the data.
     return jax.lax.while_loop(goes_on, one_pass, search)
@@ -198,26 +119,50 @@ def advance(
     search = eqx.tree_at(lambda s: s.evaluations, search, evaluations)
     redo = ~new.conditioned & jnp.isfinite(new.cost) & ~search.factored
 
+    unit = jnp.where(
+        search.phase == START, better_unit(search, new, search.trial), search.unit
+    )
+
     def repeat(search):
-        return eqx.tree_at(lambda s: s.factored, search, jnp.ones((), bool))
+        changed = search.factored | redo, jnp.where(redo, search.unit, unit)
+        return eqx.tree_at(lambda s: (s.factored, s.unit), search, changed)
 
     def judge(search):
-        polishing = search.phase == _POLISH
+        polishing = search.phase == POLISH
         taken, ended = jax.lax.cond(
             polishing,
             lambda s: _polish(s, new),
             lambda s: _judge(method, bounds, s, new),
             search,
         )
-        return _propose(method, bounds, taken, ended, polishing)
+        return _in_range(method, _propose(method, bounds, taken, ended, polishing))
 
-    return jax.lax.cond(redo, repeat, judge, search)
+    return jax.lax.cond(redo | (unit != search.unit), repeat, judge, search)
+
+
+def _in_range(method, search: Search) -> Search:
+    """Evaluates again where squares of residuals are out of range by now."""
+    unit = better_unit(search, search.normal, search.vector)
+    spent = search.evaluations >= method.max_evaluations
+    changed = (unit != search.unit) & ~spent
+    ratio = jnp.where(changed, unit / search.unit, 1)
+    return eqx.tree_at(
+        lambda s: (s.unit, s.phase, s.trial, s.radius, s.largest),
+        search,
+        (
+            search.unit * ratio,
+            jnp.where(changed, AGAIN, search.phase),
+            jnp.where(changed, search.vector, search.trial),
+            search.radius * ratio,
+            search.largest * ratio,
+        ),
+    )
 
 
 def _judge(method, bounds, search: Search, new: Normal) -> tuple[Search, Array]:
     """Accepts the trial or not, and tells whether the search has ended."""
-    start = search.phase == _START
-    first = start | (search.phase == _AGAIN)
+    start = search.phase == START
+    first = start | (search.phase == AGAIN)
     cost, predicted = search.normal.cost, search.predicted
     actual = cost - new.cost
     sound = finite(new)
@@ -231,7 +176,7 @@ def _judge(method, bounds, search: Search, new: Normal) -> tuple[Search, Array]:
     largest = jnp.where(start, jnp.where(norms > 0, norms, 1), search.largest)
     largest = jnp.where(accept, jnp.maximum(largest, norms), largest)
     scale = _scaling(largest, column_norms(search.normal))
-    size = jnp.linalg.norm(scale * search.vector)
+    size = norms_of(scale * search.vector)
     radius = jnp.where(start, method.factor * jnp.where(size > 0, size, 1), radius)
 
     cost = jnp.where(start, new.cost, cost)
@@ -241,7 +186,7 @@ def _judge(method, bounds, search: Search, new: Normal) -> tuple[Search, Array]:
     search = eqx.tree_at(
         lambda s: (s.scale, s.largest, s.radius, s.calm, s.phase),
         search,
-        (scale, largest, radius, calm, jnp.asarray(_SEARCH, jnp.int32)),
+        (scale, largest, radius, calm, jnp.asarray(SEARCH, jnp.int32)),
     )
     ended = (calm >= 2) | (radius <= method.xtol * size)
     ended = ended | (~first & (predicted <= noise(search)))
@@ -276,7 +221,7 @@ def _propose(method, bounds, search: Search, ended, polishing) -> Search:
     step = trial_step(search.normal, search.vector, search.scale, radius, bounds)
     cost, free = search.normal.cost, search.normal.count - search.vector.size
     variance = cost / jnp.maximum(free, 1)
-    size = jnp.linalg.norm(search.scale * search.vector)
+    size = norms_of(search.scale * search.vector)
     tiny = (step.predicted <= _NEGLIGIBLE**2 * variance) | (
         step.length <= jnp.finfo(size.dtype).eps * size
     )
@@ -289,11 +234,11 @@ def _propose(method, bounds, search: Search, ended, polishing) -> Search:
     finished = spent | (ended & (tiny | failed | (not method.polish)))
     phase = jnp.where(
         again,
-        _AGAIN,
-        jnp.where(finished, _DONE, jnp.where(ended, _POLISH, search.phase)),
+        AGAIN,
+        jnp.where(finished, DONE, jnp.where(ended, POLISH, search.phase)),
     )
     # What is not finite at the start stays so.
-    phase = jnp.where(finite(search.normal), phase, _DONE)
+    phase = jnp.where(finite(search.normal), phase, DONE)
     trial = _snapped(search.vector + jnp.where(again, 0, step.change), bounds)
     return eqx.tree_at(
         lambda s: (
@@ -323,7 +268,7 @@ def _moved(search: Search, new: Normal, accept) -> Search:
     keep = lambda n, o: jnp.where(accept, n, o)  # noqa: E731
     # A first evaluation that is not finite must be seen, too.
     normal = jax.tree.map(keep, new, search.normal)
-    begun = search.phase != _START
+    begun = search.phase != START
     unsound = ~begun & ~finite(new)
     normal = eqx.tree_at(
         lambda n: n.cost, normal, jnp.where(unsound, jnp.nan, normal.cost)
@@ -359,22 +304,6 @@ def _new_radius(search: Search, actual, ratio, sound) -> Float[Array, ""]:
         jnp.where((ratio >= 0.75) | search.full, 2 * length, radius),
     )
     return jnp.where(sound, radius, 0.25 * jnp.minimum(search.radius, length))
-
-
-def finite(normal: Normal) -> Bool[Array, ""]:
-    """Returns whether a model is a number throughout."""
-    return (
-        jnp.isfinite(normal.cost)
-        & jnp.all(jnp.isfinite(normal.gradient))
-        & jnp.all(jnp.isfinite(normal.factor))
-    )
-
-
-def noise(search: Search) -> Float[Array, ""]:
-    """Returns the change of the cost that rounding of the parameters alone makes."""
-    eps = jnp.finfo(search.vector.dtype).eps
-    moves = column_norms(search.normal) * search.vector
-    return (16 * eps) ** 2 * matmul(moves, moves)
 
 
 def _cosine(search: Search, bounds) -> Float[Array, ""]:

@@ -21,6 +21,10 @@ def _lags(lags):
     return increasing(lags, "lags")
 
 
+# Lags of `multi_tau` that few pairs of frames have, for instance.
+_REMEDY = " (cut the lags where it is not from `lags`, `g2` and `sigma`)"
+
+
 def _curves(g2):
     g2 = real(g2, "g2")
     if g2.ndim != 2:
@@ -29,7 +33,7 @@ def _curves(g2):
             "single curve as `g2[None]`."
         )
     (now,) = on_host(g2)
-    return require(g2, abs(now) < np.inf, "`g2` must be finite")
+    return require(g2, abs(now) < np.inf, f"`g2` must be finite{_REMEDY}")
 
 
 def _wavevectors(q):
@@ -60,7 +64,9 @@ class OneTime(eqx.Module):
 
     lags: Float[Array, " lags"] = eqx.field(converter=_lags)
     g2: Float[Array, "curves lags"] = eqx.field(converter=_curves)
-    sigma: Float[Array, "*#shape"] = eqx.field(converter=deviations)
+    sigma: Float[Array, "*#shape"] = eqx.field(
+        converter=lambda x: deviations(x, _REMEDY)
+    )
     q: Float[Array, " curves"] = eqx.field(converter=_wavevectors)
     phi: Float[Array, " curves"] | None = eqx.field(
         converter=optional(_directions), default=None

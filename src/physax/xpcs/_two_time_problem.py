@@ -83,10 +83,11 @@ class TwoTimeProblem(AbstractSeparable):
     linear_names: tuple[str, ...] = eqx.field(static=True)
     absolute_sigma: bool = eqx.field(static=True, converter=as_absolute_sigma)
 
-    def columns(self, vector, batch, used):
+    def columns(self, vector, batch, used, unit=1.0):
         c2 = batch[1]
         moving = vector[-self.parts.free :]
         factor, keep, scale = self._counting(batch, used)
+        scale = scale * unit
         values, push = jax.linearize(factor, moving)
         slopes = jax.vmap(push)(jnp.eye(moving.size, dtype=moving.dtype))
         columns = [values, jnp.ones_like(values), *slopes, c2 - self.centre]
