@@ -90,31 +90,7 @@ def test_a_time_step_above_the_limit_is_refused():
     assert float(simulation(HOLLOW, faces, m=8, courant=1.0).dt) > 3 * limits[3]
 
 
-PORT = em.Port(at(12, 12), 8 * CELL, "+x", offset=2 * CELL)
 FREQUENCY = jnp.array([2e14])
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        em.ModeSource(PORT, PULSE),
-        em.GaussianBeam(PORT, PULSE, 5 * CELL),
-    ],
-)
-def test_sources_without_a_ring_are_refused(source):
-    with pytest.raises(ArgumentError, match="source in cylindrical.* type Dipole"):
-        simulation(sources={"in": source})
-
-
-@pytest.mark.parametrize(
-    "monitor",
-    [
-        em.ModeMonitor(PORT, FREQUENCY),
-    ],
-)
-def test_monitors_without_a_ring_are_refused(monitor):
-    with pytest.raises(ArgumentError, match="monitor in cylindrical.*FluxMonitor"):
-        simulation(monitors={"out": monitor})
 
 
 @pytest.mark.slow
@@ -122,8 +98,6 @@ def test_monitors_without_a_ring_are_refused(monitor):
 def test_functions_that_do_not_know_the_coordinates_refuse_them():
     seen = em.FieldMonitor(("Ez",), at(10, 12), at(4, 4), FREQUENCY)
     sim = simulation(monitors={"seen": seen}, boundaries=em.Boundaries(r=em.CPML(8)))
-    with pytest.raises(ArgumentError, match="must not be in cylindrical.*ports"):
-        em.s_parameters(sim, {"in": PORT}, [1e-6])
     with pytest.raises(ArgumentError, match="cylindrical coordinates to be unfolded"):
         em.unfold(em.simulate(sim).monitors["seen"], sim)
     with pytest.raises(ArgumentError, match="whose steps are not counted"):

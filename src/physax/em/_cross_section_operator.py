@@ -5,6 +5,10 @@ set. Lengths are in units of $1 / k_0$. With $e = (E_u, E_v)$ and the turned mag
 field $h = \eta_0 (H_v, -H_u)$ a mode is a solution of $n h = A e$, $n e = G h$, hence
 $G A e = n^2 e$. Weighted by areas $A$ and $G$ are symmetric, so $h$ is the left
 eigenvector of $G A$ (reciprocity).
+
+Cylindrical coordinates are the axes u = r and v = phi of a medium that the radius
+stretches, with $r E_\phi$ and $r H_\phi$ along v (Ward and Pendry, J. Mod. Opt. 43,
+773, 1996). Eu, Ew and Hv are factors of cos m phi, the others of sin m phi.
 """
 
 from typing import Any
@@ -39,6 +43,8 @@ class CrossSection(eqx.Module):
         widths: Of the cells along u and v, times k0.
         duals: Around the nodes along u and v, times k0; at an end half a cell.
         ends: What the nodes at the ends are.
+        around: The angular number m, if v is the azimuth, one periodic cell of a
+            radian, and u begins on the axis, whose node is an unknown of Ew alone.
     """
 
     permittivity: tuple[
@@ -50,6 +56,7 @@ class CrossSection(eqx.Module):
     widths: tuple[Num[Values, " nu"], Num[Values, " nv"]]
     duals: tuple[Num[Values, " mu"], Num[Values, " mv"]]
     ends: Ends = eqx.field(static=True)
+    around: int | None = eqx.field(static=True, default=None)
 
 
 def areas(section: CrossSection) -> Pair:
@@ -58,19 +65,34 @@ def areas(section: CrossSection) -> Pair:
     return wu[:, None] * dv, du[:, None] * wv
 
 
-def node_mask(section: CrossSection, axis: int) -> np.ndarray:
-    """Returns which nodes along an axis are unknowns."""
-    mask = np.ones(section.duals[axis].shape[0], bool)
-    ends = section.ends[axis]
-    if ends is not None:
-        mask[0], mask[-1] = ends
-    return mask
+def _masks(section: CrossSection) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns which samples of Eu along v, of Ev along u and of Ew are unknowns."""
+    masks = []
+    for axis in (0, 1):
+        mask = np.ones(section.duals[axis].shape[0], bool)
+        ends = section.ends[axis]
+        if ends is not None:
+            mask[0], mask[-1] = ends
+        masks.append(mask)
+    along_u, along_v = masks
+    inside = along_u[:, None] & along_v
+    if section.around is not None:
+        along_u[0] = False
+    return along_v, along_u, inside
+
+
+def _turns(section: CrossSection, axis: int) -> int:
+    """Returns the angular number along v, if v is an azimuth, or 0."""
+    return (section.around or 0) * axis
 
 
 def _forward(section: CrossSection, axis: int, x: Array) -> Array:
     """Differences of samples at nodes, divided by the widths of the cells."""
     x = jnp.moveaxis(x, axis, 0)
-    step = jnp.roll(x, -1, 0) - x if section.ends[axis] is None else jnp.diff(x, axis=0)
+    if section.ends[axis] is None:
+        step = jnp.roll(x, -1, 0) - x - _turns(section, axis) * x
+    else:
+        step = jnp.diff(x, axis=0)
     return jnp.moveaxis(step / section.widths[axis][:, None], 0, axis)
 
 
@@ -82,7 +104,7 @@ def _backward(section: CrossSection, axis: int, x: Array) -> Array:
     """
     x = jnp.moveaxis(x, axis, 0)
     if section.ends[axis] is None:
-        step = x - jnp.roll(x, 1, 0)
+        step = x - jnp.roll(x, 1, 0) + _turns(section, axis) * x
     else:
         step = jnp.diff(jnp.pad(x, ((1, 1), (0, 0))), axis=0)
     return jnp.moveaxis(step / section.duals[axis][:, None], 0, axis)
@@ -90,8 +112,8 @@ def _backward(section: CrossSection, axis: int, x: Array) -> Array:
 
 def _off_walls(section: CrossSection, pair: Pair) -> Pair:
     """Sets what is tangential to an electric wall, and on it, to zero."""
-    mask_u, mask_v = (node_mask(section, axis) for axis in (0, 1))
-    return pair[0] * mask_v, pair[1] * mask_u[:, None]
+    along_v, along_u, _ = _masks(section)
+    return pair[0] * along_v, pair[1] * along_u[:, None]
 
 
 def magnetic_of(section: CrossSection, e: Pair) -> Pair:
@@ -121,8 +143,7 @@ def magnetic_along(section: CrossSection, e: Pair) -> Array:
 def electric_along(section: CrossSection, h: Pair) -> Array:
     """Returns the field along w over the imaginary unit, `Ew / i`."""
     curl = _backward(section, 0, h[0]) + _backward(section, 1, h[1])
-    mask_u, mask_v = (node_mask(section, axis) for axis in (0, 1))
-    return curl / section.permittivity[2] * (mask_u[:, None] & mask_v)
+    return curl / section.permittivity[2] * _masks(section)[2]
 
 
 def dot(a: Pair, b: Pair) -> Array:
@@ -137,7 +158,9 @@ def _incidence(section: CrossSection, axis: int) -> sp.csr_array:
     columns = np.concatenate([row, (row + 1) % nodes])
     values = np.concatenate([-np.ones(cells), np.ones(cells)])
     shape = (cells, nodes)
-    return sp.csr_array((values, (np.tile(row, 2), columns)), shape=shape)
+    steps = sp.csr_array((values, (np.tile(row, 2), columns)), shape=shape)
+    turns = _turns(section, axis)
+    return steps - turns * sp.eye_array(cells, nodes, format="csr") if turns else steps
 
 
 def sparse_operators(section: CrossSection) -> tuple[Any, Any, np.ndarray]:
@@ -158,11 +181,10 @@ def sparse_operators(section: CrossSection) -> tuple[Any, Any, np.ndarray]:
         backward.append(-sp.diags_array(1 / section.duals[axis]) @ step.T)
         identity.append((sp.eye_array(step.shape[0]), sp.eye_array(step.shape[1])))
     (half_u, node_u), (half_v, node_v) = identity
-    mask_u, mask_v = (node_mask(section, axis) for axis in (0, 1))
+    along_v, along_u, inside = _masks(section)
     kept = np.concatenate(
-        [np.tile(mask_v, nu), np.repeat(mask_u, nv)]  # Eu (nu, mv), then Ev (mu, nv)
+        [np.tile(along_v, nu), np.repeat(along_u, nv)]  # Eu (nu, mv), then Ev (mu, nv)
     )
-    inside = (mask_u[:, None] & mask_v).ravel()
     eps_u, eps_v, eps_w = (np.ravel(x) for x in section.permittivity)
     mu_u, mu_v, mu_w = (np.ravel(x) for x in section.permeability)
 
@@ -173,7 +195,7 @@ def sparse_operators(section: CrossSection) -> tuple[Any, Any, np.ndarray]:
     gradient = sp.vstack([sp.kron(forward[0], node_v), sp.kron(node_u, forward[1])])
     divergence = sp.hstack([sp.kron(backward[0], node_v), sp.kron(node_u, backward[1])])
     g = sp.diags_array(np.concatenate([mu_v, mu_u]))
-    g = g + gradient @ sp.diags_array(inside / eps_w) @ divergence
+    g = g + gradient @ sp.diags_array(inside.ravel() / eps_w) @ divergence
     return a.tocsr()[kept][:, kept], g.tocsr()[kept][:, kept], kept
 
 

@@ -15,9 +15,12 @@ from ..units import SPEED_OF_LIGHT
 from ._apodised import Apodised
 from ._frame import build_frame
 from ._mode_monitor import ModeMonitor
+from ._plane_modes import plane_modes
+from ._port_disc import Disc
 from ._port_medium import check_loss, may_absorb, port_medium
-from ._port_plane import PortPlane, plane_modes, port_plane
-from ._ports import Port, port_line, port_mode
+from ._port_places import find_port, samples_of
+from ._port_plane import PortPlane
+from ._ports import Port, normal_of, port_mode
 from ._program import outline
 from ._simulation import Simulation
 from ._sources import ModeSource
@@ -31,7 +34,7 @@ def _solved(
     setup = outline(sim).setup
     found = {}
     for name, (port, place) in places.items():
-        if isinstance(place, PortPlane):
+        if isinstance(place, PortPlane | Disc):
             mode = plane_modes(port, place, setup, frequency[name])
             found[name] = mode.square, mode.cladding_index
         else:
@@ -49,7 +52,7 @@ def _surely_travels(sim: Simulation, port: Port, place: Any, frequency: Array) -
 
     Between electric walls mode m then has $m \pi$ over the length of the line across.
     """
-    if isinstance(place, PortPlane) or sim.medium.dispersions:
+    if isinstance(place, PortPlane | Disc) or sim.medium.dispersions:
         return False
     other = 1 - port.axis
     length = np.sum(np.asarray(sim.grid.cell_widths(other))[slice(*place[other])])
@@ -83,11 +86,12 @@ def check_modes(
         return
     sim = eqx.tree_at(lambda s: (s.sources, s.monitors), sim, ({}, {}))
     frame = build_frame(sim.grid, sim.boundaries, sim.components)
-    find = port_plane if frame.ndim == 3 else port_line
-    places = {name: (port, find(port, frame, name)) for name, port in ports.items()}
+    places = {
+        name: (port, find_port(port, frame, name)) for name, port in ports.items()
+    }
     if may_absorb(sim.medium):
         for name, (port, place) in places.items():
-            _check_medium(sim, port.axis, place, frequencies[name], name)
+            _check_medium(sim, port, place, frequencies[name], name)
     with at_once(known):
         lowest = {name: jnp.min(frequencies[name]) for name in places}
         places = {
@@ -104,13 +108,13 @@ def check_modes(
 
 def _check_medium(
     sim: Simulation,
-    axis: int,
-    place: PortPlane | Box,
+    port: Port,
+    place: Box | PortPlane | Disc,
     frequencies: Array,
     name: str,
 ) -> None:
     """Raises if a port lies in a metal or in much loss."""
-    box = place.box if isinstance(place, PortPlane) else place
+    box, axis = samples_of(place), normal_of(port, sim.components)
     found = port_medium(sim.medium, box, axis, sim.grid.shape, sim.dt)
     check_loss(found, sim.components.electric, frequencies, name)
 
@@ -118,13 +122,12 @@ def _check_medium(
 def _check_monitors(sim: Simulation) -> None:
     """Raises if a mode monitor lies in a metal or in much loss, when concrete."""
     frame = build_frame(sim.grid, sim.boundaries, sim.components)
-    find = port_plane if frame.ndim == 3 else port_line
     for name, one in sim.monitors.items():
         one = one.monitor if isinstance(one, Apodised) else one
         if isinstance(one, ModeMonitor) and not traced(one):
             what = f"monitor {name!r}"
-            place = find(one.port, frame, what, along=one.port.offset)
-            _check_medium(sim, one.port.axis, place, one.frequencies, what)
+            place = find_port(one.port, frame, what, along=one.port.offset)
+            _check_medium(sim, one.port, place, one.frequencies, what)
 
 
 def check_ports(sim: Simulation) -> None:

@@ -149,9 +149,7 @@ def build_radial(
     low, high = boundaries.axis(0)
     size, stored = electric.shape[0], grid.shape[0] + isinstance(high, PMC)
     edges, centres = grid.edges(0), grid.centres(0)
-    # Dual cells end at walls and on the axis.
-    ends = jnp.concatenate([edges[:1], centres, edges[-1:]])
-    mean, nodes = (ends[:-1] + ends[1:]) / 2, edges
+    mean, nodes = ring_radii(edges, centres), edges
     over_nodes, metric = step / nodes, electric
     if low is None:
         # The ring around the axis is a disk: Ez follows from Hp on its rim, if m = 0.
@@ -174,6 +172,14 @@ def build_radial(
         },
         {},
     )
+
+
+def ring_radii(
+    edges: Float[Array, "nodes *one"], centres: Float[Array, "cells *one"]
+) -> Float[Array, "nodes *one"]:
+    """Returns the mean radii of the rings around nodes, which end at walls and axis."""
+    ends = jnp.concatenate([edges[:1], centres, edges[-1:]])
+    return (ends[:-1] + ends[1:]) / 2
 
 
 def around(m: int | None) -> float:

@@ -6,49 +6,11 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Complex, Float
 
-from .._checks import ArgumentError
 from .._products import matmul
 from ..units import ETA_0
 from ._angular_spectrum import azimuths, cone, phasor
-from ._frame import Frame, check_point
-from ._ports import Port, node_of
+from ._port_places import LinePlace
 from ._setup import Setup
-from ._sources import LinePlace, one_way
-
-
-def place_disc(port: Port, frame: Frame, what: str) -> LinePlace:
-    """Finds the rows from which a beam along the axis starts one way.
-
-    Args:
-        port: The port, whose width is the diameter of the disc.
-        frame: The frame of the simulation.
-        what: How messages name it.
-
-    Raises:
-        ArgumentError: If m is not 1, the grid does not begin on the axis, or the port
-            does not lie on it, across it or inside the grid.
-    """
-    if frame.components.m != 1 or not frame.on_axis:
-        raise ArgumentError(
-            f"`cylindrical` must be `Cylindrical(1)` on a grid that begins at r = 0 "
-            f"for {what}: a beam along z has the angular number 1."
-        )
-    if port.direction[1] != "z":
-        raise ArgumentError(
-            f"`direction` of {what} must be '+z' or '-z' in cylindrical coordinates, "
-            f"but is {port.direction!r}."
-        )
-    centre = check_point(port.centre, 2, "centre", what)
-    if centre[0] != 0:
-        raise ArgumentError(
-            f"`centre` of {what} must be 0 along r: its width is the diameter of a "
-            f"disc around the axis; but is {centre[0]:g} m."
-        )
-    radius = port.widths(1)[0] / 2
-    node = node_of(port, centre, frame, what, 0.0)
-    box = frame.span(0, radius / 2, radius, 0.5, what), (node, node + 1)
-    frame.warn_in_layer(box, what, axes=(1,))
-    return one_way(frame, box, 1, port.sign)
 
 
 def disc_beam(
@@ -64,7 +26,7 @@ def disc_beam(
     Over the azimuth of the waves the sums are Bessel functions $J_0$ and $J_2$.
 
     Args:
-        place: From `place_disc`.
+        place: From `place_port`.
         setup: The run.
         medium: The wavenumber in vacuum in rad/m, permittivity and permeability.
         waist: Radius at which the amplitude falls to 1/e, in metres.

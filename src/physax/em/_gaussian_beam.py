@@ -25,15 +25,16 @@ from ..grid import Box
 from ..units import ETA_0, SPEED_OF_LIGHT
 from ._angular_spectrum import phasor, plane_waves, summed
 from ._components import AXES, stagger
-from ._disc import disc_beam, place_disc
+from ._disc import disc_beam
 from ._injection import Injection
 from ._monitors import Read
 from ._port_medium import PortMedium
-from ._port_plane import PlanePlace, launch_plane, place_plane
-from ._ports import Port, as_port, port_line, seen_frequency
+from ._port_places import LinePlace, launch, place_port
+from ._port_plane import PlanePlace
+from ._ports import Port, as_port, seen_frequency
 from ._pulses import AbstractPulse
 from ._setup import Setup
-from ._sources import AbstractSource, LinePlace, launch_line, one_way
+from ._sources import AbstractSource
 from ._surroundings import one_medium
 
 
@@ -93,7 +94,7 @@ class GaussianBeam(AbstractSource):
 
     def locate(self, frame, what):
         if frame.ndim == 3:
-            return place_plane(self.port, frame, what)
+            return place_port(self.port, frame, what)
         around = frame.components.m is not None
         told = (
             "in cylindrical coordinates, where a beam goes along the axis"
@@ -108,11 +109,12 @@ class GaussianBeam(AbstractSource):
                     f"`{name}` of {what} must be left out {told}, but is "
                     f"{float(angle):g}."
                 )
-        if around:
-            return place_disc(self.port, frame, what)
-        box = port_line(self.port, frame, what)
-        frame.warn_in_layer(box, what, axes=(self.port.axis,))
-        return one_way(frame, box, self.port.axis, self.port.sign)
+        if around and frame.components.m != 1:
+            raise ArgumentError(
+                f"`cylindrical` must be `Cylindrical(1)` for {what}, but has m = "
+                f"{frame.components.m}: a beam along z has the angular number 1."
+            )
+        return place_port(self.port, frame, what)
 
     def injections(self, place, setup):
         on = _on_plane if setup.components.m is None else _on_disc
@@ -127,8 +129,6 @@ class GaussianBeam(AbstractSource):
             # The pulse a quarter of a period later has i times its spectrum.
             parts[0][name], parts[1][name] = jnp.real(field), jnp.imag(field)
             delays[0][name], delays[1][name] = delay, delay + quarter
-        solid = setup.grid.ndim == 3
-        launch = launch_plane if solid else launch_line
         out: list[Injection] = []
         for values, delay in zip(parts, delays, strict=True):
             out += launch(place, setup, values, delay, self.pulse)

@@ -7,17 +7,20 @@ from jaxtyping import Array, Bool, Complex, Float
 
 from ..grid import Box
 from ..units import ETA_0, FEMTO
-from ._components import AXES, stagger
+from ._components import stagger
 from ._monitors import AbstractSpectralMonitor, Read, as_frequencies
+from ._plane_modes import plane_modes
+from ._port_disc import Disc, disc_read
 from ._port_medium import check_loss, port_medium
-from ._port_plane import plane_modes, plane_of, port_plane, to_plane
+from ._port_places import find_port
+from ._port_plane import PortPlane, plane_read
 from ._ports import (
     Port,
     as_port,
     mode_fields,
+    normal_of,
     open_ends,
     phase_per_cell,
-    port_line,
     port_modes,
     rim_share,
 )
@@ -50,6 +53,12 @@ class ModeAmplitudes(eqx.Module):
     rim: Float[Array, " freqs"] | None = None
 
 
+def _like(field: Array, value: Array) -> Array:
+    """Pads samples by the zeros of nodes on electric walls, which are not stored."""
+    more = [(0, n - m) for n, m in zip(field.shape, value.shape, strict=True)]
+    return jnp.pad(value, more)
+
+
 class ModeMonitor(AbstractSpectralMonitor):
     r"""Overlap of the fields on a port's line with its mode, at each frequency.
 
@@ -74,9 +83,10 @@ class ModeMonitor(AbstractSpectralMonitor):
 
     def locate(self, frame, what):
         port = self.port
-        if frame.ndim == 3:
-            return self._locate_plane(frame, what)
-        box = port_line(port, frame, what, along=port.offset)
+        place = find_port(port, frame, what, along=port.offset)
+        if isinstance(place, PortPlane | Disc):
+            return self._on_section(place, frame, what)
+        box = place
         frame.warn_in_layer(box, what, axes=(port.axis,))
         parts = frame.components
         out = "Ez" if "Ez" in parts.names else "Hz"
@@ -94,13 +104,12 @@ class ModeMonitor(AbstractSpectralMonitor):
             reads.append(Read(name, name, tuple(spans)))
         return tuple(reads)
 
-    def _locate_plane(self, frame, what):
-        plane = port_plane(self.port, frame, what, along=self.port.offset)
+    def _on_section(self, plane, frame, what):
         frame.warn_in_layer(plane.box, what, axes=(plane.axis,))
         reads = []
         for letter in "EH":
-            for axis in plane.others:
-                name = letter + AXES[axis]
+            for axis in plane.names[:2]:
+                name = letter + axis
                 spans = plane.spans(name, frame.stored)
                 # The plane of H, half a cell before the node; E on both sides of it.
                 spans[plane.axis] = (plane.node - 1, plane.node + (letter == "E"))
@@ -115,8 +124,8 @@ class ModeMonitor(AbstractSpectralMonitor):
         return jnp.cos(turn / 2)
 
     def finish(self, total, reads, setup):
-        if setup.grid.ndim == 3:
-            return self._finish_plane(total, reads, setup)
+        if setup.grid.ndim == 3 or setup.components.m is not None:
+            return self._finish_section(total, reads, setup)
         port, axis = self.port, self.port.axis
         boxes = {read.key: read.box for read in reads}
         nodal = next(r for r in reads if stagger(r.component, 2)[axis] == 0.0)
@@ -154,22 +163,26 @@ class ModeMonitor(AbstractSpectralMonitor):
         )
 
     def _loss(self, box: Box, setup: Setup) -> Float[Array, " freqs"]:
+        axis = normal_of(self.port, setup.components)
         return check_loss(
-            port_medium(setup.medium, box, self.port.axis, setup.grid.shape, setup.dt),
+            port_medium(setup.medium, box, axis, setup.grid.shape, setup.dt),
             setup.components.electric,
             self.frequencies,
             "the port of a monitor",
         )
 
-    def _finish_plane(self, total, reads, setup):
-        port = self.port
-        plane = plane_of(port, {read.key: read.box for read in reads})
+    def _finish_section(self, total, reads, setup):
+        port, boxes = self.port, {read.key: read.box for read in reads}
+        around = setup.components.m is not None
+        plane = disc_read(boxes) if around else plane_read(port, boxes)
         modes = plane_modes(port, plane, setup, self.frequencies)
-        found = {k: to_plane(plane, v, modes.fields[k]) for k, v in total.items()}
+        found = {
+            k: _like(modes.fields[k], plane.flattened(v)) for k, v in total.items()
+        }
         lag = self._lag(modes.effective_index, plane.node, setup)
         lift = 1 / lag[:, None, None]
         found = {k: v * lift if k[0] == "E" else v for k, v in found.items()}
-        first, second = (AXES[axis] for axis in plane.others)
+        first, second, _ = plane.names
 
         def flow(e, h):
             products = (

@@ -1,25 +1,17 @@
 """Ports of 3-D simulations: the plane, the mode on it, and how it is launched."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import equinox as eqx
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array
 
 from .._checks import ArgumentError
 from ..grid import Box
-from ..units import ETA_0, SPEED_OF_LIGHT
-from ._boundaries import PEC, PMC, Periodic
 from ._components import AXES, stagger
-from ._cross_section_layers import build_section
-from ._cross_section_operator import areas, power_density
-from ._cross_section_solver import Request, eigenmodes
 from ._faces import Correction, Face, corrections, metric_at
 from ._frame import Frame, check_point
 from ._injection import Injection
-from ._port_medium import port_medium
-from ._ports import Port, node_of, refuse_bloch, rim_share, seen_frequency
+from ._ports import Port, node_of, refuse_bloch
 from ._pulses import AbstractPulse
 from ._setup import Setup
 
@@ -37,6 +29,12 @@ class PortPlane(NamedTuple):
     axis: int
     node: int
     cells: tuple[tuple[int, int], tuple[int, int]]
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """Names of the two axes in the plane and of the normal."""
+        first, second = self.others
+        return AXES[first], AXES[second], AXES[self.axis]
 
     @property
     def others(self) -> tuple[int, int]:
@@ -64,29 +62,11 @@ class PortPlane(NamedTuple):
             out[axis] = (low, last)
         return out
 
-
-class PlaneModes(eqx.Module):
-    """The mode of a port, propagating up the axis, at one or several frequencies.
-
-    Attributes:
-        effective_index: That of the discrete equations of the grid.
-        fields: By component, E in V/m and `eta0 H` for 1 W, over the two axes that
-            follow the normal.
-        areas: Around the samples of the two components of E, in m^2.
-        guided: Whether the index exceeds that of what continues beyond the port.
-        square: Of the index: not positive where the mode is cut off, infinite where the
-            solver did not converge.
-        cladding_index: Index of what continues beyond the port.
-        rim: Share of the power at the open ends, see `rim_share`.
-    """
-
-    effective_index: Float[Array, "*freqs"]
-    fields: dict[str, Float[Array, "..."]]
-    areas: tuple[Float[Array, "..."], Float[Array, "..."]]
-    guided: Bool[Array, "*freqs"]
-    square: Float[Array, "*freqs"]
-    cladding_index: Float[Array, "*freqs"]
-    rim: Float[Array, "*freqs"]
+    def flattened(self, value: Array) -> Array:
+        """Averages samples (..., x, y, z) along the normal, those axes in order."""
+        lead = value.ndim - 3
+        order = *range(lead), *(lead + axis for axis in (*self.others, self.axis))
+        return jnp.mean(jnp.transpose(value, order), axis=-1)
 
 
 def port_plane(port: Port, frame: Frame, what: str, along: float = 0.0) -> PortPlane:
@@ -121,102 +101,6 @@ def port_plane(port: Port, frame: Frame, what: str, along: float = 0.0) -> PortP
             )
         refuse_bloch(frame, a, (start, stop), what)
     return plane
-
-
-def _ends(plane: PortPlane, setup: Setup):
-    """Returns what the nodes at the ends of the plane are, and which ends are open."""
-    ends, open_ = [], []
-    for axis, (low, high) in zip(plane.others, plane.cells, strict=True):
-        faces = setup.boundaries.axis(axis)
-        reached = low == 0, high == setup.grid.shape[axis]
-        if all(reached) and isinstance(faces[0], Periodic):
-            ends.append(None)
-            open_.append((False, False))
-            continue
-        both = tuple(zip(faces, reached, strict=True))
-        ends.append(tuple(there and isinstance(f, PMC) for f, there in both))
-        open_.append(
-            tuple(not (there and isinstance(f, PEC | PMC)) for f, there in both)
-        )
-    return tuple(ends), tuple(open_)
-
-
-def _cells(plane: PortPlane, shape: tuple[int, ...]) -> Box:
-    """Returns the cells behind the plane, at the end of the grid those before."""
-    box = list(plane.box)
-    cell = min(plane.node, shape[plane.axis] - 1)
-    box[plane.axis] = (cell, cell + 1)
-    return tuple(box)
-
-
-def _parts(
-    plane: PortPlane, setup: Setup, frequency: Float[Array, ""]
-) -> dict[str, Array]:
-    """Returns what fills the cells of a plane, as if light went along z."""
-    shape = setup.grid.shape
-    medium = port_medium(
-        setup.medium, _cells(plane, shape), plane.axis, shape, setup.dt
-    )
-    parts = {}
-    for k in range(3):
-        axis = AXES[(plane.axis + 1 + k) % 3]
-        epsilon = jnp.real(medium.permittivity("E" + axis, frequency))
-        for letter, one in (("E", epsilon), ("H", medium.permeability("H" + axis))):
-            if one.ndim:
-                one = jnp.transpose(one, (*plane.others, plane.axis))[..., 0]
-            parts[letter + AXES[k]] = one
-    return parts
-
-
-def plane_modes(
-    port: Port, plane: PortPlane, setup: Setup, frequencies: Float[Array, "*freqs"]
-) -> PlaneModes:
-    """Solves for the mode of a port on the points and in the medium of a run.
-
-    Args:
-        port: The port.
-        plane: From `port_plane`.
-        setup: The run.
-        frequencies: In Hz, as the source or the monitor uses them.
-
-    Returns:
-        The mode, at each frequency. Loss in the medium is left out.
-    """
-    if frequencies.ndim:
-        return jax.vmap(lambda f: plane_modes(port, plane, setup, f))(frequencies)
-    ends, open_ = _ends(plane, setup)
-    widths = [
-        setup.grid.cell_widths(axis)[slice(*span)]
-        for axis, span in zip(plane.others, plane.cells, strict=True)
-    ]
-    k0 = 2 * jnp.pi * seen_frequency(frequencies, setup) / SPEED_OF_LIGHT
-    parts, dtype = _parts(plane, setup, frequencies), widths[0].dtype
-    section = build_section(parts, (widths[0], widths[1]), ends, k0.astype(dtype))
-    target = jnp.zeros((), dtype)
-    found = eigenmodes(section, target, Request(port.mode, open_))
-    found = jax.tree.map(lambda x: x[-1] if x.ndim else x, found)
-    scale = k0 * jnp.sqrt(2 * ETA_0)
-    e, h = (tuple(scale * x for x in pair) for pair in (found.electric, found.magnetic))
-    first, second = (AXES[axis] for axis in plane.others)
-    fields = {
-        "E" + first: e[0],
-        "E" + second: e[1],
-        "H" + first: -h[1],
-        "H" + second: h[0],
-    }
-    square: Any = found.squares
-    index = jnp.sqrt(jnp.where(jnp.isfinite(square), square, jnp.nan))
-    cells = section.widths[0][:, None] * section.widths[1]
-    density = power_density(section, *(tuple(x[None] for x in p) for p in (e, h)))[0]
-    return PlaneModes(
-        index,
-        fields,
-        tuple(x / k0**2 for x in areas(section)),  # pyright: ignore[reportArgumentType]
-        index > found.outside,
-        square,
-        found.outside,
-        rim_share(density * cells, open_),
-    )
 
 
 class PlanePlace(NamedTuple):
@@ -296,19 +180,7 @@ def to_box(plane: PortPlane, value: Array) -> Array:
     return jnp.transpose(value[..., None], back)
 
 
-def to_plane(plane: PortPlane, value: Array, like: Array) -> Array:
-    """Converts recorded samples (freqs, x, y, z) to arrays over the axes of a plane.
-
-    They are averaged along the normal and padded to the shape of `like` with the zeros
-    of nodes on electric walls, which are not stored.
-    """
-    order = [0, *(1 + axis for axis in plane.others), 1 + plane.axis]
-    value = jnp.mean(jnp.transpose(value, order), axis=-1)
-    more = [(0, n - m) for n, m in zip(like.shape[-2:], value.shape[-2:], strict=True)]
-    return jnp.pad(value, [(0, 0), *more])
-
-
-def plane_of(port: Port, boxes: dict[str, Box]) -> PortPlane:
+def plane_read(port: Port, boxes: dict[str, Box]) -> PortPlane:
     """Returns the plane of a port from what a monitor reads of it."""
     others = (port.axis + 1) % 3, (port.axis + 2) % 3
     first, second = (boxes["E" + AXES[axis]] for axis in others)

@@ -15,7 +15,7 @@ from .._checks import ArgumentError, instance, whole
 from ..grid import Box
 from ..units import SPEED_OF_LIGHT
 from ._boundaries import PEC, PMC, Bloch, Periodic
-from ._components import AXES
+from ._components import AXES, Components
 from ._frame import Frame, Point, as_point, check_point
 from ._modes import SlabMode, slab_mode
 from ._port_medium import port_medium
@@ -91,6 +91,11 @@ class Port(eqx.Module):
         return widths
 
 
+def normal_of(port: Port, components: Components) -> int:
+    """Returns the number of the axis of the grid along which a mode travels."""
+    return components.axes.index(port.direction[1])
+
+
 def as_port(port: Any) -> Port:
     """Returns a port, refusing its name and anything else."""
     return instance(port, "port", Port, "Write `Port(centre, width, direction)`.")
@@ -111,7 +116,7 @@ def node_of(port: Port, centre: Point, frame: Frame, what: str, along: float) ->
     Raises:
         ArgumentError: If it lies outside the grid.
     """
-    axis = frame.components.axes.index(port.direction[1])
+    axis = normal_of(port, frame.components)
     nearest = partial(frame.nearest, axis, centre[axis] + port.sign * along)
     if not along:
         return max(nearest(0.0, what), 1)
@@ -136,11 +141,6 @@ def port_line(port: Port, frame: Frame, what: str, along: float = 0.0) -> Box:
         ArgumentError: If the simulation is not 2-D, or the port leaves the grid or
             reaches a `Bloch` face.
     """
-    if frame.components.m is not None:
-        raise ArgumentError(
-            f"{what} must not be in cylindrical coordinates, where ports are not "
-            f"supported, but is in those of m = {frame.components.m}."
-        )
     if frame.ndim != 2:
         raise ArgumentError(
             f"{what} must be in a 2-D or 3-D simulation, but this is {frame.ndim}-D."
@@ -345,7 +345,7 @@ def phase_per_cell(
         setup: The run.
         frequency: In Hz.
     """
-    width = setup.grid.cell_widths(port.axis)[cell]
+    width = setup.grid.cell_widths(normal_of(port, setup.components))[cell]
     seen = seen_frequency(frequency, setup)
     k0 = 2 * jnp.pi * seen / SPEED_OF_LIGHT
     return 2 * jnp.arcsin(jnp.clip(index * k0 * width / 2, -1.0, 1.0))

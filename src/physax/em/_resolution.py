@@ -115,7 +115,8 @@ def judge_cells(
     Raises:
         ArgumentError: Below 4 cells.
     """
-    cells = SPEED_OF_LIGHT / frequency / max(index, _TINY) / cell
+    # What is meant to be the limit is not below it by rounding.
+    cells = (1 + 1e-5) * SPEED_OF_LIGHT / frequency / max(index, _TINY) / cell
     told = f"cells per wavelength where the medium has index {index:.3g}, at {told}"
     if cells < _REFUSE:
         raise ArgumentError(

@@ -28,8 +28,8 @@ from ._cut_off import check_modes, check_travels
 from ._frame import build_frame
 from ._march import Decay
 from ._mode_monitor import ModeAmplitudes, ModeMonitor
-from ._port_plane import port_plane
-from ._ports import Port, port_line
+from ._port_places import find_port, samples_of
+from ._ports import Port
 from ._pulses import AbstractPulse, band_pulse
 from ._simulate import Result, simulate
 from ._simulation import Simulation
@@ -38,13 +38,9 @@ from ._sources import ModeSource
 
 def _port_boxes(sim: Simulation, ports: Mapping[str, Port]) -> dict[str, Box]:
     """Returns the samples of each port in its plane."""
-    parts = sim.components
-    frame = build_frame(sim.grid, sim.boundaries, parts)
-    line = frame.ndim == 2
+    frame = build_frame(sim.grid, sim.boundaries, sim.components)
     return {
-        name: port_line(port, frame, f"port {name!r}")
-        if line
-        else port_plane(port, frame, f"port {name!r}").box
+        name: samples_of(find_port(port, frame, f"port {name!r}"))
         for name, port in ports.items()
     }
 
@@ -357,6 +353,7 @@ def s_parameters(
             steps=sim.steps,
             dt=sim.dt,
             polarisation=sim.polarisation,
+            cylindrical=sim.cylindrical,
             precision=sim.precision,
         )
         result = simulate(driven, adjoint=adjoint, until=until, layout=layout)

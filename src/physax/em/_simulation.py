@@ -22,16 +22,15 @@ from .._checks import (
 )
 from ..grid import Grid
 from ..runtime import Precision
-from ._apodised import Apodised, check_windows
+from ._apodised import check_windows
 from ._boundaries import PEC, Bloch, Boundaries, check_boundaries
 from ._components import Components, components
 from ._cylindrical import Cylindrical, check_cylindrical
-from ._emission import EmissionMonitor, check_excitation
-from ._flux import FluxMonitor
-from ._force import ForceMonitor, check_forces
+from ._emission import check_excitation
+from ._force import check_forces
 from ._frame import Frame, build_frame
-from ._gaussian_beam import GaussianBeam, check_beams
-from ._huygens import HuygensSource, check_records
+from ._gaussian_beam import check_beams
+from ._huygens import check_records
 from ._limits import (
     check_frequencies,
     check_places,
@@ -46,12 +45,10 @@ from ._medium_checks import (
     check_storage,
     warn_of_metal_in_layers,
 )
-from ._monitors import AbstractMonitor, FieldMonitor
-from ._near_field_monitor import NearFieldMonitor
-from ._plane_wave import PlaneWave
+from ._monitors import AbstractMonitor
 from ._plane_wave_checks import check_plane_waves
 from ._setup import Setup
-from ._sources import AbstractSource, Dipole
+from ._sources import AbstractSource
 from ._tilt import allowed, missing_neighbours
 from ._time_monitors import EnergyMonitor, TimeMonitor
 
@@ -234,28 +231,6 @@ def _check_coordinates(sim: Simulation) -> None:
             "`medium` must not hold perfect metal in cylindrical coordinates, but "
             "does. End the grid with `PEC` faces, or take a `Drude` metal."
         )
-    known = {"source": _CYLINDRICAL_SOURCES, "monitor": _CYLINDRICAL_MONITORS}
-    for kind, group in (("source", sim.sources), ("monitor", sim.monitors)):
-        for name, one in group.items():
-            inner = one.monitor if isinstance(one, Apodised) else one
-            if not isinstance(inner, known[kind]):
-                names = ", ".join(each.__name__ for each in known[kind])
-                raise ArgumentError(
-                    f"A {kind} in cylindrical coordinates must be of the type {names}, "
-                    f"but {name!r} is a {type(inner).__name__}."
-                )
-
-
-_CYLINDRICAL_SOURCES = (Dipole, PlaneWave, GaussianBeam, HuygensSource)
-_CYLINDRICAL_MONITORS = (
-    FieldMonitor,
-    FluxMonitor,
-    TimeMonitor,
-    EnergyMonitor,
-    NearFieldMonitor,
-    EmissionMonitor,
-    ForceMonitor,
-)
 
 
 def _as_precision(precision: Any) -> Precision:

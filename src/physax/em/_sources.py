@@ -14,20 +14,15 @@ from .._checks import ArgumentError, at_least, finite, positive
 from ..grid import Box
 from ..units import ETA_0, SPEED_OF_LIGHT
 from ._boundaries import PEC, PMC, Bloch, Periodic
-from ._components import KNOWN, stagger
-from ._faces import Face, corrections, metric_at
+from ._components import KNOWN
 from ._frame import Frame, Point, as_point, check_point
 from ._injection import Injection
+from ._plane_modes import plane_modes
+from ._port_disc import disc_of
 from ._port_medium import check_loss, port_medium
-from ._port_plane import PlanePlace, launch_plane, place_plane, plane_modes
-from ._ports import (
-    Port,
-    as_port,
-    mode_fields,
-    phase_per_cell,
-    port_line,
-    port_mode,
-)
+from ._port_places import launch, place_port
+from ._port_plane import PlanePlace
+from ._ports import Port, as_port, mode_fields, phase_per_cell, port_mode
 from ._pulses import AbstractPulse
 from ._setup import Setup
 
@@ -253,62 +248,6 @@ def _part_inside(frame: Frame, axis: int, half: float, x: float) -> float:
     return 0.5 if on_mirror else 1.0
 
 
-class LinePlace(NamedTuple):
-    """A port line and the corrections of the rows on either side of it."""
-
-    box: Box
-    face: Face
-    corrections: tuple
-
-
-def one_way(frame: Frame, box: Box, axis: int, sign: int) -> LinePlace:
-    """Returns the corrections of a single face from which a wave starts."""
-    node = box[axis][0]
-    region = tuple(
-        (low, high - 1) if a != axis else (low, low)
-        for a, (low, high) in enumerate(box)
-    )
-    out = "Hz" if "Hz" in frame.components.names else "Ez"
-    half = stagger(out, frame.ndim)
-    region = tuple(
-        (low, high + 1) if a != axis and half[a] else (low, high)
-        for a, (low, high) in enumerate(region)
-    )
-    face = Face(axis, sign < 0, node)
-    both = tuple(
-        tuple(corrections(frame, region, [face], electric=electric))
-        for electric in (True, False)
-    )
-    return LinePlace(box, face, both)
-
-
-def launch_line(
-    place: LinePlace,
-    setup: Setup,
-    fields: dict[str, Array],
-    delays: dict[str, Array],
-    pulse: AbstractPulse,
-) -> list[Injection]:
-    """Turns incident fields on a line into the currents of a one-way source."""
-    out = []
-    for terms, electric in zip(place.corrections, (True, False), strict=True):
-        for term in terms:
-            shape = tuple(high - low for low, high in term.box)
-            metric = metric_at(setup.axes, term, electric)
-            profile = term.sign * metric * fields[term.source]
-            delay = jnp.broadcast_to(delays[term.source], profile.shape)
-            out.append(
-                Injection(
-                    term.target,
-                    term.box,
-                    profile.reshape(shape),
-                    delay.reshape(shape),
-                    pulse,
-                )
-            )
-    return out
-
-
 class ModeSource(AbstractSource):
     """A guided mode of a 2-D or 3-D waveguide, launched one way along its port.
 
@@ -337,22 +276,12 @@ class ModeSource(AbstractSource):
     )
 
     def locate(self, frame, what):
-        if frame.ndim == 3:
-            return place_plane(self.port, frame, what)
-        box = port_line(self.port, frame, what)
-        frame.warn_in_layer(box, what, axes=(self.port.axis,))
-        return one_way(frame, box, self.port.axis, self.port.sign)
+        return place_port(self.port, frame, what)
 
     def injections(self, place, setup):
         frequency = self.pulse.frequency if self.frequency is None else self.frequency
-        solid = isinstance(place, PlanePlace)
-        if solid:
-            mode = plane_modes(self.port, place.plane, setup, frequency)
-            # E is the same both ways, H turns round.
-            fields = {
-                name: values * (self.port.sign if name[0] == "H" else 1)
-                for name, values in mode.fields.items()
-            }
+        if isinstance(place, PlanePlace) or setup.components.m is not None:
+            mode, fields = self._on_section(place, setup, frequency)
         else:
             mode = port_mode(self.port, place.box, setup, frequency)
             fields = mode_fields(self.port, mode, setup)
@@ -363,7 +292,7 @@ class ModeSource(AbstractSource):
         scale = jnp.sqrt(self.power / jnp.cos(turn / 2))
         box = place.box
         scale = scale + 0 * check_loss(
-            port_medium(setup.medium, box, self.port.axis, setup.grid.shape, setup.dt),
+            port_medium(setup.medium, box, place.face.axis, setup.grid.shape, setup.dt),
             setup.components.electric,
             frequency,
             "the port of a mode source",
@@ -372,5 +301,21 @@ class ModeSource(AbstractSource):
         # H sits half a cell upstream of the plane of E: the wave is there earlier.
         early = -turn / 2 / (2 * jnp.pi * frequency)
         delays = {n: early if n[0] == "H" else jnp.zeros_like(early) for n in fields}
-        launch = launch_plane if solid else launch_line
         return launch(place, setup, fields, delays, self.pulse)
+
+    def _on_section(self, place, setup, frequency):
+        """Returns the mode of a plane or a disc, and its fields along the port."""
+        disc = not isinstance(place, PlanePlace)
+        plane = disc_of(place.box) if disc else place.plane
+        mode = plane_modes(self.port, plane, setup, frequency)
+        # E is the same both ways, H turns round.
+        fields = {
+            name: values * (self.port.sign if name[0] == "H" else 1)
+            for name, values in mode.fields.items()
+        }
+        if disc:
+            rows = {
+                term.source: term.box[0] for half in place.corrections for term in half
+            }
+            fields = {name: fields[name][slice(*span)] for name, span in rows.items()}
+        return mode, fields
