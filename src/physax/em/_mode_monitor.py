@@ -32,13 +32,13 @@ class ModeAmplitudes(eqx.Module):
 
     Attributes:
         frequencies: In Hz.
-        incoming: Along the direction of the port, into the device, in sqrt(W) fs (3-D)
-            or sqrt(W/m) fs (2-D).
+        incoming: Along the direction of the port, into the device, in sqrt(W) fs (3-D
+            and cylindrical coordinates) or sqrt(W/m) fs (2-D).
         outgoing: Against it.
         effective_index: Of the mode.
         guided: Whether the line guides the mode, at each frequency; `None` if unknown.
         square: Of the index: not positive, or NaN, where the mode is cut off.
-        cladding_index: Of what continues beyond a port in 3-D; `None` in 2-D.
+        cladding_index: Of what continues beyond a plane or a disc; `None` of a line.
         rim: Share of the mode's power in the outer twentieth of the port, at each of
             its ends that is not a wall.
     """

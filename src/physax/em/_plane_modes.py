@@ -29,7 +29,7 @@ class PlaneModes(eqx.Module):
     Attributes:
         effective_index: That of the discrete equations of the grid.
         fields: By component, E in V/m and `eta0 H` for 1 W, over the two axes that
-            follow the normal.
+            follow the normal, r and phi of a disc.
         areas: Around the samples of the two components of E, in m^2.
         guided: Whether the index exceeds that of what continues beyond the port.
         square: Of the index: not positive where the mode is cut off, infinite where the
@@ -149,7 +149,7 @@ def plane_modes(
 
     Args:
         port: The port.
-        plane: From `port_plane`.
+        plane: From `port_plane` or `port_disc`.
         setup: The run.
         frequencies: In Hz, as the source or the monitor uses them.
 

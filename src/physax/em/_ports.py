@@ -28,13 +28,14 @@ def _as_width(value) -> float | Point:
 
 
 class Port(eqx.Module):
-    """Where a mode enters or leaves a 2-D or 3-D simulation.
+    """Where a mode enters or leaves a simulation in 2-D, 3-D or around an axis.
 
     Attributes:
         centre: Middle of the port in metres.
         width: Length of its line in metres; it takes the samples in
             `[centre - width / 2, centre + width / 2)`. In 3-D the lengths of its plane
-            along the two other axes, in the order x, y, z, or one for both.
+            along the two other axes, in the order x, y, z, or one for both. In
+            cylindrical coordinates the diameter of a disc, whose centre is on the axis.
         direction: `"+x"`, `"-x"`, `"+y"`, ...: the way into the device.
         mode: 1 for the fundamental mode, 2 for the next.
         offset: Distance in metres, along the direction, from the plane where the mode

@@ -249,7 +249,7 @@ def _part_inside(frame: Frame, axis: int, half: float, x: float) -> float:
 
 
 class ModeSource(AbstractSource):
-    """A guided mode of a 2-D or 3-D waveguide, launched one way along its port.
+    """A guided mode of a waveguide, launched one way along its port.
 
     Its profile is that of one frequency. At other frequencies the source excites a
     little of other modes, and some 1e-3 in amplitude of the backward wave: normalise by
@@ -259,7 +259,8 @@ class ModeSource(AbstractSource):
     Attributes:
         port: Plane, line, direction and mode.
         pulse: The time dependence.
-        power: Time-averaged power at the peak of the envelope, in W/m (W in 3-D).
+        power: Time-averaged power at the peak of the envelope, in W/m (W in 3-D and
+            cylindrical coordinates).
         frequency: Frequency in Hz of the profile; that of the pulse if `None`.
 
     Raises:
