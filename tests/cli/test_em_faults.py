@@ -286,14 +286,14 @@ LINES = {
              "size: [0, 0]", "line 13: `sources.lamp` is refused: `direction` must be"),
     "quoted": ("type: Dipole, component: Ez, position_um: [-0.5, 0]", "type: PlaneWave,"
                " direction: +x, component: Ez, centre: [0, 0], size_um: [0.3, 0.1]",
-               "line 12: .*The faces of the plane wave 'lamp' must lie in a"),
+               "line 12: .*`poles` of the plane wave 'lamp' must be those of"),
     "monitor outside": ("[0.6, 0]", "[60, 0]", "line 14: `monitors.back` is refused: "
                         "monitor 'back' must lie in the grid"),
     "axis": ("axis: x", "axis: z", "line 14: `monitors.back` is refused: `axis` of"),
     "force": ("back: {type: FluxMonitor, axis: x, centre_um: [0.6, 0], size_um: "
               "[0, 0.4]}", "back: {type: ForceMonitor, centre_um: [0.2, 0], size_um: "
-              "[0.2, 0.2]}", "line 14: `monitors.back` is refused: The material on "
-              "the faces of monitor 'back' must be lossless"),
+              "[0.2, 0.2]}", "line 14: `monitors.back` is refused: The material within "
+              "three cells of all faces of monitor 'back' must be the same"),
     "every": ("every: 4", "every: 0", "line 16: `monitors.film` is refused: `every`"),
     "energy": ("back: {type: FluxMonitor, axis: x, centre_um: [0.6, 0], size_um: "
                "[0, 0.4]}", "back: {type: EnergyMonitor}", "line 14: `monitors.back` "

@@ -279,8 +279,9 @@ class LeastSquares(AbstractProblem):
 
             values, jacobian = jacobian_of(residuals, vector, unit)
             rows = jnp.concatenate([jacobian, values[None]])
-            more = jnp.stack([0 * jacobian, unit * jacobian])
-            more = more if is_robust(self) else None
+            more = None
+            if is_robust(self):
+                more = jnp.stack([0 * jacobian, jacobian / self.loss.scale])
             cost, count = matmul(values, values), jnp.full_like(sums.count, values.size)
             sums = add(sums, Columns(rows, cost, count, more), factored)
         matrix, cost = sums.matrix + sums.rest, sums.cost[0] + sums.cost[1]
@@ -289,7 +290,9 @@ class LeastSquares(AbstractProblem):
         none = jnp.zeros(0, cost.dtype)
         parts = sums.parts
         if parts is not None:
-            parts = Parts(parts, jnp.asarray(factored), unit * jnp.ones_like(cost))
+            one = jnp.ones_like(cost)
+            scale = self.loss.scale * one
+            parts = Parts(parts, jnp.asarray(factored), unit * one, scale)
         return Normal(
             factor, target, gradient, cost, sums.count, conditioned, none, factor, parts
         )

@@ -179,7 +179,7 @@ def _excess_variance(result: FitResult, parts: Parts, place: int) -> float:
             f"{result.names[place]} = {float(result.values[place]):g}. Fit again from "
             "another start."
         )
-    return float(way @ meat @ way / way[row]) / unit**2
+    return float(way @ meat @ way / way[row]) * float(parts.scale) ** 2
 
 
 def _first_reach(result, place: int, level: float, bounds) -> list[float]:
@@ -225,9 +225,10 @@ class _Grid:
     def __init__(self, problem, result: FitResult, place: int, method: TrustRegion):
         self._problem, self._place, self._method = problem, place, method
         self._best = np.asarray(result.values)
-        covariance = np.asarray(result.covariance)
-        variance = covariance[place, place]
-        slope = covariance[:, place] / variance if variance > 0 else 0 * self._best
+        # Not the covariances, which may be out of the range of their dtype.
+        errors = np.asarray(result.standard_errors, float)
+        ratios = errors / errors[place] if errors[place] > 0 else 0 * errors
+        slope = np.asarray(result.correlation)[:, place] * ratios
         # Along this line the others answer, to first order.
         self._slope = np.where(np.isfinite(slope), slope, 0)
 

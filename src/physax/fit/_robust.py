@@ -40,7 +40,7 @@ def robust_rows(
     added = jnp.where(
         bend < least, jnp.sqrt(jnp.where(bend < least, least - bend, 1)), 0
     )
-    parts = jnp.stack([jacobian * added, jacobian * (first * values * root)])
+    parts = jnp.stack([jacobian * added, jacobian * (first * values / scale * root)])
     cost = scale**2 * jnp.sum(loss.rho(z) * root**2)
     return rows * root, cost, parts * root
 
@@ -50,17 +50,20 @@ class Parts(eqx.Module):
 
     With weights $w$ and $z = (r / s)^2$ the curvature of half the cost is $A = \sum w
     (\rho' + 2 \rho'' z) J^T J = R^T R - E$, and the variance of its gradient $B = \sum
-    (w \rho' r)^2 J^T J$. Penalties count as measurements of known deviation 1 in both.
+    (w \rho' r / s)^2 J^T J$, in units of $s^2$, is of its order. Penalties count as
+    measurements of known deviation 1 in both.
 
     Attributes:
         matrix: E and B, or triangular factors of them.
         factored: Whether these are factors.
         unit: What residuals and derivatives were multiplied by for them.
+        scale: That of the loss, s.
     """
 
     matrix: Float[Array, "*fits 2 m m"]
     factored: Bool[Array, "*fits"]
     unit: Float[Array, "*fits"]
+    scale: Float[Array, "*fits"]
 
 
 def sandwich(
@@ -70,6 +73,8 @@ def sandwich(
     parts: Parts,
 ) -> Float[Array, "m m"]:
     """Returns A^-1 B A^-1 in the space of the columns of `half` that are sound.
+
+    It is that of B in its units.
 
     References: Huber, Annals of Mathematical Statistics 35, 73 (1964); White,
     Econometrica 48, 817 (1980).

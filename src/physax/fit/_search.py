@@ -81,7 +81,9 @@ def begin(vector: Float[Array, " m"], linear: int = 0, robust: bool = False) -> 
         conditioned=jnp.ones((), bool),
         linear=jnp.zeros(linear, dtype),
         joint=jnp.zeros((linear + size, linear + size), dtype),
-        parts=Parts(jnp.zeros((2, size, size), dtype), no, zero) if robust else None,
+        parts=Parts(jnp.zeros((2, size, size), dtype), no, zero, zero)
+        if robust
+        else None,
     )
     return Search(
         vector=vector,
@@ -149,7 +151,8 @@ def better_unit(
     room = power_of_two(jnp.minimum(room, step))
     small = normal.cost <= normal.count * (least / limits.eps)
     raised = small & (room > 1) & (search.unit >= 1) & (search.unit < step**2)
-    lowered = (search.phase == START) & ~finite(normal)
+    large = ~finite(normal) | (normal.cost > 2.0**-8 * largest)
+    lowered = (search.phase == START) & large
     lowered &= (search.unit <= 1) & (search.unit > step**-2)
     unit = jnp.where(raised, search.unit * room, search.unit)
     return jnp.where(lowered & ~raised, search.unit / step, unit)

@@ -55,7 +55,7 @@ def _of_one(
     left = jnp.maximum(freedom, 1)
     full, norms = _inverse_products(factor, held, parts)
     if parts is not None:
-        sizes = 1 / parts.unit / norms * jnp.sqrt(count / left)
+        sizes = parts.scale / norms * jnp.sqrt(count / left)
     else:
         sizes = 1 / norms if absolute else norm / norms / jnp.sqrt(left)
     # The errors of columns of length 1 are numbers of order 1, which have squares.
@@ -128,7 +128,8 @@ def _equal_parts(parts: Parts, norms: Float[Array, " n"]) -> Parts:
     norms = norms * parts.unit
     matrix = parts.matrix / norms
     rows = jnp.where(parts.factored, jnp.ones_like(norms), norms)
-    return Parts(matrix / rows[:, None], parts.factored, parts.unit)
+    matrix = matrix / rows[:, None]
+    return Parts(matrix, parts.factored, parts.unit, parts.scale)
 
 
 def correlation_of(
