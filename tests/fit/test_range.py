@@ -22,7 +22,11 @@ F32 = [
     (1e9, 1e34),
 ]
 # Fourth powers of residuals, in which errors of robust fits were, leave it earlier.
-ROBUST = [F32[0], F32[3], F32[4], (1.0, 1e-12), (1.0, 1e12), (1.0, 1e18)]
+ROBUST = [
+    *(F32[n] for n in (0, 3, 4)),
+    *((1.0, up) for up in (1e-12, 1e12, 1e18, 1e19)),
+]
+
 F64 = [(1e15, 1e-170), (1e170, 1.0), (1.0, 1e-280), (1.0, 1e200)]
 
 
