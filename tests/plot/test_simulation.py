@@ -47,7 +47,7 @@ from physax.units import MICRO
 
 PULSE = GaussianPulse(1e14, 1e13)
 FREQUENCIES = jnp.asarray([1e14], float)
-RED, BLUE = to_hex("tab:red"), to_hex("tab:blue")
+RED, BLUE, GREEN = (to_hex(f"tab:{name}") for name in ("red", "blue", "green"))
 INF = float("inf")
 
 
@@ -196,12 +196,17 @@ def test_sources_around_an_axis_are_drawn_in_r_and_z():
         "beam": GaussianBeam(Port((0.0, -MICRO), 3 * MICRO, "-z"), PULSE, MICRO / 3),
         "again": HuygensSource(simulate(first).monitors["top"], PULSE),
     }
-    axes = simulation(around(sources=sources))
+    across = Port((0.0, 0.5 * MICRO), 2 * MICRO, "+z")
+    mode = {"mode": ModeMonitor(across, FREQUENCIES)}
+    axes = simulation(around(sources=sources, monitors=mode), ports={"in": across})
+    (seen,), (port,) = lines_of(axes, BLUE), lines_of(axes, GREEN)
+    assert port == pytest.approx(np.array([[0, 0.5], [1, 0.5]]), abs=1e-5)
+    assert seen == pytest.approx(port, abs=0.03)
     beam, again = lines_of(axes, RED)
     assert beam == pytest.approx(np.array([[0, -1], [1.5, -1]]), abs=1e-5)
     assert again == pytest.approx(np.array([[0.025, 1], [0.475, 1]]), abs=0.03)
     ways = [a.xy[1] - a.xyann[1] for a in axes.texts if a.arrow_patch]
-    assert [np.sign(way) for way in ways] == [-1, 1]
+    assert [np.sign(way) for way in ways] == [1, -1, 1]
 
 
 def test_a_window_in_time_leaves_the_arrow_of_a_flux():
@@ -416,13 +421,12 @@ def test_ports_are_green_and_point_into_the_device():
     }
     axes = simulation(flat(sources={}, monitors={}), ports=ports)
     axes.figure.draw_without_rendering()
-    green = to_hex("tab:green")
-    west, south = lines_of(axes, green)
+    west, south = lines_of(axes, GREEN)
     assert west == pytest.approx(np.array([[-1, -1], [-1, 1]]), abs=1e-5)
     assert south == pytest.approx(np.array([[0, -1], [1, -1]]), abs=1e-5)
     arrows = [a for a in axes.texts if a.arrow_patch]
     steps = [np.subtract(a.xy, a.xyann) for a in arrows]
-    assert [to_hex(a.arrow_patch.get_edgecolor()) for a in arrows] == [green] * 2
+    assert [to_hex(a.arrow_patch.get_edgecolor()) for a in arrows] == [GREEN] * 2
     assert steps[0][0] > 0
     assert steps[1][1] > 0
     assert {"west", "south"} <= texts(axes).keys()

@@ -93,8 +93,11 @@ class GaussianBeam(AbstractSource):
     )
 
     def locate(self, frame, what):
-        if frame.ndim == 3:
-            return place_port(self.port, frame, what)
+        if frame.ndim < 3:
+            self._check_angles(frame, what)
+        return place_port(self.port, frame, what)
+
+    def _check_angles(self, frame, what):
         around = frame.components.m is not None
         told = (
             "in cylindrical coordinates, where a beam goes along the axis"
@@ -114,7 +117,6 @@ class GaussianBeam(AbstractSource):
                 f"`cylindrical` must be `Cylindrical(1)` for {what}, but has m = "
                 f"{frame.components.m}: a beam along z has the angular number 1."
             )
-        return place_port(self.port, frame, what)
 
     def injections(self, place, setup):
         on = _on_plane if setup.components.m is None else _on_disc

@@ -302,8 +302,9 @@ def s_parameters(
         wavelengths: In vacuum, in metres.
         inputs: Names of the ports to excite; all by default.
         pulse: Time dependence; by default a Gaussian that covers the wavelengths.
-        power: Of the source at the peak of the envelope in W/m (W in 3-D). Needed in a
-            nonlinear medium, where the parameters depend on it; elsewhere it cancels.
+        power: Of the source at the peak of the envelope in W/m (W in 3-D and
+            cylindrical coordinates). Needed in a nonlinear medium, where the parameters
+            depend on it; elsewhere it cancels.
         match_frequency_domain: Whether to shift the frequencies so that the numbers are
             those of a frequency-domain solver on the same cells.
         until: Stops each run when the fields have decayed.
@@ -326,7 +327,7 @@ def s_parameters(
             raise ArgumentError(
                 "`power` must be given in a nonlinear medium: S-parameters depend on "
                 "it there, but it is None. Give the peak power of the pulse, in W/m "
-                "(in W in 3-D)."
+                "(in W in 3-D and cylindrical coordinates)."
             )
         power = 1.0
     waves = _as_wavelengths(wavelengths, sim.grid)

@@ -23,7 +23,7 @@ from ..em import (
 )
 from ..em._frame import check_point
 from ..em._monitors import Read
-from ..grid import AXES, Grid
+from ..grid import Grid
 
 
 class Mark(NamedTuple):
@@ -48,11 +48,11 @@ def source_marks(sim: Simulation) -> list[Mark]:
     return [mark for mark in found if mark is not None]
 
 
-def port_marks(ports: Mapping[str, Port], grid: Grid) -> list[Mark]:
+def port_marks(ports: Mapping[str, Port], sim: Simulation) -> list[Mark]:
     """Lists where ports lie, with the way into the device."""
     for name, port in ports.items():
-        check_point(port.centre, grid.ndim, "centre", f"port {name!r}")
-    return [_of_port(port, name, grid) for name, port in ports.items()]
+        check_point(port.centre, sim.grid.ndim, "centre", f"port {name!r}")
+    return [_of_port(port, name, sim) for name, port in ports.items()]
 
 
 def monitor_marks(sim: Simulation) -> list[Mark]:
@@ -115,10 +115,10 @@ def _clipped(grid: Grid, name: str, centre, size, direction) -> Mark:
     return Mark(name, low, high, direction)
 
 
-def _of_port(port: Port, name: str, grid: Grid, axes: tuple[str, ...] = AXES) -> Mark:
-    axis = axes.index(port.direction[1])
-    size = np.insert(port.widths(grid.ndim - 1), axis, 0.0)
-    return _clipped(grid, name, port.centre, size, (axis, port.sign))
+def _of_port(port: Port, name: str, sim: Simulation) -> Mark:
+    axis = sim.components.axes.index(port.direction[1])
+    size = np.insert(port.widths(sim.grid.ndim - 1), axis, 0.0)
+    return _clipped(sim.grid, name, port.centre, size, (axis, port.sign))
 
 
 @singledispatch
@@ -140,7 +140,7 @@ def _(source: Dipole, name: str, sim: Simulation) -> Mark:
 @_of_source.register(ModeSource)
 @_of_source.register(GaussianBeam)
 def _(source: ModeSource | GaussianBeam, name: str, sim: Simulation) -> Mark:
-    return _of_port(source.port, name, sim.grid, sim.components.axes)
+    return _of_port(source.port, name, sim)
 
 
 @_of_source.register
@@ -204,5 +204,4 @@ def _(monitor: ForceMonitor, mark: Mark, axes: tuple[str, ...]) -> Mark:
 
 @_of_monitor.register
 def _(monitor: ModeMonitor, mark: Mark, axes: tuple[str, ...]) -> Mark:
-    del axes
-    return _flat(mark, monitor.port.axis)
+    return _flat(mark, axes.index(monitor.port.direction[1]))

@@ -110,7 +110,7 @@ def _draw_area(sim: Simulation, axes, plane, component, ports) -> Axes:
     monitors, everywhere = _sorted_monitors(sim)
     for marks, colour in (
         (monitors, _MONITOR),
-        (port_marks(ports, sim.grid), _PORT),
+        (port_marks(ports, sim), _PORT),
         (source_marks(sim), _SOURCE),
     ):
         for mark in marks:
