@@ -235,3 +235,54 @@ def test_data_that_fit_exactly_still_converge():
     result = fit.curve_fit(lambda x, a: a * x, x, 0 * x, p0=[1.0]).result
     assert result.success
     assert float(result.values[0]) == pytest.approx(0, abs=1e-12)
+
+
+def decaying(p, data):
+    x, y = data
+    return p["a"] * jnp.exp(-p["b"] * x) + p["c"] - y
+
+
+@pytest.mark.f32
+@pytest.mark.parametrize("unit", [1e-30, 1e-20, 1e19])
+def test_derivatives_have_the_curvature_of_the_model_in_any_units(unit):
+    x = np.linspace(0, 4, 60)
+    y = 2.5 * np.exp(-1.3 * x) + 0.5 + 0.2 * np.cos(5 * x)
+    way = np.float32(np.sin(3 * x))
+
+    def slopes(unit):
+        unit = np.float32(unit)
+
+        def values(y):
+            start = {"a": unit, "b": np.float32(1.0), "c": 0 * unit}
+            problem = fit.LeastSquares(decaying, start, (np.float32(x), unit * y))
+            return fit.least_squares(problem).values / jnp.stack([unit, 1.0, unit])
+
+        return jax.jvp(values, (jnp.asarray(y, "float32"),), (way,))[1]
+
+    np.testing.assert_allclose(slopes(unit), slopes(1.0), rtol=1e-3)
+
+
+@pytest.mark.f32
+@pytest.mark.parametrize("unit", [1e17, 1e18, 3e18])
+def test_parameters_far_above_their_deviations_end_no_search(unit):
+    x = np.linspace(980, 1020, 81)
+    y = unit * np.exp(-0.5 * ((x - 1000) / 3) ** 2)
+
+    def bell(x, a, centre, width):
+        return a * jnp.exp(-0.5 * ((x - centre) / width) ** 2)
+
+    data = np.float32(x), np.float32(y)
+    found = fit.curve_fit(bell, *data, p0=[0.5 * unit, 1006.0, 2.0]).result
+    assert found.success
+    np.testing.assert_allclose(found.values, [unit, 1000, 3], rtol=1e-4)
+
+
+@pytest.mark.f32
+def test_columns_too_far_apart_for_the_dtype_are_no_success():
+    # Slopes of 1e19 and data of 1e-8 have no common unit.
+    x = np.linspace(0, 4, 60)
+    data = np.float32(1e19 * x), np.float32(1e-8 * (np.exp(-1.3 * x) + 0.5))
+    problem = fit.Separable(
+        lambda p, x: jnp.exp(-p["b"] * x), {"b": 1e-19}, *data, offset=True
+    )
+    assert not fit.least_squares(problem).success

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physax import PhysaxError, em
+from physax import PhysaxError, em, fit
 from physax.em import (
     CrossSectionModes,
     Debye,
@@ -285,6 +285,32 @@ def test_fields_that_came_later_may_be_missing_in_a_file(path):
     rewrite(path, lambda h: h["content"]["module"][1].pop(0))
     with pytest.raises(PhysaxFileError, match="of a Material do not fit: see"):
         load_npz(path)
+
+
+def test_fits_of_earlier_versions_are_read(path):
+    def lines(x, a, b):
+        return a * x + b
+
+    x, loss = jnp.arange(9.0), fit.Huber(0.1)
+    result = fit.curve_fit(lines, x, jnp.sin(x), loss=loss, p0=[0.0, 0.0]).result
+    interval = fit.confidence_intervals(result)
+    save_npz(path, {"fit": result, "interval": interval})
+
+    def forget(header):
+        for (_, encoded), names in zip(
+            header["content"]["dict"], (("norm", "fixed"), ("names",)), strict=True
+        ):
+            pairs = encoded["module"][1]
+            pairs[:] = [pair for pair in pairs if pair[0] not in names]
+
+    whole = load_npz(path)
+    rewrite(path, forget)
+    found = load_npz(path)
+    for kept in (whole["fit"], found["fit"]):
+        assert str(kept) == str(result)
+        np.testing.assert_array_equal(kept.standard_errors, result.standard_errors)
+    assert found["interval"].names == ("parameter 1", "parameter 2")
+    assert str(whole["interval"]) == str(interval)
 
 
 @pytest.mark.parametrize("name", FORGERIES)

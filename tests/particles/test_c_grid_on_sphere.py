@@ -140,3 +140,16 @@ def test_derivatives_by_samples_are_those_of_differences():
     assert jax.grad(end)(1.0) == pytest.approx(float(difference), rel=1e-7)
     _, forward = jax.jvp(end, (1.0,), (1.0,))
     assert forward == pytest.approx(float(difference), rel=1e-7)
+
+
+def test_cells_that_reach_over_a_pole_end_there():
+    edges = np.array([80.0, 89.0, 91.0])
+    velocity = OnSphere(
+        CGridField(
+            (np.zeros((4, 2)), np.zeros((3, 3))), (np.arange(0.0, 40.0, 10.0), edges)
+        )
+    )
+    (cells,) = (velocity.velocity.parallels.cells,)
+    wide = np.radians(89.5)
+    assert float(cells[1]) == pytest.approx(np.cos(wide), rel=1e-3)
+    assert np.all(np.asarray(velocity.velocity.parallels.faces) > -1e-6)

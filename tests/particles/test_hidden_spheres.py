@@ -28,6 +28,12 @@ GRID = GriddedField(
     periods=(360.0, None),
 )
 FLOW = OnSphere(GRID)
+LATITUDES = np.linspace(-85.0, 85.0, 69)
+STREAM = GriddedField(
+    np.tile(-1e6 * np.sin(np.radians(LATITUDES))[:, None], (6, 1, 1)),
+    (np.arange(0.0, 360.0, 60.0), LATITUDES),
+    periods=(360.0, None),
+)
 SEEDS = np.array([[100.0, 60.0]])
 TIMES = np.array([0.0, 3600.0])
 # Degrees in an hour at 20 m/s along the parallel of 60 degrees.
@@ -85,6 +91,20 @@ def test_what_the_message_offers_is_on_the_sphere(velocity):
     key = jax.random.key(0)
     spread = track(velocity, SEEDS, TIMES, steps=2, diffusivity=1e-4, key=key)
     assert np.abs(spread.positions[-1, 0] - end).max() < 1e-4
+
+
+@pytest.mark.parametrize("slope", [jax.grad, jax.jacrev, jax.jacfwd])
+def test_slopes_of_a_field_may_be_put_on_a_sphere(slope):
+    # Solid rotation from its stream function, a gridded field of one component.
+    def rotation(t, x):
+        across = slope(lambda x: STREAM(t, x)[0])(x)
+        metres = jnp.radians(1.0) * EARTH_RADIUS
+        return jnp.stack([-across[1], across[0]]) / metres
+
+    end = track(OnSphere(rotation), SEEDS, TIMES, steps=2).positions[-1, 0]
+    assert end[1] == pytest.approx(SEEDS[0][1], abs=1e-4)
+    # 1e6 m^2/s a radian make cos(60 degrees) of 1e6 / EARTH_RADIUS m/s.
+    assert end[0] - 100 == pytest.approx(HOUR / 40 * 1e6 / EARTH_RADIUS, rel=0.1)
 
 
 def test_rates_of_variables_may_call_fields_on_a_sphere():

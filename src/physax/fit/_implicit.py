@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from .._products import matmul
 from ._factors import triangular
 from ._problems import AbstractProblem
-from ._sums import Normal
+from ._sums import Normal, column_norms, power_of_two
 from ._trial_step import held_at_bounds
 
 
@@ -42,10 +42,17 @@ def attach_derivative(
         The same values.
     """
     # With all that the residuals read from outside: it may have tangents, too.
-    gradient = eqx.filter_closure_convert(lambda at: jax.grad(problem.cost)(at), vector)
+    # The Hessian has squares of the factor, whose inverse is in range, too.
+    most = float(jnp.finfo(vector.dtype).max) ** 0.4
+    largest = jax.lax.stop_gradient(jnp.max(column_norms(normal), initial=1))
+    ratio = jnp.minimum(power_of_two(most / largest), 1)
+    unit = unit * ratio
+    gradient = eqx.filter_closure_convert(
+        lambda at: jax.grad(problem.cost)(at, unit), vector
+    )
     vector, normal = jax.lax.stop_gradient((vector, normal))
     held = held_at_bounds(vector, normal.gradient, *problem.bounds())
-    return _minimum(vector, _basis(normal.factor / unit, held), held, gradient)
+    return _minimum(vector, _basis(normal.factor * ratio, held), held, gradient)
 
 
 def _basis(factor: Float[Array, "m m"], held: Bool[Array, " m"]) -> Array:

@@ -261,9 +261,7 @@ def _fit_in_memory(
         )
         if isinstance(problem, LeastSquares) and count == points_in(problem.data):
             # The sums do not know what a point of weight 0 would cost.
-            cost = with_derivative_of(
-                found.normal.cost, problem.cost(vector) * unit * unit
-            )
+            cost = with_derivative_of(found.normal.cost, problem.cost(vector, unit))
             normal = eqx.tree_at(lambda n: n.cost, normal, cost)
         found = eqx.tree_at(lambda s: (s.vector, s.normal), found, (vector, normal))
     return found, report(without_data(problem), method, found)

@@ -91,8 +91,13 @@ class AbstractProblem(eqx.Module):
         """Makes the quadratic model from the sums over all points."""
 
     @abstractmethod
-    def cost(self, vector: Float[Array, " m"]) -> Float[Array, ""]:
-        """Returns the cost, of data in memory, as one differentiable function."""
+    def cost(self, vector: Float[Array, " m"], unit: Unit = 1.0) -> Float[Array, ""]:
+        """Returns the cost, of data in memory, as one differentiable function.
+
+        Args:
+            vector: The values of what the solver moves.
+            unit: What to multiply residuals by.
+        """
 
 
 def check_problem(problem: Any) -> None:
@@ -297,22 +302,22 @@ class LeastSquares(AbstractProblem):
             factor, target, gradient, cost, sums.count, conditioned, none, factor, parts
         )
 
-    def cost(self, vector):
+    def cost(self, vector, unit=1.0):
         data, weights, mask = self.data
         parameters = self.parameters.tree(vector)
         points = jax.tree.leaves(data)[0].shape[0]
         used = jnp.ones(points, bool)
         if weights is not None:
             # Where a point has a loss, this is the derivative by its weight, also of 0.
-            sound = jax.lax.stop_gradient(self._losses(parameters, data, used))
+            sound = jax.lax.stop_gradient(self._losses(parameters, data, used, unit))
             used = jnp.isfinite(sound) | (weights != 0)
         used = used if mask is None else used & mask
         if mask is not None or weights is not None:
             data = safe_points(data, used)
-        losses = self._losses(parameters, data, used)
+        losses = self._losses(parameters, data, used, unit)
         total = jnp.sum(losses if weights is None else losses * weights)
         if self.penalty is not None:
-            total = total + jnp.sum(self._penalties(parameters) ** 2)
+            total = total + jnp.sum((unit * self._penalties(parameters)) ** 2)
         return total
 
     def _penalties(self, parameters) -> Float[Array, " rows"]:
@@ -323,11 +328,11 @@ class LeastSquares(AbstractProblem):
             values = self.penalty(parameters)
         return jnp.ravel(floating(values, "penalty"))
 
-    def _losses(self, parameters, data, used):
+    def _losses(self, parameters, data, used, unit):
         """Returns the loss of each point that is used."""
         values = self._rows(parameters, data, used.size)
-        values = jnp.where(used[:, None], values.reshape(used.size, -1), 0)
-        scale = self.loss.scale
+        values = jnp.where(used[:, None], values.reshape(used.size, -1), 0) * unit
+        scale = self.loss.scale * unit
         return scale**2 * jnp.sum(self.loss.rho((values / scale) ** 2), axis=1)
 
 

@@ -118,8 +118,15 @@ def finite(normal: Normal) -> Bool[Array, ""]:
 def noise(search: Search) -> Float[Array, ""]:
     """Returns the change of the cost that rounding of the parameters alone makes."""
     eps = jnp.finfo(search.vector.dtype).eps
-    moves = column_norms(search.normal) * search.vector
-    return (16 * eps) ** 2 * matmul(moves, moves)
+    # The squares of the whole moves may be out of range.
+    moves = 16 * eps * column_norms(search.normal) * search.vector
+    return matmul(moves, moves)
+
+
+def tiny(normal: Normal) -> Bool[Array, ""]:
+    """Returns whether squares of residuals have lost digits below the range."""
+    limits = jnp.finfo(normal.cost.dtype)
+    return normal.cost <= normal.count * float(limits.tiny / limits.eps)
 
 
 def better_unit(
@@ -149,8 +156,7 @@ def better_unit(
         2.0**-20 * largest**0.5 / jnp.max(moves, initial=least),
     )
     room = power_of_two(jnp.minimum(room, step))
-    small = normal.cost <= normal.count * (least / limits.eps)
-    raised = small & (room > 1) & (search.unit >= 1) & (search.unit < step**2)
+    raised = tiny(normal) & (room > 1) & (search.unit >= 1) & (search.unit < step**2)
     large = ~finite(normal) | (normal.cost > 2.0**-8 * largest)
     lowered = (search.phase == START) & large
     lowered &= (search.unit <= 1) & (search.unit > step**-2)

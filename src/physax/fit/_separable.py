@@ -326,13 +326,14 @@ class Separable(AbstractSeparable):
     def residuals_each(self):
         return math.prod(self.data[1].shape[1:])
 
-    def cost(self, vector):
+    def cost(self, vector, unit=1.0):
         _, observed, _, _ = self.data
         given, moving = self.divided(vector)
         used = jnp.ones(len(observed), bool)
         functions, _, weight = self._counting(self.data, used)
         parts, mixing = self.parts, self.mixing
-        return projected_cost(functions(moving), observed, weight, parts, mixing, given)
+        values, weight = functions(moving), weight * unit
+        return projected_cost(values, observed, weight, parts, mixing, given)
 
 
 def projected_cost(

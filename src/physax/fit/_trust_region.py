@@ -18,6 +18,7 @@ from ._search import (
     better_unit,
     finite,
     noise,
+    tiny,
 )
 from ._sums import Factored, Normal, column_norms, norms_of
 from ._trial_step import held_at_bounds, trial_step
@@ -122,6 +123,9 @@ def advance(
     unit = jnp.where(
         search.phase == START, better_unit(search, new, search.trial), search.unit
     )
+    # What is divided for the sake of some columns must not be lost in others.
+    lost = (search.phase == START) & (unit == search.unit) & (unit < 1) & tiny(new)
+    new = eqx.tree_at(lambda n: n.cost, new, jnp.where(lost, jnp.nan, new.cost))
 
     def repeat(search):
         changed = search.factored | redo, jnp.where(redo, search.unit, unit)

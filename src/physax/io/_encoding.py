@@ -50,6 +50,7 @@ from ..fit import (
     Profile,
     Strategy,
 )
+from ..fit._robust import Parts
 from ..grid import Field, Grid
 from ..particles import FlowMap, RunResult, Tracks
 from ..xpcs import (
@@ -98,6 +99,7 @@ MODULES = {
         NearField,
         OneTime,
         PadeSpectra,
+        Parts,
         Plan,
         PoleResidue,
         Posterior,
@@ -127,6 +129,19 @@ _LATER = {
     "NearField": frozenset({"m"}),
     "SpectralFields": frozenset({"axes"}),
     "TimeSeries": frozenset({"axes"}),
+}
+
+# What files of earlier versions lack, made of what they have.
+_EARLIER: dict[str, dict[str, Any]] = {
+    "FitResult": {
+        "norm": lambda values: jnp.sqrt(values["chi2"]),
+        "fixed": lambda values: jnp.zeros_like(values["held"]),
+    },
+    "Interval": {
+        "names": lambda values: tuple(
+            f"parameter {n + 1}" for n in range(values["low"].shape[-1])
+        ),
+    },
 }
 
 _ENUMS = {kind.__name__: kind for kind in (Status, Strategy)}
@@ -342,12 +357,14 @@ def _decode_module(content, arrays):
         raise EncodingError(f"The result {name!r} is of a kind that is not known.")
     values = _decode_pairs(pairs, arrays)
     fields = dataclasses.fields(MODULES[name])
-    later = _LATER.get(name, frozenset())
+    earlier = _EARLIER.get(name, {})
+    later = _LATER.get(name, frozenset()) | earlier.keys()
     odd = sorted(values.keys() ^ {f.name for f in fields} - (later - values.keys()))
     if odd:
         raise EncodingError(f"The fields of a {name} do not fit: see {odd}.")
     try:
-        return MODULES[name](**values)
+        made = {key: of(values) for key, of in earlier.items() if key not in values}
+        return MODULES[name](**values, **made)
     except (ValueError, TypeError, AttributeError) as error:
         raise EncodingError(f"The fields of a {name} do not fit: {error}") from error
 

@@ -184,9 +184,10 @@ class CGridField(AbstractField):
         """
         if len(self.edges) < 2:
             return self
-        faces = jnp.radians(self.edges[1].positions())
+        # Cells that reach over a pole end there.
+        faces = jnp.radians(jnp.clip(self.edges[1].positions(), -90.0, 90.0))
         half = jnp.diff(faces) / 2
-        means = jnp.cos(faces[:-1] + half) * jnp.sin(half) / half
+        means = jnp.cos(faces[:-1] + half) * jnp.sinc(half / jnp.pi)
         parallels = Parallels(jnp.cos(faces), means, jnp.sin(jnp.radians(pole)))
         return eqx.tree_at(
             lambda field: field.parallels, self, parallels, is_leaf=lambda x: x is None

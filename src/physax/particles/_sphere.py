@@ -197,7 +197,9 @@ def _depth(program: Jaxpr) -> int:
             for part in jax.tree.leaves(equation.params)
             if isinstance(part, Jaxpr | ClosedJaxpr)
         ]
-        own = str(equation.source_info.name_stack).count(_SCOPE)
+        # Reverse mode names a scope once more, as the transpose of itself.
+        names = str(equation.source_info.name_stack)
+        own = max(names.split("/").count(_SCOPE), int(_SCOPE in names))
         deepest = max(deepest, own + max(within, default=0))
     return deepest
 

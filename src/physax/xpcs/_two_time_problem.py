@@ -121,11 +121,11 @@ class TwoTimeProblem(AbstractSeparable):
     def residuals_each(self):
         return math.prod(self.data[1].shape[1:])
 
-    def cost(self, vector):
+    def cost(self, vector, unit=1.0):
         c2 = self.data[1]
         given, moving = self.divided(vector)
         factor, keep, scale = self._counting(self.data, jnp.ones(len(c2), bool))
-        scale = jnp.broadcast_to(scale, c2.shape)
+        scale = jnp.broadcast_to(scale, c2.shape) * unit
         values = jnp.where(keep, factor(moving), 0)[..., None]
         parts, mixing = self.parts, self.mixing
         return projected_cost(values, c2, scale, parts, mixing, given)
